@@ -1,41 +1,50 @@
-"""precise-rag for LangChain: a retriever, a compressor, a text splitter and a chain that answers.
+"""precise-rag for LangChain: a retriever, compressors, text splitters and a chain that answers.
 
-    SemanticSegmentationTextSplitter   cuts texts where the meaning changes
     PreciseRetriever                   finds the few sentences that answer a question
     EvidenceCompressor                 cuts the documents of any retriever down to them
+    SemanticSegmentationTextSplitter   cuts texts where the meaning changes
     SelfFeedbackChain                  answers, judges the answer and tries again
+    PreciseEmbeddings                  the offline encoder as LangChain embeddings
     DOCUMENT_PROMPT                    writes an excerpt below its headings, for chains that ask how
     read_facts                         what a result says about itself: its document, place and score
 
-`PreciseEmbeddings` is the offline encoder as LangChain embeddings. Components for a single stage, as the
-papers have them, are in `langchain_precise.papers`.
+For a single stage, as the papers have them:
+
+    RerankCompressor                   scores documents against the query
+    GradientSelectionCompressor        keeps documents up to the first sharp drop of the score (SAGE)
+    RedundancyCompressor               drops documents that repeat a better one (ChunkRAG)
+    RelevanceFilterCompressor          keeps documents that a language model finds relevant (ChunkRAG)
+    SentenceContextTextSplitter        makes a document of each sentence, in its context (ParetoRAG)
 """
 
-from typing import NoReturn
-
 from langchain_precise import _framework as _framework
-from langchain_precise import papers
+from langchain_precise.compressors import (
+    GradientSelectionCompressor,
+    RedundancyCompressor,
+    RerankCompressor,
+)
 from langchain_precise.embeddings import PreciseEmbeddings
 from langchain_precise.evidence import EvidenceCompressor
 from langchain_precise.prompts import DOCUMENT_PROMPT
+from langchain_precise.relevance import RelevanceFilterCompressor
 from langchain_precise.retrievers import PreciseRetriever
 from langchain_precise.self_feedback import SelfFeedbackChain, SelfFeedbackInput, SelfFeedbackOutput
-from langchain_precise.text_splitters import SemanticSegmentationTextSplitter
-from precise_rag._missing_names import missing_name
+from langchain_precise.text_splitters import SemanticSegmentationTextSplitter, SentenceContextTextSplitter
 from precise_rag.facts import read_facts
 
 __all__ = [
     "DOCUMENT_PROMPT",
     "EvidenceCompressor",
+    "GradientSelectionCompressor",
     "PreciseEmbeddings",
     "PreciseRetriever",
+    "RedundancyCompressor",
+    "RelevanceFilterCompressor",
+    "RerankCompressor",
     "SelfFeedbackChain",
     "SelfFeedbackInput",
     "SelfFeedbackOutput",
     "SemanticSegmentationTextSplitter",
+    "SentenceContextTextSplitter",
     "read_facts",
 ]
-
-
-def __getattr__(name: str) -> NoReturn:
-    raise missing_name(__name__, name, others=(papers,))

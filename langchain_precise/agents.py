@@ -1,7 +1,4 @@
-"""Middleware for LangChain's agents. It needs the package `langchain`: extra `langchain-agents`."""
-
-# ruff: noqa: I001
-from langchain_precise import _langchain as _langchain
+"""Middleware for LangChain's agents. It needs the package `langchain`."""
 
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace

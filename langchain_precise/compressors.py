@@ -18,7 +18,7 @@ from typing_extensions import TypedDict
 
 from langchain_precise.convert import from_selection, to_candidates
 from langchain_precise.events import observe, observing
-from langchain_precise.words import OwnWords
+from precise_rag._arguments import own_errors
 from precise_rag.candidate_filters import RedundancyFilter
 from precise_rag.encoders import load_encoder
 from precise_rag.protocols import Reranker
@@ -37,9 +37,7 @@ class CompressorInput(TypedDict):
     documents: list[Document]
 
 
-class SelectionCompressor(
-    OwnWords, BaseDocumentCompressor, RunnableSerializable[CompressorInput, list[Document]]
-):
+class SelectionCompressor(BaseDocumentCompressor, RunnableSerializable[CompressorInput, list[Document]]):
     """Base of the compressors, which keep some documents and drop the rest.
 
     Kept documents are copies, best first, with the facts about them in `metadata["precise"]`, see
@@ -47,6 +45,10 @@ class SelectionCompressor(
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
+
+    def __init__(self, **fields: Any) -> None:
+        with own_errors(type(self).__name__):
+            super().__init__(**fields)
 
     @classmethod
     def is_lc_serializable(cls) -> bool:

@@ -6,7 +6,6 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.load.serializable import Serializable
 from pydantic import ConfigDict, PrivateAttr
 
-from langchain_precise.words import own_words
 from precise_rag.encoded import encode_documents, encode_queries
 from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
 from precise_rag.protocols import Encoder
@@ -26,7 +25,6 @@ class PreciseEmbeddings(Serializable, Embeddings):
 
     _encoder: Encoder = PrivateAttr()
 
-    @own_words
     def __init__(self, model: Any = DEFAULT_ENCODER, device: str | None = None) -> None:
         encoder = load_encoder(model, device, argument="model")
         super().__init__(model=model, device=device)

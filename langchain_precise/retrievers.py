@@ -1,200 +1,37 @@
-"""Retrievers over the core's indexes, and over the whole retrieval path."""
+"""The retriever over the whole retrieval path."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from functools import partial
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import Runnable, RunnableLambda
-from langchain_core.runnables.config import run_in_executor
 from langchain_core.vectorstores import VectorStore
 from pydantic import Field, SkipValidation
 
-from langchain_precise.convert import from_candidate, from_excerpts, to_core_documents
+from langchain_precise.convert import from_excerpts, to_core_documents
 from langchain_precise.events import observe, observing
-from langchain_precise.stores import StoreSource
-from langchain_precise.words import OwnWords, own_words
-from precise_rag._arguments import check_names, check_search_options
-from precise_rag.checks import check_methods
+from langchain_precise.sources import StoreSource
+from precise_rag._arguments import own_errors
 from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
 from precise_rag.errors import EmptyIndexError, InputError
 from precise_rag.excerpts import excerpts_of, no_piece_tokens
-from precise_rag.index import (
-    DatabaseIndex,
-    DocumentIndex,
-    HybridIndex,
-    SentenceContextIndex,
-    WordSentenceIndex,
-)
+from precise_rag.index import DatabaseIndex
 from precise_rag.pipeline import PreciseRAG, check_pipeline
 from precise_rag.protocols import Index
 from precise_rag.trace import Trace
-from precise_rag.types import Candidate, Selection, check_query
+from precise_rag.types import Selection, check_query
 
 
 class _Search(NamedTuple):
     query: str
     k: int | None
     filter: Any
-    trace: Trace | None = None
 
 
-class IndexRetriever(OwnWords, BaseRetriever):
-    """Base of the retrievers: searches a core index and returns new documents.
-
-    Each document has the metadata of its source and, in `metadata["precise"]`, the facts: its place
-    there, its score and more, see `read_facts`.
-
-    index: a core index.
-    k: how many documents to return; default: 10.
-    search_kwargs: further options of the index's `search`, such as `{"returns": "passage"}` or
-        `{"filter": {"tenant": "acme", "year": {"$gte": 2020}}}`; see `as_filter`. A "k" there is `k`.
-    Both options can be set for one call: `invoke(query, k=3, returns="passage")`.
-    """
-
-    index: SkipValidation[Index]
-    k: int = Field(default=10, ge=1)
-    search_kwargs: dict[str, Any] = Field(default_factory=dict)
-
-    index_class: ClassVar[type[DocumentIndex]]
-
-    def __init__(self, **fields: Any) -> None:
-        super().__init__(**_with_k(fields))
-        check_methods("index", self.index, ("search",), "pass an index of precise_rag")
-        self._check(self.search_kwargs)
-
-    @classmethod
-    @own_words
-    def from_documents(
-        cls,
-        documents: Iterable[Document],
-        embeddings: Any = DEFAULT_ENCODER,
-        *,
-        k: int | None = None,
-        search_kwargs: Mapping[str, Any] | None = None,
-        **settings: Any,
-    ) -> Self:
-        """Return a retriever over a new index of `documents`.
-
-        embeddings: LangChain embeddings, a core encoder, or the name or path of one; default: the offline
-            encoder.
-        k, search_kwargs: as for the constructor.
-        settings: of the index.
-        """
-        index = cls.index_class.build(
-            to_core_documents(documents), load_encoder(embeddings, argument="embeddings"), **settings
-        )
-        return cls.from_index(index, k=k, search_kwargs=search_kwargs)
-
-    @classmethod
-    def from_index(cls, index: Index, **fields: Any) -> Self:
-        """Return a retriever over an index that was built by the core or loaded from disk."""
-        return cls(index=index, **fields)
-
-    def add_documents(
-        self, documents: Iterable[Document], embeddings: Sequence[Sequence[float]] | None = None
-    ) -> list[str]:
-        """Index more documents and return their ids; one with a known id replaces the old one.
-
-        embeddings: those of the documents, by the index's model, for an index in a database: all sentences
-            of a document share it, and nothing is embedded again. Default: sentences are embedded.
-        """
-        return _add(self.index, documents, embeddings)
-
-    def delete(self, ids: Iterable[str]) -> None:
-        """Remove documents by id. Raises InputError, changing nothing, if an id is unknown."""
-        self.index.delete(ids)
-
-    def search(self, query: str, k: int | None = None, **search_kwargs: Any) -> list[Candidate]:
-        """Return the core's candidates for a query, best first; none if nothing is indexed."""
-        options = self.search_kwargs | self._check(search_kwargs)
-        try:
-            return self.index.search(check_query(query), self.k if k is None else k, **options)
-        except EmptyIndexError:
-            return []
-
-    async def asearch(self, query: str, k: int | None = None, **search_kwargs: Any) -> list[Candidate]:
-        """Run `search` without blocking the event loop; awaits the embeddings' own asynchronous method."""
-        asearch = getattr(self.index, "asearch", None)
-        if asearch is None:
-            return await run_in_executor(None, partial(self.search, query, k, **search_kwargs))
-        options = self.search_kwargs | self._check(search_kwargs)
-        try:
-            candidates: list[Candidate] = await asearch(
-                check_query(query), self.k if k is None else k, **options
-            )
-        except EmptyIndexError:
-            return []
-        return candidates
-
-    def _check(self, search_kwargs: dict[str, Any]) -> dict[str, Any]:
-        """Return options of a search. Raises InputError for one that the index's search does not take."""
-        check_search_options(f"the search of {type(self).__name__}", self.index.search, search_kwargs)
-        return search_kwargs
-
-    def _get_relevant_documents(
-        self,
-        query: str,
-        *,
-        run_manager: CallbackManagerForRetrieverRun,
-        k: int | None = None,
-        **search_kwargs: Any,
-    ) -> list[Document]:
-        return [from_candidate(candidate) for candidate in self.search(query, k, **search_kwargs)]
-
-    async def _aget_relevant_documents(
-        self,
-        query: str,
-        *,
-        run_manager: AsyncCallbackManagerForRetrieverRun,
-        k: int | None = None,
-        **search_kwargs: Any,
-    ) -> list[Document]:
-        return [from_candidate(candidate) for candidate in await self.asearch(query, k, **search_kwargs)]
-
-
-class SentenceContextRetriever(IndexRetriever):
-    """Retriever of sentences by meaning, each scored together with its passage (ParetoRAG)."""
-
-    index_class = SentenceContextIndex
-
-
-class WordSentenceRetriever(IndexRetriever):
-    """Retriever of sentences that share words with the query, ranked by meaning (recursive retrieval)."""
-
-    index_class = WordSentenceIndex
-
-
-class HybridRetriever(IndexRetriever):
-    """Retriever of sentences by words and by meaning at once, each in its context."""
-
-    index_class = HybridIndex
-
-    @classmethod
-    @own_words
-    def from_database(
-        cls,
-        location: str,
-        embeddings: Any = DEFAULT_ENCODER,
-        *,
-        k: int | None = None,
-        search_kwargs: Mapping[str, Any] | None = None,
-        **settings: Any,
-    ) -> Self:
-        """Return a retriever over a collection in a database, which need not exist yet.
-
-        location: "postgresql://…".
-        embeddings: as for `from_documents`; the one that the collection was made with.
-        settings: of `DatabaseIndex`, such as `filter_statistics="matching"`.
-        """
-        index = DatabaseIndex(location, load_encoder(embeddings, argument="embeddings"), **settings)
-        return cls.from_index(index, k=k, search_kwargs=search_kwargs)
-
-
-class PreciseRetriever(OwnWords, BaseRetriever):
+class PreciseRetriever(BaseRetriever):
     """Retriever that runs the whole path: search, reranking, filters and selection.
 
     It returns excerpts: verbatim parts of the documents in the order of the text, the document with the best
@@ -215,12 +52,13 @@ class PreciseRetriever(OwnWords, BaseRetriever):
     search_kwargs: dict[str, Any] = Field(default_factory=dict)
 
     def __init__(self, **fields: Any) -> None:
-        super().__init__(**_with_k(fields))
+        with own_errors(type(self).__name__):
+            super().__init__(**_with_k(fields))
         check_pipeline(self.rag)
-        check_names("search_kwargs", self.search_kwargs, ("filter",), {"filter": "filters where"})
+        if unknown := self.search_kwargs.keys() - {"filter"}:
+            raise InputError(f'search_kwargs may hold "filter" and "k", got {", ".join(sorted(unknown))}')
 
     @classmethod
-    @own_words
     def from_documents(
         cls,
         documents: Iterable[Document],
@@ -242,7 +80,6 @@ class PreciseRetriever(OwnWords, BaseRetriever):
         return cls(rag=rag, k=k, search_kwargs=search_kwargs)
 
     @classmethod
-    @own_words
     def from_index(
         cls,
         index: Index,
@@ -255,7 +92,6 @@ class PreciseRetriever(OwnWords, BaseRetriever):
         return cls(rag=PreciseRAG(index, **options), k=k, search_kwargs=search_kwargs)
 
     @classmethod
-    @own_words
     def from_store(
         cls,
         store: VectorStore,
@@ -281,7 +117,6 @@ class PreciseRetriever(OwnWords, BaseRetriever):
         return cls(rag=PreciseRAG(StoreSource(store, fetch_k, search_kwargs or {}, filter), **options), k=k)
 
     @classmethod
-    @own_words
     def from_rag(
         cls, rag: PreciseRAG, *, k: int | None = None, search_kwargs: Mapping[str, Any] | None = None
     ) -> Self:
@@ -291,8 +126,25 @@ class PreciseRetriever(OwnWords, BaseRetriever):
     def add_documents(
         self, documents: Iterable[Document], embeddings: Sequence[Sequence[float]] | None = None
     ) -> list[str]:
-        """Index more documents and return their ids, as `IndexRetriever.add_documents` does."""
-        return _add(self._index, documents, embeddings)
+        """Index more documents and return their ids; one with a known id replaces the old one.
+
+        embeddings: those of the documents, by the index's model, for an index in a database: all sentences
+            of a document share it, and nothing is embedded again. Default: sentences are embedded.
+        """
+        index, added = self._index, to_core_documents(documents)
+        ids = [document.id for document in added]
+        if embeddings is None:
+            index.add(added)
+            return ids
+        if not isinstance(index, DatabaseIndex):
+            raise InputError("embeddings are for an index in a database; leave them out")
+        if len(embeddings) != len(ids):
+            raise InputError(
+                f"there are {len(ids)} documents and {len(embeddings)} embeddings; give one for each"
+            )
+        vectors = (np.asarray(embedding, dtype=np.float32) for embedding in embeddings)
+        index.add(added, vectors=dict(zip(ids, vectors, strict=True)))
+        return ids
 
     def delete(self, ids: Iterable[str]) -> None:
         """Remove documents by id. Raises InputError, changing nothing, if an id is unknown."""
@@ -300,7 +152,7 @@ class PreciseRetriever(OwnWords, BaseRetriever):
 
     def select(self, query: str, *, k: int | None = None, filter: Any = None) -> Selection:
         """Return the decision on each candidate: kept or dropped, with its score and the reason."""
-        return self._retrieve(_Search(query, k, filter, Trace(check_query(query))))
+        return self._select(_Search(query, k, filter), Trace(check_query(query)))
 
     def _get_relevant_documents(
         self,
@@ -342,31 +194,33 @@ class PreciseRetriever(OwnWords, BaseRetriever):
         """The path as a child run, so that its model calls and events are traced there."""
         return RunnableLambda(self._retrieve, self._aretrieve, name=type(self.rag).__name__)
 
-    def _filter(self, search: _Search) -> Any:
-        return self.search_kwargs.get("filter") if search.filter is None else search.filter
-
     def _retrieve(self, search: _Search) -> Selection:
-        rag = self.rag.with_k(self.k if search.k is None else search.k)
+        return self._select(search, Trace(search.query, observer=observe))
+
+    def _select(self, search: _Search, trace: Trace) -> Selection:
         try:
-            return rag.retrieve(
-                search.query,
-                filter=self._filter(search),
-                trace=search.trace or Trace(search.query, observer=observe),
-                piece_tokens=no_piece_tokens,
-            )
+            return self._rag(search).retrieve(**self._arguments(search, trace))
         except EmptyIndexError:
             return Selection()
 
     async def _aretrieve(self, search: _Search) -> Selection:
-        rag = self.rag.with_k(self.k if search.k is None else search.k)
         async with observing() as observer:
             trace = Trace(search.query, observer=observer)
             try:
-                return await rag.aretrieve(
-                    search.query, filter=self._filter(search), trace=trace, piece_tokens=no_piece_tokens
-                )
+                return await self._rag(search).aretrieve(**self._arguments(search, trace))
             except EmptyIndexError:
                 return Selection()
+
+    def _rag(self, search: _Search) -> PreciseRAG:
+        return self.rag.with_k(self.k if search.k is None else search.k)
+
+    def _arguments(self, search: _Search, trace: Trace) -> dict[str, Any]:
+        return {
+            "query": search.query,
+            "filter": self.search_kwargs.get("filter") if search.filter is None else search.filter,
+            "trace": trace,
+            "piece_tokens": no_piece_tokens,
+        }
 
 
 def _with_k(fields: dict[str, Any]) -> dict[str, Any]:
@@ -381,22 +235,3 @@ def _with_k(fields: dict[str, Any]) -> dict[str, Any]:
     if "k" in options:
         given["k"] = options.pop("k")
     return {**given, "search_kwargs": options}
-
-
-def _add(
-    index: Index, documents: Iterable[Document], embeddings: Sequence[Sequence[float]] | None
-) -> list[str]:
-    added = to_core_documents(documents)
-    ids = [document.id for document in added]
-    if embeddings is None:
-        index.add(added)
-        return ids
-    if not isinstance(index, DatabaseIndex):
-        raise InputError("embeddings are for an index in a database; leave them out")
-    if len(embeddings) != len(ids):
-        raise InputError(
-            f"there are {len(ids)} documents and {len(embeddings)} embeddings; give one for each"
-        )
-    vectors = zip(ids, (np.asarray(one, dtype=np.float32) for one in embeddings), strict=True)
-    index.add(added, vectors=dict(vectors))
-    return ids

@@ -17,8 +17,7 @@ from typing_extensions import TypedDict
 from langchain_precise.convert import from_excerpts, to_core_documents
 from langchain_precise.events import observe, observing
 from langchain_precise.questions import Question, read_question
-from langchain_precise.source import source_of
-from langchain_precise.words import own_words
+from langchain_precise.sources import RetrieverSource
 from precise_rag.answer import Answer
 from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
 from precise_rag.errors import InputError
@@ -72,12 +71,11 @@ class SelfFeedbackOutput(TypedDict):
 class SelfFeedbackChain(RunnableSerializable[ChainInput, SelfFeedbackOutput]):
     """Chain that has its answer judged and tries again with more or less context (SAGE, section VI).
 
-    It configures one `PreciseRAG`, which reranks, drops repetitions, grows and selects evidence, answers and
-    judges: over one of our retrievers as over its index, and of any other's texts their sentences. The
-    best-judged answer is returned, with its own context.
+    It configures one `PreciseRAG`, which splits what the retriever finds into sentences, reranks them, drops
+    repetitions, grows and selects evidence, answers and judges. The best-judged answer is returned, with its
+    own context. For the index of a `PreciseRetriever` use `from_rag(retriever.rag)`.
 
-    retriever: any Runnable from a question to documents; give it a large `k`, of which a part is sent. Of
-        ours, `n_candidates` sentences are taken.
+    retriever: any Runnable from a question to documents; give it a large `k`, of which a part is sent.
     llm: writes the answers; a chat model, or anything else that `load_llm` takes.
     rag: a pipeline to use as it is, instead of `retriever` and all that follows; see `from_rag`.
     live_final: stream the last draft allowed while the model writes it, and judge it afterwards.
@@ -93,7 +91,6 @@ class SelfFeedbackChain(RunnableSerializable[ChainInput, SelfFeedbackOutput]):
 
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
 
-    @own_words
     def __init__(
         self,
         retriever: RetrieverLike | None = None,
@@ -107,7 +104,7 @@ class SelfFeedbackChain(RunnableSerializable[ChainInput, SelfFeedbackOutput]):
         if rag is None:
             if retriever is None or llm is None:
                 raise InputError("pass retriever= and llm=, or rag=")
-            rag = PreciseRAG(source_of(retriever), llm, **options)
+            rag = PreciseRAG(RetrieverSource(retriever), llm, **options)
         elif retriever is not None or llm is not None or options:
             raise InputError("a rag has its own retriever, llm and stages; pass them to it instead")
         super().__init__(rag=check_pipeline(rag), live_final=live_final, name=name)  # type: ignore[call-arg]
@@ -118,7 +115,6 @@ class SelfFeedbackChain(RunnableSerializable[ChainInput, SelfFeedbackOutput]):
         return cls(rag=rag, **fields)
 
     @classmethod
-    @own_words
     def from_documents(
         cls,
         documents: Iterable[Document],

@@ -1,36 +1,47 @@
-"""precise-rag for LlamaIndex: a retriever, a postprocessor, a node parser and engines that answer.
+"""precise-rag for LlamaIndex: a retriever, postprocessors, node parsers and an engine that answers.
 
-    SemanticSegmentationNodeParser   cuts documents where the meaning changes
     PreciseRetriever                 finds the few sentences that answer a question
     EvidencePostprocessor            cuts the nodes of any retriever down to them
+    SemanticSegmentationNodeParser   cuts documents where the meaning changes
     SelfFeedbackQueryEngine          answers, judges the answer and tries again
+    PreciseEmbedding                 the offline encoder as a LlamaIndex embedding
     read_facts                       what a result says about itself: its document, place and score
 
-`PreciseEmbedding` is the offline encoder as a LlamaIndex embedding. Components for a single stage, as the
-papers have them, are in `llamaindex_precise.papers`; instrumentation events in `llamaindex_precise.events`.
+For a single stage, as the papers have them:
+
+    PreciseRerankPostprocessor       scores nodes against the query
+    GradientSelectionPostprocessor   keeps nodes up to the first sharp drop of the score (SAGE)
+    RedundancyPostprocessor          drops nodes that repeat a better one (ChunkRAG)
+    RelevanceFilterPostprocessor     keeps nodes that a language model finds relevant (ChunkRAG)
+    SentenceContextNodeParser        makes a node of each sentence, in its context (ParetoRAG)
+
+Instrumentation events are in `llamaindex_precise.events`.
 """
 
-from typing import NoReturn
-
 from llamaindex_precise import _framework as _framework
-from llamaindex_precise import events, papers
 from llamaindex_precise.embeddings import PreciseEmbedding
 from llamaindex_precise.evidence import EvidencePostprocessor
-from llamaindex_precise.node_parsers import SemanticSegmentationNodeParser
+from llamaindex_precise.node_parsers import SemanticSegmentationNodeParser, SentenceContextNodeParser
+from llamaindex_precise.postprocessors import (
+    GradientSelectionPostprocessor,
+    PreciseRerankPostprocessor,
+    RedundancyPostprocessor,
+)
+from llamaindex_precise.relevance import RelevanceFilterPostprocessor
 from llamaindex_precise.retrievers import PreciseRetriever
 from llamaindex_precise.self_feedback import SelfFeedbackQueryEngine
-from precise_rag._missing_names import missing_name
 from precise_rag.facts import read_facts
 
 __all__ = [
     "EvidencePostprocessor",
+    "GradientSelectionPostprocessor",
     "PreciseEmbedding",
+    "PreciseRerankPostprocessor",
     "PreciseRetriever",
+    "RedundancyPostprocessor",
+    "RelevanceFilterPostprocessor",
     "SelfFeedbackQueryEngine",
     "SemanticSegmentationNodeParser",
+    "SentenceContextNodeParser",
     "read_facts",
 ]
-
-
-def __getattr__(name: str) -> NoReturn:
-    raise missing_name(__name__, name, others=(papers, events))

@@ -1,15 +1,12 @@
 """The base of the node parsers, postprocessors and embeddings: components that are saved as settings."""
 
-from collections.abc import Mapping
 from typing import Any, Self
 
 from llama_index.core.bridge.pydantic import ConfigDict
 from llama_index.core.node_parser.node_utils import default_id_func
 from llama_index.core.schema import BaseComponent
 
-from llamaindex_precise.words import WANTED, WORDS
-from precise_rag._arguments import check_names, own_errors
-from precise_rag.errors import InputError
+from precise_rag._arguments import own_errors
 
 
 class SettingsComponent(BaseComponent):
@@ -22,8 +19,7 @@ class SettingsComponent(BaseComponent):
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
 
     def __init__(self, **settings: Any) -> None:
-        check_names(type(self).__name__, settings, type(self).model_fields, WORDS)
-        with own_errors(type(self).__name__, WANTED):
+        with own_errors(type(self).__name__):
             super().__init__(**settings)
 
     @classmethod
@@ -41,17 +37,10 @@ class SettingsComponent(BaseComponent):
         """Return the component that `to_dict` described.
 
         kwargs: settings that replace saved ones, and those that are not saved, such as clients and
-        functions.
-        Raises InputError if the component had its own `id_func` and none is passed.
+            functions, of which only the names are.
         """
         settings = {**data, **kwargs}
-        saved = settings.get("id_func")
-        if isinstance(saved, Mapping):
-            if saved.get("id_func_name") != default_id_func.__name__:
-                raise InputError(
-                    f"settings saved with id_func {saved.get('id_func_name')!r} do not hold that function; "
-                    "pass it again: from_dict(data, id_func=…)"
-                )
+        if settings.get("id_func") == {"id_func_name": default_id_func.__name__, "title": "id_func"}:
             del settings["id_func"]
         return super().from_dict(settings)
 

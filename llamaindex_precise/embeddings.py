@@ -2,7 +2,7 @@
 
 import asyncio
 from functools import cached_property
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.bridge.pydantic import Field
@@ -53,7 +53,7 @@ class PreciseEmbedding(SettingsComponent, BaseEmbedding):
 class EncoderComponent(SettingsComponent):
     """A component with an encoder; its saved settings hold the encoder's name."""
 
-    embed_model: EmbedModel = Field(
+    embed_model: Any = Field(
         default=None,
         exclude=True,
         description="A LlamaIndex embedding, a core encoder, or the name or path of one.",

@@ -4,21 +4,18 @@ from collections.abc import Sequence
 from typing import Any, Literal
 
 from llama_index.core.bridge.pydantic import Field, PrivateAttr
-from llama_index.core.prompts import PromptTemplate
-from llama_index.core.prompts.mixin import PromptDictType, PromptMixin
 from llama_index.core.settings import Settings
 
 from llamaindex_precise.postprocessors import SelectionPostprocessor, require_query
 from precise_rag.candidate_filters import DynamicThreshold, RelevanceFilter, RelevanceSettings
 from precise_rag.llm import Budget
-from precise_rag.prompts import relevance_instructions
 from precise_rag.trace import Trace
 from precise_rag.types import Candidate, Selection
 
 _RELEVANCE = RelevanceSettings()
 
 
-class RelevanceFilterPostprocessor(SelectionPostprocessor, PromptMixin):
+class RelevanceFilterPostprocessor(SelectionPostprocessor):
     """Postprocessor that keeps nodes that a language model finds relevant (ChunkRAG, section 3).
 
     Nodes keep their own scores; the model's are in `read_facts(node)["scores"]`. The
@@ -71,11 +68,3 @@ class RelevanceFilterPostprocessor(SelectionPostprocessor, PromptMixin):
     def _make_filter(self) -> RelevanceFilter:
         settings = {name: getattr(self, name) for name in RelevanceSettings.__dataclass_fields__}
         return RelevanceFilter(self.llm, budget=self.budget, **settings)
-
-    def _get_prompts(self) -> PromptDictType:
-        return {"relevance_instructions": PromptTemplate(self.instructions or relevance_instructions())}
-
-    def _update_prompts(self, prompts: PromptDictType) -> None:
-        if "relevance_instructions" in prompts:
-            self.instructions = prompts["relevance_instructions"].get_template()
-            self._filter = self._make_filter()

@@ -1,9 +1,8 @@
 """A query engine that judges its answers and tries again with more or less context."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Generator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Generator, Iterable, Sequence
 from contextlib import aclosing
-from dataclasses import replace
 from itertools import chain
 from typing import Any, Self, TypeVar
 
@@ -20,26 +19,22 @@ from llama_index.core.instrumentation import get_dispatcher
 from llama_index.core.instrumentation.events.synthesis import SynthesizeEndEvent, SynthesizeStartEvent
 from llama_index.core.llms import LLM
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
-from llama_index.core.prompts import PromptTemplate
-from llama_index.core.prompts.mixin import PromptDictType, PromptMixin, PromptMixinType
+from llama_index.core.prompts.mixin import PromptMixinType
 from llama_index.core.schema import BaseNode, NodeWithScore, QueryBundle
 from llama_index.core.settings import Settings
 
 from llamaindex_precise.convert import from_candidate, from_excerpts, to_candidates, to_core_documents
 from llamaindex_precise.embeddings import EmbedModel, resolve_encoder
 from llamaindex_precise.events import observing
-from llamaindex_precise.retrievers import query_vector
-from llamaindex_precise.source import RetrieverSource, SentenceSource, source_of
-from llamaindex_precise.words import own_words
+from llamaindex_precise.sources import RetrieverSource, query_vector
 from precise_rag.answer import Answer
 from precise_rag.context import context_passages
 from precise_rag.errors import InputError
 from precise_rag.excerpts import Order
 from precise_rag.metadata_keys import FACTS_KEY
 from precise_rag.pipeline import PreciseRAG, check_pipeline
-from precise_rag.prompts import answer_instructions, judge_instructions
 from precise_rag.trace import Trace
-from precise_rag.types import Candidate, Selection
+from precise_rag.types import Selection
 
 dispatcher = get_dispatcher(__name__)
 
@@ -59,13 +54,12 @@ class AnswerFacts(dict[str, Any]):
 class SelfFeedbackQueryEngine(BaseQueryEngine):
     """Query engine that has its answer judged and tries again with more or less context (SAGE, section VI).
 
-    It configures one `PreciseRAG`, which reranks, drops repetitions, grows and selects evidence, answers and
-    judges: over one of our retrievers as over its index, and of any other's texts their sentences. The
-    best-judged answer is returned, with its own sources; `response.metadata["precise"]` holds kind, score,
-    note (why the loop stopped), question, citations, choice and the trace.
+    It configures one `PreciseRAG`, which splits what the retriever finds into sentences, reranks them, drops
+    repetitions, grows and selects evidence, answers and judges. The best-judged answer is returned, with its
+    own sources; `response.metadata["precise"]` holds kind, score, note (why the loop stopped), question,
+    citations, choice and the trace. For the index of a `PreciseRetriever` use `from_rag(retriever.rag)`.
 
-    retriever: any LlamaIndex retriever; give it a large top k, of which a part is sent. Of ours,
-        `n_candidates` sentences are taken.
+    retriever: any LlamaIndex retriever; give it a large top k, of which a part is sent.
     llm: writes the answers; default `Settings.llm`.
     node_postprocessors: applied to what the retriever finds.
     rag: a pipeline to use as it is, instead of all these and `options`; see `from_rag`.
@@ -76,7 +70,6 @@ class SelfFeedbackQueryEngine(BaseQueryEngine):
         `feedback`, `judge`, `budget`, `style`, `prompts` and so on.
     """
 
-    @own_words
     def __init__(
         self,
         retriever: BaseRetriever | None = None,
@@ -93,7 +86,7 @@ class SelfFeedbackQueryEngine(BaseQueryEngine):
         if rag is None:
             if retriever is None:
                 raise InputError("pass a retriever, or rag=")
-            source = source_of(retriever, node_postprocessors or ())
+            source = RetrieverSource(retriever, node_postprocessors or ())
             for postprocessor in source.node_postprocessors:
                 postprocessor.callback_manager = self.callback_manager
             rag = PreciseRAG(source, llm or Settings.llm, **options)
@@ -114,7 +107,6 @@ class SelfFeedbackQueryEngine(BaseQueryEngine):
         return cls(rag=rag, **kwargs)
 
     @classmethod
-    @own_words
     def from_documents(
         cls,
         documents: Iterable[BaseNode],
@@ -141,11 +133,19 @@ class SelfFeedbackQueryEngine(BaseQueryEngine):
 
     def retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         """Return what is found, before it is reranked and selected."""
-        return [from_candidate(candidate) for candidate in self._found(query_bundle)]
+        source = self.rag.index
+        if source is None:
+            raise InputError("this pipeline has nothing to search; pass nodes to synthesize")
+        if isinstance(source, RetrieverSource):
+            found = source.search(query_bundle)
+        else:
+            brought = self._brought(query_bundle)
+            found = source.search(query_bundle.query_str, self.rag.path.n_candidates, **brought)
+        return [from_candidate(candidate) for candidate in found]
 
     async def aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         """Run `retrieve` without blocking the event loop."""
-        return [from_candidate(candidate) for candidate in await self._afound(query_bundle)]
+        return await asyncio.to_thread(self.retrieve, query_bundle)
 
     @dispatcher.span
     def synthesize(
@@ -225,73 +225,32 @@ class SelfFeedbackQueryEngine(BaseQueryEngine):
     def _query(self, query_bundle: QueryBundle) -> RESPONSE_TYPE:
         payload: dict[str, Any] = {EventPayload.QUERY_STR: query_bundle.query_str}
         with self.callback_manager.event(CBEventType.QUERY, payload=payload) as event:
-            own: dict[str, Any] = {}
-            if _brings_vector(query_bundle) and not (own := self._vector(query_bundle)):
-                own = {"candidates": self._found(query_bundle)}
-            response = self.answer(query_bundle.query_str, **own)
+            response = self.answer(query_bundle.query_str, **self._brought(query_bundle))
             event.on_end(payload={EventPayload.RESPONSE: response})
         return response
 
     async def _aquery(self, query_bundle: QueryBundle) -> RESPONSE_TYPE:
         payload: dict[str, Any] = {EventPayload.QUERY_STR: query_bundle.query_str}
         with self.callback_manager.event(CBEventType.QUERY, payload=payload) as event:
-            own: dict[str, Any] = {}
-            if _brings_vector(query_bundle) and not (own := self._vector(query_bundle)):
-                own = {"candidates": await self._afound(query_bundle)}
-            response = await self.aanswer(query_bundle.query_str, **own)
+            brought = await asyncio.to_thread(self._brought, query_bundle)
+            response = await self.aanswer(query_bundle.query_str, **brought)
             event.on_end(payload={EventPayload.RESPONSE: response})
         return response
 
-    def _found(self, bundle: QueryBundle) -> list[Candidate]:
-        source = self.rag.index
-        if isinstance(source, RetrieverSource):
-            return source.search(bundle)
-        if source is None:
-            raise InputError("this pipeline has nothing to search; pass nodes to synthesize")
-        return source.search(bundle.query_str, self.rag.path.n_candidates, **self._vector(bundle))
+    def _brought(self, bundle: QueryBundle) -> dict[str, Any]:
+        """Return what is searched for in place of the question, as HyDE names it: arguments of `answer`.
 
-    async def _afound(self, bundle: QueryBundle) -> list[Candidate]:
-        source = self.rag.index
-        if isinstance(source, RetrieverSource):
-            return await source.asearch(bundle)
-        return await asyncio.to_thread(self._found, bundle)
-
-    def _vector(self, bundle: QueryBundle) -> dict[str, Any]:
-        """The vector that a query brings, as an argument; a retriever that is not ours reads it itself."""
-        source = self.rag.index
-        if isinstance(source, RetrieverSource) and not isinstance(source, SentenceSource):
+        A vector if an index is searched; of a retriever, which reads the bundle itself, what it finds.
+        """
+        if bundle.embedding is None and not bundle.custom_embedding_strs:
             return {}
-        vector = query_vector(bundle, getattr(source, "encoder", None))
-        return {} if vector is None else {"vector": vector}
-
-    def _get_prompts(self) -> PromptDictType:
-        own, wording = self.rag.wording.instructions, self.rag.wording
-        answer = own.get("answer") or answer_instructions(wording.style)
-        judge = own.get("judge") or judge_instructions(wording.judge_style)
-        return {"answer_instructions": PromptTemplate(answer), "judge_instructions": PromptTemplate(judge)}
-
-    def _update_prompts(self, prompts: PromptDictType) -> None:
-        own = {
-            role: prompts[f"{role}_instructions"].get_template()
-            for role in ("answer", "judge")
-            if f"{role}_instructions" in prompts
-        }
-        wording = self.rag.wording
-        self.rag = self.rag.with_wording(replace(wording, instructions={**wording.instructions, **own}))
+        source = self.rag.index
+        if isinstance(source, RetrieverSource):
+            return {"candidates": source.search(bundle)}
+        return {"vector": query_vector(bundle, getattr(source, "encoder", None))}
 
     def _get_prompt_modules(self) -> PromptMixinType:
-        source = self.rag.index
-        stages: Mapping[str, Any] = {}
-        if isinstance(source, RetrieverSource):
-            stages = {"retriever": source.retriever} | {
-                f"node_postprocessor_{i}": stage for i, stage in enumerate(source.node_postprocessors)
-            }
-        return {name: stage for name, stage in stages.items() if isinstance(stage, PromptMixin)}
-
-
-def _brings_vector(bundle: QueryBundle) -> bool:
-    """Return whether a query names what to search for by itself, as HyDE does."""
-    return bundle.embedding is not None or bool(bundle.custom_embedding_strs)
+        return {}
 
 
 def _fill(response: _R, trace: Trace, answer: Answer | None, order: Order) -> _R:

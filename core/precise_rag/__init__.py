@@ -6,8 +6,6 @@ Each public name is loaded when it is first used, so `import precise_rag` stays 
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from precise_rag._missing_names import missing_name
-
 if TYPE_CHECKING:
     from precise_rag.answer import Answer as Answer
     from precise_rag.candidate_filters import DynamicThreshold as DynamicThreshold
@@ -26,7 +24,6 @@ if TYPE_CHECKING:
     from precise_rag.errors import InputError as InputError
     from precise_rag.errors import LLMError as LLMError
     from precise_rag.errors import MissingExtra as MissingExtra
-    from precise_rag.errors import MissingName as MissingName
     from precise_rag.errors import ModelError as ModelError
     from precise_rag.errors import PreciseRagError as PreciseRagError
     from precise_rag.errors import ScoreScaleError as ScoreScaleError
@@ -95,7 +92,6 @@ _MODULE = {
     "LLMError": "errors",
     "Ledger": "trace",
     "MissingExtra": "errors",
-    "MissingName": "errors",
     "ModelError": "errors",
     "OpenAIChat": "llm",
     "PreciseRAG": "pipeline",
@@ -126,19 +122,13 @@ _MODULE = {
 }
 """The module that each public name comes from."""
 
-_GONE = {
-    "FaissIndex": 'DenseIndex(..., backend="faiss:HNSW32@efSearch=64"), or another factory string',
-    "WorthSelector": "ProbabilitySelector",
-}
-"""What to use in place of each public name that was removed."""
-
 __version__ = "0.1.0"
 __all__ = sorted(_MODULE)
 
 
 def __getattr__(name: str) -> object:
     if name not in _MODULE:
-        raise missing_name(__name__, name, gone=_GONE)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     value = getattr(import_module(f"{__name__}.{_MODULE[name]}"), name)
     globals()[name] = value
     return value

@@ -5,7 +5,6 @@
     │   ├── ScoreScaleError                 the method cannot use scores on this scale
     │   └── EmptyIndexError                 the index holds nothing to search
     ├── MissingExtra (ImportError)          an optional dependency is not installed
-    ├── MissingName (ImportError)           a name is no longer here; the message says what to use
     ├── ModelError (OSError)                a model cannot be found or read, or returns no vectors
     ├── IndexFormatError (OSError)          a saved index cannot be read by this version or with this encoder
     ├── IndexWriteError (OSError)           an index cannot be saved; the folder keeps the index it had
@@ -50,10 +49,6 @@ class EmptyIndexError(InputError):
 
 class MissingExtra(PreciseRagError, ImportError):
     """An optional dependency is not installed. The message names the pip command that installs it."""
-
-
-class MissingName(PreciseRagError, ImportError):
-    """A public name has moved or is gone. The message says what to import in its place."""
 
 
 class ModelError(PreciseRagError, OSError):

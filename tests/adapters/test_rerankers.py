@@ -4,6 +4,7 @@ from pydoc_data.topics import topics
 
 import pytest
 
+from precise_rag import PreciseRAG
 from precise_rag.index import HybridIndex
 from precise_rag.testing import HashEncoder, ScriptedLLM
 from precise_rag.tokens import estimate_tokens
@@ -30,11 +31,11 @@ def texts(framework, pieces):
 def used(framework, part, reranker):
     """The texts that a part with the reranker returns."""
     if part == "PreciseRetriever":
-        over = framework.retriever("Precise").from_index(INDEX, reranker=reranker)
+        over = framework.retriever.from_index(INDEX, reranker=reranker)
         return texts(framework, framework.find(over, QUESTION))
     if part == "loop":
         llm = ScriptedLLM(["When no exception [1].", verdict(10)])
-        loop = framework.loop(framework.retriever("Hybrid").from_index(INDEX), llm, reranker=reranker)
+        loop = framework.answering(PreciseRAG(INDEX, llm, reranker=reranker))
         return texts(framework, framework.answer(loop, QUESTION).sources)
     chunks = [framework.piece(text, name, 0.5) for name, text in CHUNKS.items()]
     return texts(framework, framework.cut(framework.part(part, reranker=reranker), chunks, QUESTION))

@@ -1,4 +1,4 @@
-"""Retrievers return what the core finds, as copies, also without blocking."""
+"""Retrievers return what the core finds, as copies, with its places: over any index, and without blocking."""
 
 import asyncio
 import copy
@@ -7,74 +7,84 @@ from typing import Any
 import pytest
 
 from precise_rag import Document, PreciseRAG, read_facts
-from precise_rag.context import context_passages
 from precise_rag.errors import InputError
+from precise_rag.excerpts import excerpts_of
 from precise_rag.facts import piece_id
-from precise_rag.index import HybridIndex
-from precise_rag.rerank import load_reranker, rerank
-from precise_rag.testing import HashEncoder
+from precise_rag.index import DatabaseIndex, HybridIndex, load_index
+from precise_rag.testing import HashEncoder, ScriptedLLM
 from support.alike import assert_alike
-from support.frameworks import FRAMEWORKS, LANGCHAIN, LLAMAINDEX, each_framework
+from support.frameworks import LANGCHAIN, LLAMAINDEX, each_framework
 from support.velm import (
     CORE,
-    INDEXES,
+    PLAIN,
     QUESTIONS,
     TEXTS,
-    TOP_K,
     assert_same_decisions,
     assert_same_excerpts,
     documents,
     each_index,
     each_question,
     retriever,
+    wheels_are_relevant,
 )
+
+PRESETS = ("precise", "sage", "paretorag", "chunkrag", "recursive")
+FORGED = {
+    "$id": "mine",
+    "precise": '{"doc_id": "mine", "start": 0, "end": 15}',
+    "precise_layout": {"source": "mine", "id_": "mine", "hidden": {"title": "Mine"}},
+    "precise_object": "mine",
+}
+
+
+@each_framework
+@pytest.mark.parametrize("preset", PRESETS)
+async def test_every_preset_retrieves_as_the_core_does(framework, preset):
+    options: dict[str, Any] = {"preset": preset, "llm": ScriptedLLM(wheels_are_relevant)}
+    core = PreciseRAG.from_documents(CORE, encoder=HashEncoder(), **options)
+    over = framework.retriever.from_documents(documents(framework), HashEncoder(), **options)
+    for question in QUESTIONS[:2]:
+        expected, found = core.retrieve(question), framework.find(over, question)
+        assert expected.kept
+        assert_same_excerpts(framework, found, excerpts_of(expected, core.order))
+        assert_same_decisions(over.select(question), expected)
+        assert_alike(await framework.afind(over, question), found)
 
 
 @each_framework
 @each_index
 @each_question
-def test_what_is_found_is_what_the_core_finds(framework, index, question):
-    expected = INDEXES[index].build(CORE, HashEncoder()).search(question, TOP_K)
-    found = framework.find(retriever(framework, index), question)
-    places = [(piece_id(c.doc_id, c.start, c.end), c.text) for c in expected]
-    assert [(framework.id(piece), framework.text(piece)) for piece in found] == places
+def test_what_an_index_finds_comes_with_its_scores_and_its_place(framework, index, question):
+    over = retriever(framework, index)
+    expected = over.rag.index.search(question, PLAIN["n_candidates"])
+    found = framework.find(over, question)
+    assert [framework.id(piece) for piece in found] == [piece_id(c.doc_id, c.start, c.end) for c in expected]
     for candidate, piece in zip(expected, found, strict=True):
         facts = read_facts(piece)
         assert framework.score(piece) == pytest.approx(candidate.score, abs=1e-6)
         assert type(framework.score(piece)) is float
         assert facts["scores"] == pytest.approx(dict(candidate.scores), abs=1e-6)
         assert facts["score_scale"] == candidate.score_scale
-        assert TEXTS[facts["doc_id"]][facts["start"] : facts["end"]] == candidate.text
+        assert TEXTS[facts["doc_id"]][facts["start"] : facts["end"]] == framework.text(piece)
         assert framework.metadata(piece)["title"] == candidate.metadata["title"]
-
-
-@each_framework
-async def test_the_whole_path_is_that_of_the_core(framework):
-    rag = PreciseRAG(HybridIndex.build(CORE, HashEncoder()))
-    whole = framework.retriever("Precise").from_documents(documents(framework), HashEncoder())
-    for question in QUESTIONS:
-        expected, found = rag.retrieve(question), framework.find(whole, question)
-        assert_same_excerpts(framework, found, [passage.excerpt for passage in context_passages(expected)])
-        assert_same_decisions(whole.select(question), expected)
-        assert_alike(await framework.afind(whole, question), found)
 
 
 @each_question
 def test_a_fixed_number_of_sentences_is_the_same(question):
     found = []
-    for framework in FRAMEWORKS.values():
-        fixed = retriever(framework, "Precise", 4)
+    for framework in (LLAMAINDEX, LANGCHAIN):
+        make = framework.retriever.from_documents
+        fixed = make(documents(framework), HashEncoder(), **{framework.k: 4})
         found.append([framework.id(piece) for piece in framework.find(fixed, question)])
     assert found[0] == found[1]
     assert len(found[0]) == 4
 
 
 @each_framework
-@pytest.mark.parametrize("kind", [*INDEXES, "Precise"])
-def test_what_is_found_shares_nothing_with_the_documents_or_the_index(framework, kind):
+def test_what_is_found_shares_nothing_with_the_documents_or_the_index(framework):
     given = [framework.document(text, name, tags=[name]) for name, text in TEXTS.items()]
     before = copy.deepcopy(given)
-    over = framework.retriever(kind).from_documents(given, HashEncoder())
+    over = framework.retriever.from_documents(given, HashEncoder())
     for piece in framework.find(over, QUESTIONS[0]):
         framework.metadata(piece)["tags"].append("changed")
     assert given == before
@@ -82,11 +92,8 @@ def test_what_is_found_shares_nothing_with_the_documents_or_the_index(framework,
 
 
 @each_framework
-@each_index
-async def test_asynchronous_searches_give_the_same_off_the_event_loop(framework, index):
-    kind: Any = INDEXES[index]
-
-    class OffTheLoop(kind):
+async def test_asynchronous_searches_give_the_same_off_the_event_loop(framework):
+    class OffTheLoop(HybridIndex):
         def search(self, *args, **kwargs):
             with pytest.raises(RuntimeError):
                 asyncio.get_running_loop()
@@ -98,77 +105,121 @@ async def test_asynchronous_searches_give_the_same_off_the_event_loop(framework,
         def __init__(self, whole):
             self.search, self.encoder = whole.search, whole.encoder
 
-    expected = retriever(framework, index, 3).search(QUESTIONS[0])
-    assert len(expected) == 3
-    places = [(piece_id(c.doc_id, c.start, c.end), pytest.approx(c.score, abs=1e-6)) for c in expected]
+    expected = framework.find(retriever(framework), QUESTIONS[0])
     whole = OffTheLoop.build(CORE, HashEncoder())
     for watched in (whole, OnlySearch(whole)):
-        over = framework.retriever(index).from_index(watched, **{framework.k: 3})
-        found = await asyncio.gather(*(framework.afind(over, QUESTIONS[0]) for _ in range(8)))
-        assert [[(framework.id(p), framework.score(p)) for p in pieces] for pieces in found] == [places] * 8
+        over = framework.retriever.from_index(watched, **PLAIN)
+        found = await asyncio.gather(*(framework.afind(over, QUESTIONS[0]) for _ in range(4)))
+        for pieces in found:
+            assert_alike(pieces, expected)
 
 
 @each_framework
-def test_options_of_the_index_and_of_its_search_reach_it(framework):
-    options = {"search_kwargs": {"returns": "passage"}, "alpha": 0.8}
-    over = retriever(framework, "SentenceContext", 1, **options)
-    assert over.index.settings.alpha == 0.8
-    [best] = framework.find(over, QUESTIONS[0])
-    assert framework.text(best).strip() in TEXTS["mill"].split("\r\n\r\n")
-
-
-@each_framework
-def test_documents_are_added_replaced_and_deleted(framework):
+def test_documents_are_added_replaced_deleted_and_saved(framework, tmp_path):
     ferry, mill, _ = documents(framework)
-    over = framework.retriever("SentenceContext").from_documents([ferry], HashEncoder())
+    over = framework.retriever.from_documents([ferry], HashEncoder(), **PLAIN)
     over.add_documents([mill])
     assert read_facts(framework.find(over, QUESTIONS[0])[0])["doc_id"] == "mill"
     over.add_documents([framework.document("The wheel of the mill is broken.", "mill")])
     assert framework.text(framework.find(over, QUESTIONS[0])[0]) == "The wheel of the mill is broken."
+    over.rag.save(tmp_path / "index")
+    loaded = framework.retriever.from_index(load_index(tmp_path / "index", HashEncoder()), **PLAIN)
+    assert_alike(framework.find(loaded, QUESTIONS[0]), framework.find(over, QUESTIONS[0]))
     over.delete(["mill"])
     assert {read_facts(piece)["doc_id"] for piece in framework.find(over, QUESTIONS[0])} == {"ferry"}
 
 
 @each_framework
-@pytest.mark.parametrize("kind", [*INDEXES, "Precise"])
-async def test_an_empty_collection_gives_no_results(framework, kind):
+async def test_an_empty_collection_gives_no_results(framework):
     for given in ([], [framework.document(" ", "blank")]):
-        over = framework.retriever(kind).from_documents(given, HashEncoder())
+        over = framework.retriever.from_documents(given, HashEncoder())
         assert framework.find(over, QUESTIONS[0]) == await framework.afind(over, QUESTIONS[0]) == []
 
 
+@each_framework
 @pytest.mark.parametrize("query", ["", " ", None, 5, b"x", ["a"]])
-@pytest.mark.parametrize("kind", ["Hybrid", "Precise"])
-def test_a_query_must_be_text(kind, query):
-    nodes, found = (retriever(framework, kind) for framework in (LLAMAINDEX, LANGCHAIN))
-    for ask in (nodes.search if kind == "Hybrid" else nodes.select, found.invoke):
-        with pytest.raises(InputError, match="the query must"):
-            ask(query)
+def test_a_query_must_be_text(framework, query):
+    with pytest.raises(InputError, match="the query must"):
+        retriever(framework).select(query)
 
 
 @each_framework
-def test_headings_reach_the_reranker(framework):
-    """The index knows them; a reranker that follows the framework's retriever reads them, too."""
+def test_a_database_takes_documents_filters_and_vectors(framework, new_location):
+    encoder = HashEncoder()
+    over = framework.retriever.from_index(DatabaseIndex(new_location(), encoder), **PLAIN)
+
+    def owners(wanted=None):
+        return {framework.metadata(p)["who"] for p in framework.find_where(over, "cat", wanted)}
+
+    assert owners() == set()
+    over.add_documents([framework.document("The cat sleeps.", who, who=who) for who in ("me", "you")])
+    assert owners({"who": "me"}) == {"me"}
+    assert owners({"who": "nobody"}) == set()
+    not_me = framework.filtered({"who": {"$ne": "me"}})
+    whole = framework.retriever.from_index(over.rag.index, **not_me)
+    assert {framework.metadata(piece)["who"] for piece in framework.find(whole, "cat")} == {"you"}
+    over.delete(["me"])
+    assert owners() == {"you"}
+    [vector] = encoder.encode(["clock"]).tolist()
+    encoder.calls.clear()
+    framework.add_with_vector(over, "The town clock was built in 1911. Eels are smoked.", "town", vector)
+    assert not encoder.calls
+    assert read_facts(framework.find(over, "clock")[0])["scores"]["dense"] > 0.9
+
+
+@each_framework
+@pytest.mark.parametrize("place", ["folder", "database"])
+def test_metadata_forge_neither_an_id_nor_a_source(framework, place, request):
+    given = [framework.document("The cat sleeps.", n, **m) for n, m in (("mine", {}), ("theirs", FORGED))]
+    if place == "folder":
+        over = framework.retriever.from_documents(given, HashEncoder(), **PLAIN)
+    else:
+        index = DatabaseIndex(request.getfixturevalue("new_location")(), HashEncoder())
+        over = framework.retriever.from_index(index, **PLAIN)
+        over.add_documents(given)
+    for wanted in ({"$eq": "mine"}, {"$lte": "mine"}, {"$contains": "min"}):
+        found = framework.find_where(over, "cat", {"$id": wanted})
+        assert [read_facts(piece)["doc_id"] for piece in found] == ["mine"]
+    (found,) = framework.find_where(over, "cat", {"$id": "theirs"})
+    assert read_facts(found)["doc_id"] == framework.place(found)[0] == "theirs"
+    assert framework.metadata(found).keys() - {"section"} == {"$id", "precise"}
+
+
+@each_framework
+def test_filters_are_set_once_or_for_one_call_and_wrong_ones_are_refused(framework):
+    years = {"me": 2019, "you": 2021, "them": 2024}
+    given = [framework.document("The cat sleeps.", who, who=who, year=year) for who, year in years.items()]
+    over = framework.retriever.from_documents(
+        given, HashEncoder(), **PLAIN, **framework.filtered({"who": {"$in": ["me", "you"]}})
+    )
+
+    def owners(found):
+        return {framework.metadata(piece)["who"] for piece in found}
+
+    assert owners(framework.find(over, "cat")) == {"me", "you"}
+    assert owners(framework.find_where(over, "cat", {"year": {"$gte": 2020}})) == {"you", "them"}
+    with pytest.raises(InputError, match="unknown operator"):
+        framework.find_where(over, "cat", {"year": {"$near": 3}})
+
+
+@each_framework
+def test_headings_reach_a_reranker_that_follows(framework):
     text = "# {}\n\nOil the shaft. Service it once a year.\n"
     pages = {name: text.format(f"{name} pump") for name in ("Austral K-2", "Borealis M-7")}
     query = "How often do I service the Borealis M-7 pump?"
-    index = HybridIndex.build([Document(n, t) for n, t in pages.items()], HashEncoder())
-    core = rerank(query, index.search(query, 8, returns="sentence"), load_reranker("packaged"))
-    first = next(c for c in core if not c.text.startswith("#"))
-    assert (first.doc_id, first.above) == ("Borealis M-7", ("Borealis M-7 pump",))
-    options = {framework.k: 8, "search_kwargs": {"returns": "sentence"}}
     given = [framework.document(t, n) for n, t in pages.items()]
-    over = framework.retriever("Hybrid").from_documents(given, HashEncoder(), **options)
-    part = framework.part("Rerank", reranker="packaged", top_n=8)
-    found = framework.cut(part, framework.find(over, query), query)
-    expected = [(c.text, pytest.approx(c.score, abs=1e-6)) for c in core]
-    assert [(framework.text(piece), framework.score(piece)) for piece in found] == expected
+    sentences = {"index_options": {"returns": "sentence"}}
+    over = framework.retriever.from_documents(given, HashEncoder(), **PLAIN, **sentences)
+    found = framework.cut(framework.part("Rerank", reranker="packaged"), framework.find(over, query), query)
+    first = next(piece for piece in found if not framework.text(piece).startswith("#"))
+    assert framework.place(first)[0] == "Borealis M-7"
+    assert read_facts(first)["above"] == ["Borealis M-7 pump"]
 
 
 @each_framework
-def test_pieces_have_the_page_of_a_pdf(framework):
+def test_pieces_have_the_page_that_they_are_on(framework):
     pdf = Document("mill.pdf", TEXTS["mill"], {"pages": [0, 40]})
-    over = framework.retriever("Precise").from_index(HybridIndex.build([pdf], HashEncoder()))
+    over = framework.retriever.from_index(HybridIndex.build([pdf], HashEncoder()))
     found = framework.find(over, QUESTIONS[0])
     assert found
     for piece in found:

@@ -28,7 +28,7 @@ def test_a_script_that_is_not_read_is_told_in_both_frameworks(monkeypatch):
 
     monkeypatch.setattr(get_dispatcher(), "event_handlers", [Heard()])
     over, other = (
-        framework.retriever("Precise").from_documents(documents(framework), HashEncoder())
+        framework.retriever.from_documents(documents(framework), HashEncoder())
         for framework in (LLAMAINDEX, LANGCHAIN)
     )
     nodes = over.retrieve(query)

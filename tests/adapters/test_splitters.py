@@ -17,8 +17,8 @@ from support.frameworks import FRAMEWORKS, LANGCHAIN, LLAMAINDEX, each_framework
 from support.velm import CORE, documents
 
 KINDS: dict[str, dict[str, Any]] = {
-    "SemanticSegmentation": {"max_tokens": 24},
-    "GreedySemantic": {"embed_model": HashEncoder(), "max_chars": 80},
+    "trained": {"max_tokens": 24},
+    "greedy": {"model": "greedy", "embed_model": HashEncoder(), "chunk_size": 24},
 }
 SMALL = {
     name: framework.splitter("SemanticSegmentation", max_tokens=6) for name, framework in FRAMEWORKS.items()
@@ -51,8 +51,10 @@ def test_segments_are_those_of_the_core(framework, options):
 
 @each_framework
 def test_greedy_chunks_are_those_of_the_core(framework):
-    splitter = framework.splitter("GreedySemantic", embed_model=HashEncoder(), max_chars=90)
-    assert_same_pieces(framework, splitter, GreedySegmenter(HashEncoder(), max_chars=90))
+    splitter = framework.splitter("SemanticSegmentation", model="greedy", embed_model=HashEncoder())
+    assert_same_pieces(framework, splitter, GreedySegmenter(HashEncoder()))
+    with pytest.raises(InputError, match='model="greedy" needs'):
+        framework.splitter("SemanticSegmentation", model="greedy")
 
 
 def assert_same_pieces(framework, splitter, segmenter):
@@ -78,7 +80,7 @@ def assert_same_pieces(framework, splitter, segmenter):
     ],
 )
 def test_pieces_tile_the_text_and_blank_texts_have_none(framework, kind, text):
-    splitter, names = framework.splitter(kind, **KINDS[kind]), ("", " ", "d", "\n\t\u3000")
+    splitter, names = framework.splitter("SemanticSegmentation", **KINDS[kind]), ("", " ", "d", "\n\t\u3000")
     given = [framework.document(text if name == "d" else name, name or "empty") for name in names]
     pieces = framework.split(splitter, given)
     assert {framework.place(piece)[0] for piece in pieces} == {"d"}
@@ -105,7 +107,7 @@ def test_pieces_tile_any_texts(texts):
 @each_kind
 def test_pieces_have_the_metadata_of_their_document_which_stays_as_it_is(framework, kind):
     source = framework.document(TEXT, "velm", tags=["town"])
-    before, splitter = copy.deepcopy(source), framework.splitter(kind, **KINDS[kind])
+    before, splitter = copy.deepcopy(source), framework.splitter("SemanticSegmentation", **KINDS[kind])
     first, *rest = framework.split(splitter, [source])
     ids = [framework.id(piece) for piece in (first, *rest)]
     assert len(set(ids)) == len(ids) > 1
@@ -122,7 +124,7 @@ def test_pieces_of_pieces_have_their_place_in_the_document(framework, kind):
         framework.splitter("SemanticSegmentation", max_tokens=40), [framework.document(TEXT, "velm")]
     )
     given = [getattr(piece, "node", piece) for piece in coarse]
-    fine = framework.split(framework.splitter(kind, **KINDS[kind]), given)
+    fine = framework.split(framework.splitter("SemanticSegmentation", **KINDS[kind]), given)
     assert len(fine) > len(coarse)
     for piece in fine:
         doc_id, start, end = framework.place(piece)

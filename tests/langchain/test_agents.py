@@ -1,9 +1,6 @@
 """Agents of LangChain, real ones, whose tools return much."""
 
-import importlib
 import json
-import re
-import sys
 from typing import Any
 
 import pytest
@@ -11,7 +8,7 @@ from langchain_core.language_models import GenericFakeChatModel
 from langchain_core.messages import AIMessage, ToolMessage
 from langchain_core.tools import tool
 
-from precise_rag.errors import InputError, MissingExtra
+from precise_rag.errors import InputError
 from precise_rag.tokens import estimate_tokens
 from support.tool_results import KINDS, LOG, PAGE, RECORDS
 
@@ -168,15 +165,6 @@ def test_settings_are_checked_at_once():
         middleware.ToolResultPruningMiddleware(10)
     with pytest.raises(InputError, match="exclude_tools"):
         middleware.ToolResultPruningMiddleware(exclude_tools="read_file")
-
-
-def test_without_langchain_the_extra_is_named(monkeypatch):
-    for name in ("langchain_precise.agents", "langchain_precise._langchain"):
-        monkeypatch.delitem(sys.modules, name)
-        monkeypatch.delattr(name)
-    monkeypatch.setitem(sys.modules, "langchain.agents.middleware", None)
-    with pytest.raises(MissingExtra, match=re.escape("pip install 'precise-rag[langchain-agents]'")):
-        importlib.import_module("langchain_precise.agents")
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -12,17 +12,13 @@ from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_text_splitters import RecursiveCharacterTextSplitter
 
 from langchain_precise import (
+    GradientSelectionCompressor,
     PreciseEmbeddings,
     PreciseRetriever,
-    SelfFeedbackChain,
-    SemanticSegmentationTextSplitter,
-)
-from langchain_precise.papers import (
-    GradientSelectionCompressor,
-    HybridRetriever,
     RedundancyCompressor,
     RerankCompressor,
-    SentenceContextRetriever,
+    SelfFeedbackChain,
+    SemanticSegmentationTextSplitter,
 )
 from precise_rag.facts import read_facts
 from support.alike import assert_alike
@@ -53,12 +49,11 @@ def test_a_stock_retriever_with_our_selection_in_lcel(store, scripted_chat):
     assert chain.batch([QUESTION] * 3) == [answer] * 3
 
 
-@pytest.mark.parametrize("kind", [SentenceContextRetriever, HybridRetriever])
-async def test_a_contextual_compression_retriever(kind, documents, encoder):
+async def test_a_contextual_compression_retriever(documents, encoder):
     retrievers = pytest.importorskip("langchain_classic.retrievers")
     compressing = retrievers.ContextualCompressionRetriever(
         base_compressor=GradientSelectionCompressor(min_k=1),
-        base_retriever=kind.from_documents(documents, encoder),
+        base_retriever=PreciseRetriever.from_documents(documents, encoder),
     )
     [best, *rest] = compressing.invoke(QUESTION)
     assert best.page_content.startswith("The town clock was built")
@@ -76,7 +71,7 @@ async def test_a_document_compressor_pipeline(documents, encoder):
             GradientSelectionCompressor(reranker=None, min_k=1),
         ]
     )
-    found = SentenceContextRetriever.from_documents(documents, encoder).invoke(QUESTION)
+    found = PreciseRetriever.from_documents(documents, encoder).invoke(QUESTION)
     kept = pipeline.compress_documents([*found, found[0]], QUESTION)
     assert kept[0].page_content.startswith("The town clock was built")
     assert len({d.id for d in kept}) == len(kept)
@@ -107,9 +102,8 @@ def test_pieces_of_what_was_found_are_scored_anew(splitter, documents, encoder):
 
 def test_an_ensemble_retriever(documents, encoder):
     retrievers = pytest.importorskip("langchain_classic.retrievers")
-    ours = [
-        kind.from_documents(documents, encoder, k=3) for kind in (SentenceContextRetriever, HybridRetriever)
-    ]
+    presets = ("paretorag", "recursive")
+    ours = [PreciseRetriever.from_documents(documents, encoder, preset=preset) for preset in presets]
     ensemble = retrievers.EnsembleRetriever(retrievers=ours, weights=[0.5, 0.5])
     found = ensemble.invoke(QUESTION)
     assert found[0].page_content.startswith("The town clock was built")
@@ -125,7 +119,7 @@ class State(TypedDict):
 
 async def test_nodes_of_a_graph(documents, encoder):
     graphs = pytest.importorskip("langgraph.graph")
-    retriever = SentenceContextRetriever.from_documents(documents, encoder)
+    retriever = PreciseRetriever.from_documents(documents, encoder)
     compressor = GradientSelectionCompressor(min_k=1).as_runnable()
     graph = graphs.StateGraph(State)
     graph.add_node("find", lambda state: {"documents": retriever.invoke(state["query"]), "steps": ["find"]})
@@ -150,7 +144,7 @@ def test_a_chain_over_a_pipeline_of_ours(documents, encoder, scripted_chat):
         )
     )
     found = RunnableParallel(
-        query=RunnablePassthrough(), documents=HybridRetriever.from_documents(documents, encoder, k=20)
+        query=RunnablePassthrough(), documents=PreciseRetriever.from_documents(documents, encoder, k=20)
     )
     output = SelfFeedbackChain(retriever=found | RedundancyCompressor(), llm=chat).invoke(QUESTION)
     assert output["answer"] == "Ada Brandt [1]."

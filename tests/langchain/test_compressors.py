@@ -9,8 +9,7 @@ from langchain_core.runnables import (
     RunnableSerializable,
 )
 
-from langchain_precise.papers import (
-    CompressorInput,
+from langchain_precise import (
     GradientSelectionCompressor,
     RedundancyCompressor,
     RerankCompressor,
@@ -57,7 +56,7 @@ async def test_every_way_to_call_it_gives_the_same():
     documents = [Document("a 0.9"), Document("b 0.8"), Document("c 0.1")]
     expected = compressor.compress_documents(documents, "q")
     runnable = compressor.as_runnable()
-    input = CompressorInput(query="q", documents=documents)
+    input = {"query": "q", "documents": documents}
 
     assert len(expected) == 2
     assert await compressor.acompress_documents(documents, "q") == expected

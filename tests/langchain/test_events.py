@@ -6,8 +6,7 @@ from langchain_core.callbacks import AsyncCallbackHandler
 from langchain_core.documents import Document
 from langchain_core.runnables import RunnableLambda
 
-from langchain_precise import PreciseRetriever, SelfFeedbackChain
-from langchain_precise.papers import GradientSelectionCompressor
+from langchain_precise import GradientSelectionCompressor, PreciseRetriever, SelfFeedbackChain
 from precise_rag import GradientSelector
 from precise_rag.testing import ScriptedLLM
 

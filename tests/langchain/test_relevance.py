@@ -6,7 +6,7 @@ import pytest
 from langchain_core.documents import Document
 from langchain_core.runnables import RunnableConfig
 
-from langchain_precise.papers import RelevanceFilterCompressor
+from langchain_precise import RelevanceFilterCompressor
 from precise_rag.testing import ScriptedLLM
 
 FOUND = [

@@ -1,16 +1,13 @@
-import asyncio
+"""What LangChain asks of retrievers; what they find is in tests/adapters."""
 
 import pytest
 from langchain_core.documents import Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.retrievers import BaseRetriever
+from langchain_core.runnables import ConfigurableField
 
 from langchain_precise import PreciseRetriever
-from langchain_precise.papers import HybridRetriever, SentenceContextRetriever
-from precise_rag import (
-    GradientSelector,
-    RelevanceFilter,
-)
+from precise_rag import GradientSelector, InputError, RelevanceFilter
 from precise_rag.facts import piece_id, read_facts
 from precise_rag.testing import HashEncoder
 from support.alike import assert_alike
@@ -18,76 +15,63 @@ from support.alike import assert_alike
 QUESTION = "Who built the town clock?"
 
 
-async def test_k_and_options_of_the_search_are_set_once_or_for_one_call(documents, encoder):
-    retriever = SentenceContextRetriever.from_documents(documents, encoder, k=2, alpha=0.5)
-    assert len(retriever.invoke(QUESTION)) == 2
-    assert len(retriever.invoke(QUESTION, k=1)) == len(await retriever.ainvoke(QUESTION, k=1)) == 1
-    passage = documents[1].page_content.split("\n\n")[0]
-    assert retriever.invoke(QUESTION, returns="passage")[0].page_content.strip() == passage
-    assert retriever.invoke(QUESTION)[0].page_content.strip() != passage
-    with pytest.raises(ValueError, match="greater than or equal to 1"):
-        SentenceContextRetriever.from_index(retriever.index, k=0)
-
-
-def test_langchain_embeddings_serve_as_encoder(documents):
-    retriever = SentenceContextRetriever.from_documents(documents, DeterministicFakeEmbedding(size=16))
-    sentence = "The harbour of Velm freezes in January. "
-    assert len(retriever.invoke(sentence, k=2)) == 2
-
-
-def test_nameless_and_blank_documents_are_welcome(encoder):
-    documents = [Document("One thing. Another thing."), Document(" "), Document("")]
-    [first, second] = SentenceContextRetriever.from_documents(documents, encoder).invoke("thing")
-    assert read_facts(first)["doc_id"] == read_facts(second)["doc_id"]
-
-
-def test_it_is_a_retriever_with_tags_and_a_name_for_tracing(documents, encoder):
-    index = SentenceContextRetriever.from_documents(documents, encoder).index
-    retriever = SentenceContextRetriever.from_index(index, k=1, tags=["mine"])
-    assert isinstance(retriever, BaseRetriever)
-
-    async def started():
-        return [
-            event
-            async for event in retriever.astream_events(QUESTION, version="v2")
-            if event["event"] == "on_retriever_start"
-        ]
-
-    [event] = asyncio.run(started())
-    assert event["name"] == "SentenceContextRetriever"
-    assert event["tags"] == ["mine"]
-
-
-def test_threads_agree(documents, encoder):
-    retriever = SentenceContextRetriever.from_documents(documents, HashEncoder(), k=3)
-    results = retriever.batch([QUESTION] * 20, {"max_concurrency": 8})
-    assert_alike(results, [retriever.invoke(QUESTION)] * 20)
-
-
 @pytest.fixture
 def precise(documents, encoder):
     return PreciseRetriever.from_documents(documents, encoder, selector=GradientSelector(min_k=2))
 
 
-def test_k_of_the_precise_retriever_is_kept_to(documents, encoder, precise):
+async def test_k_is_set_once_or_for_one_call_and_kept_to(precise):
     selection = precise.select(QUESTION)
     sentences = [piece_id(one.doc_id, one.start, one.end) for one in selection.kept]
     assert len(sentences) >= 2
     assert [d.id for d in precise.invoke(QUESTION, k=2)] == sentences[:2]
+    assert [d.id for d in await precise.ainvoke(QUESTION, k=2)] == sentences[:2]
     assert len(sentences) <= len(precise.invoke(QUESTION, k=50)) <= len(selection.decisions)
-    assert PreciseRetriever.from_index(precise.rag.index, k=1).invoke(QUESTION)[0].id == sentences[0]
-    ranked = PreciseRetriever.from_index(precise.rag.index, selector=precise.rag.path.selector, order="score")
+    index = precise.rag.index
+    for given in ({"k": 1}, {"search_kwargs": {"k": 1}}):
+        assert [d.id for d in PreciseRetriever.from_index(index, **given).invoke(QUESTION)] == sentences[:1]
+    ranked = PreciseRetriever.from_index(index, selector=precise.rag.path.selector, order="score")
     assert [d.id for d in ranked.invoke(QUESTION)] == sentences
 
 
-def test_filters_call_their_model_inside_the_retrieval(precise, scripted_chat):
+def test_options_that_contradict_or_are_none_are_refused(precise):
+    for given, message in (
+        ({"k": 0}, "k must be greater than or equal to 1, got 0"),
+        ({"k": 1, "search_kwargs": {"k": 2}}, "k is given twice"),
+        ({"search_kwargs": {"returns": "x"}}, 'search_kwargs may hold "filter" and "k", got returns'),
+    ):
+        with pytest.raises(InputError, match=message):
+            PreciseRetriever.from_index(precise.rag.index, **given)
+    with pytest.raises(InputError, match="nonsense"):
+        PreciseRetriever.from_index(precise.rag.index, nonsense=1)
+
+
+async def test_a_filter_is_a_configurable_field(documents, encoder):
+    retriever = PreciseRetriever.from_documents(documents, encoder)
+    configurable = retriever.configurable_fields(search_kwargs=ConfigurableField("search_kwargs"))
+    config = {"configurable": {"search_kwargs": {"filter": {"title": "bread"}}}}
+    for found in (configurable.invoke("Velm", config), await configurable.ainvoke("Velm", config)):
+        assert {document.metadata["title"] for document in found} == {"bread"}
+
+
+def test_langchain_embeddings_serve_as_encoder(documents):
+    retriever = PreciseRetriever.from_documents(documents, DeterministicFakeEmbedding(size=16))
+    assert len(retriever.invoke("The harbour of Velm freezes in January.", k=2)) == 2
+
+
+def test_nameless_and_blank_documents_are_welcome(encoder):
+    documents = [Document("One thing. Another thing."), Document(" "), Document("")]
+    first, second = PreciseRetriever.from_documents(documents, encoder).invoke("thing", k=2)
+    assert read_facts(first)["doc_id"] == read_facts(second)["doc_id"]
+
+
+async def test_it_is_a_retriever_whose_model_calls_are_its_children(precise, scripted_chat):
     chat = scripted_chat(reply=lambda prompt: "no idea")
     watched = PreciseRetriever.from_index(precise.rag.index, relevance=RelevanceFilter(chat))
-
-    async def events():
-        return [e async for e in watched.astream_events(QUESTION, version="v2")]
-
-    told = asyncio.run(events())
+    assert isinstance(watched, BaseRetriever)
+    told = [event async for event in watched.astream_events(QUESTION, {"tags": ["mine"]}, version="v2")]
+    started = next(event for event in told if event["event"] == "on_retriever_start")
+    assert (started["name"], started["tags"]) == ("PreciseRetriever", ["mine"])
     names = {event["run_id"]: event["name"] for event in told}
     call = next(event for event in told if event["event"] == "on_chat_model_start")
     assert [names[parent] for parent in call["parent_ids"]] == ["PreciseRetriever", "PreciseRAG"]
@@ -96,13 +80,19 @@ def test_filters_call_their_model_inside_the_retrieval(precise, scripted_chat):
     assert {"rerank", "relevance"} <= set(stages)
 
 
+def test_threads_agree(documents):
+    retriever = PreciseRetriever.from_documents(documents, HashEncoder(), k=3)
+    results = retriever.batch([QUESTION] * 20, {"max_concurrency": 8})
+    assert_alike(results, [retriever.invoke(QUESTION)] * 20)
+
+
 @pytest.mark.parametrize("key", ["title", "Header 1", "header_path"])
 def test_what_only_the_title_says_is_found(key):
     documents = [
         Document("Service it every two years. Change the seal then.", metadata={key: "Borealis M-7 pump"}),
         Document("Service it every month. Oil the shaft then.", metadata={key: "Austral K-2 pump"}),
     ]
-    retriever = HybridRetriever.from_documents(documents, HashEncoder())
+    retriever = PreciseRetriever.from_documents(documents, HashEncoder())
     found = retriever.invoke("How often should I service the Borealis M-7 pump?")[0]
     assert found.metadata[key] == "Borealis M-7 pump"
     assert found.page_content in documents[0].page_content

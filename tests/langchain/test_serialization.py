@@ -7,7 +7,7 @@ import pytest
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.load import dumps, load
 
-from langchain_precise.papers import (
+from langchain_precise import (
     RedundancyCompressor,
     RelevanceFilterCompressor,
 )

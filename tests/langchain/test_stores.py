@@ -7,12 +7,12 @@ from langchain_core.documents import Document
 from langchain_core.stores import InMemoryStore
 from langchain_core.vectorstores import InMemoryVectorStore
 
-from langchain_precise import PreciseEmbeddings, PreciseRetriever, SemanticSegmentationTextSplitter
-from langchain_precise.papers import (
+from langchain_precise import (
     GradientSelectionCompressor,
-    HybridRetriever,
+    PreciseEmbeddings,
+    PreciseRetriever,
     RerankCompressor,
-    SentenceContextRetriever,
+    SemanticSegmentationTextSplitter,
 )
 from precise_rag import read_facts
 from precise_rag.errors import InputError
@@ -76,7 +76,7 @@ def postgres(server):
 def test_every_store_takes_pieces_and_results_as_they_come(make):
     store = make()
     pieces = SemanticSegmentationTextSplitter(max_tokens=14).split_documents(SOURCES)
-    found = SentenceContextRetriever.from_documents(SOURCES, HashEncoder()).invoke(QUESTION)
+    found = PreciseRetriever.from_documents(SOURCES, HashEncoder()).invoke(QUESTION)
     results = GradientSelectionCompressor().compress_documents(found, QUESTION)
     for given in (pieces, results):
         ids = store.add_documents(given)
@@ -200,18 +200,6 @@ def test_a_retriever_over_no_store_is_an_error():
         PreciseRetriever.from_store(in_memory().as_retriever())
     with pytest.raises(InputError, match="fetch_k must be"):
         PreciseRetriever.from_store(in_memory(), fetch_k=0)
-
-
-def test_documents_with_embeddings_are_not_embedded_again(new_location):
-    encoder = HashEncoder()
-    retriever = HybridRetriever.from_database(new_location(), encoder, k=1)
-    [vector] = encoder.encode(["clock"]).tolist()
-    encoder.calls.clear()
-    assert retriever.add_documents(SOURCES, embeddings=[vector]) == ["town"]
-    assert not encoder.calls
-    assert retriever.search("clock")[0].scores["dense"] > 0.9
-    with pytest.raises(InputError, match="1 documents and 2 embeddings"):
-        retriever.add_documents(SOURCES, embeddings=[vector, vector])
 
 
 def in_memory_with(vectors):

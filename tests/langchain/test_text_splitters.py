@@ -7,7 +7,6 @@ from langchain_core.documents import Document
 from langchain_text_splitters import TextSplitter
 
 from langchain_precise import PreciseEmbeddings, SemanticSegmentationTextSplitter
-from langchain_precise.papers import GreedySemanticTextSplitter
 from precise_rag import Segmenter
 from precise_rag.errors import InputError
 from precise_rag.facts import read_facts
@@ -43,17 +42,8 @@ def test_what_belongs_to_the_caller_stays(splitter):
         assert read_facts(piece)["doc_id"] == "velm"
 
 
-@pytest.mark.parametrize(
-    "name", ["separators", "keep_separator", "breakpoint_threshold_type", "min_chunk_size"]
-)
-@pytest.mark.parametrize("cls", [SemanticSegmentationTextSplitter, GreedySemanticTextSplitter])
-def test_options_of_other_splitters_are_refused_with_the_reason(cls, name):
-    with pytest.raises(InputError, match=f"{name} is not an option here: .+"):
-        cls(**{name: None})
-
-
 def test_embeddings_are_sent_to_the_splitter_that_takes_them():
-    with pytest.raises(InputError, match="pass embeddings as embeddings="):
+    with pytest.raises(InputError, match="model must be"):
         SemanticSegmentationTextSplitter(PreciseEmbeddings(HashEncoder()))
 
 
@@ -123,18 +113,21 @@ def test_overlap_is_refused_with_a_reason(overlap):
 
 def test_greedy_pieces_follow_the_vectors_and_the_limit():
     text = "Rye bread is very dark. Rye bread is very hard. The eels swim away. The eels swim far."
-    pieces = GreedySemanticTextSplitter(HashEncoder(), threshold=0.5).split_text(text)
-    assert pieces == [
+
+    def greedy(**options):
+        given = {"embeddings": HashEncoder(), "threshold": 0.5, **options}
+        return SemanticSegmentationTextSplitter("greedy", **given)
+
+    pieces = greedy().split_documents([Document(text)])
+    assert [piece.page_content for piece in pieces] == [
         "Rye bread is very dark. Rye bread is very hard. ",
         "The eels swim away. The eels swim far.",
     ]
-    short = GreedySemanticTextSplitter(HashEncoder(), threshold=0.5, chunk_size=24)
+    short = greedy(chunk_size=24)
     assert [read_facts(piece)["start"] for piece in short.create_documents([text])] == [0, 24, 48, 68]
     assert short.split_text(" ") == []
-    words = GreedySemanticTextSplitter(HashEncoder(), chunk_size=5, length_function=lambda t: len(t.split()))
+    words = greedy(chunk_size=5, length_function=lambda t: len(t.split()))
     assert [len(piece.split()) for piece in words.split_text(text)] == [5, 5, 4, 4]
-    with pytest.raises(InputError, match="do not overlap"):
-        GreedySemanticTextSplitter(HashEncoder(), chunk_overlap=20)
 
 
 def test_one_argument_gives_vectors_in_context():

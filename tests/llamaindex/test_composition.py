@@ -20,14 +20,13 @@ from llama_index.core.retrievers.fusion_retriever import FUSION_MODES
 from llama_index.core.selectors import LLMSingleSelector
 from llama_index.core.tools import QueryEngineTool, RetrieverTool
 
-from llamaindex_precise import SelfFeedbackQueryEngine, SemanticSegmentationNodeParser
-from llamaindex_precise.papers import (
+from llamaindex_precise import (
     GradientSelectionPostprocessor,
-    HybridRetriever,
     PreciseRerankPostprocessor,
+    PreciseRetriever,
     RedundancyPostprocessor,
-    SentenceContextRetriever,
-    WordSentenceRetriever,
+    SelfFeedbackQueryEngine,
+    SemanticSegmentationNodeParser,
 )
 from precise_rag.facts import read_facts
 from precise_rag.testing import HashEncoder, ScriptedLLM
@@ -36,8 +35,8 @@ QUESTION = "Who built the oven of river stone?"
 
 
 @pytest.fixture
-def retriever(documents) -> HybridRetriever:
-    return HybridRetriever.from_documents(documents, HashEncoder(), similarity_top_k=6)
+def retriever(documents) -> PreciseRetriever:
+    return PreciseRetriever.from_documents(documents, HashEncoder(), similarity_top_k=6)
 
 
 @pytest.fixture
@@ -92,8 +91,8 @@ def test_a_vector_index_of_others_with_our_postprocessors(documents, embedding, 
 async def test_query_fusion(documents, reader, mode):
     fusion = QueryFusionRetriever(
         [
-            SentenceContextRetriever.from_documents(documents, HashEncoder(), similarity_top_k=6),
-            WordSentenceRetriever.from_documents(documents, HashEncoder()),
+            PreciseRetriever.from_documents(documents, HashEncoder(), preset="paretorag"),
+            PreciseRetriever.from_documents(documents, HashEncoder(), preset="recursive"),
         ],
         llm=reader,
         mode=mode,
@@ -133,7 +132,7 @@ def test_router_query_engine(retriever, documents, scripted_chat):
 
 
 def test_router_retriever(retriever, documents, scripted_chat):
-    other = SentenceContextRetriever.from_documents(documents[:1], HashEncoder())
+    other = PreciseRetriever.from_documents(documents[:1], HashEncoder())
     router = RouterRetriever.from_defaults(
         [
             RetrieverTool.from_defaults(other, description="lighthouses"),

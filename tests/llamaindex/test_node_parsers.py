@@ -1,15 +1,18 @@
+"""What LlamaIndex asks of node parsers, alone and in stock ingestion; what they cut is in tests/adapters."""
+
 import pickle
-from itertools import pairwise
 
 import llama_index.core
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from llama_index.core import Settings
+from llama_index.core import Settings, SimpleDirectoryReader, StorageContext, VectorStoreIndex
+from llama_index.core import load_index_from_storage as load_stock_index
 from llama_index.core.callbacks import CallbackManager
+from llama_index.core.ingestion import DocstoreStrategy, IngestionCache, IngestionPipeline
+from llama_index.core.ingestion.pipeline import get_transformation_hash
 from llama_index.core.instrumentation import get_dispatcher
 from llama_index.core.instrumentation.span_handlers import SimpleSpanHandler
 from llama_index.core.node_parser import SentenceSplitter
+from llama_index.core.postprocessor import MetadataReplacementPostProcessor
 from llama_index.core.schema import (
     Document,
     ImageNode,
@@ -20,43 +23,66 @@ from llama_index.core.schema import (
     NodeRelationship,
     TextNode,
 )
+from llama_index.core.storage.docstore import SimpleDocumentStore
+from llama_index.core.vector_stores import SimpleVectorStore
 
-from llamaindex_precise import SemanticSegmentationNodeParser
-from llamaindex_precise.papers import (
-    GreedySemanticNodeParser,
+from llamaindex_precise import (
     RedundancyPostprocessor,
+    SemanticSegmentationNodeParser,
     SentenceContextNodeParser,
 )
+from precise_rag import Document as CoreDocument
 from precise_rag import Segmenter, __version__
 from precise_rag.errors import InputError
+from precise_rag.index import DenseIndex, SentenceContextIndex
 from precise_rag.testing import HashEncoder
+from support.alike import assert_alike
 from support.llamaindex import HashEmbedding
 
-
-def semantic() -> SemanticSegmentationNodeParser:
-    return SemanticSegmentationNodeParser(max_tokens=30)
+QUESTION = "Who built the oven of river stone?"
 
 
-def greedy() -> GreedySemanticNodeParser:
-    return GreedySemanticNodeParser(embed_model=HashEncoder(), max_chars=80)
+def semantic(**settings) -> SemanticSegmentationNodeParser:
+    return SemanticSegmentationNodeParser(**{"max_tokens": 30, **settings})
 
 
-SHARED_PARSER = SemanticSegmentationNodeParser(max_tokens=8)
-PARSERS = pytest.mark.parametrize("make", [semantic, greedy])
+def greedy() -> SemanticSegmentationNodeParser:
+    return SemanticSegmentationNodeParser(model="greedy", embed_model=HashEmbedding(), max_tokens=25)
+
+
+def sentences(**settings) -> SentenceContextNodeParser:
+    return SentenceContextNodeParser(embed_model=HashEmbedding(), **settings)
+
+
+PARSERS = pytest.mark.parametrize("make", [semantic, greedy, sentences])
+
+
+def places(nodes):
+    return [(node.ref_doc_id, node.start_char_idx, node.end_char_idx, node.text) for node in nodes]
 
 
 @PARSERS
-def test_metadata_arrives_hidden_keys_stay_hidden_and_nothing_is_shared(make, documents):
-    documents[0].embedding = [1.0, 2.0]
+async def test_nodes_keep_links_hidden_keys_and_offsets_also_behind_another_parser(make, documents):
     before = documents[0].to_json()
-    nodes = make().get_nodes_from_documents(documents[:1], show_progress=True)
-    for node in nodes:
-        assert node.metadata == {"title": "Lamps", "secret": "s3cret"}
-        assert "s3cret" not in node.get_content(MetadataMode.EMBED)
-        assert "s3cret" not in node.get_content(MetadataMode.LLM)
-        assert node.embedding is None
+    nodes = make().get_nodes_from_documents([Document(text=" "), *documents], show_progress=True)
+    texts = {document.doc_id: document.text for document in documents}
+    assert all(texts[doc][start:end] == text for doc, start, end, text in places(nodes))
+    assert all("s3cret" not in n.get_content(mode) for n in nodes for mode in MetadataMode if mode != "all")
+    assert {node.metadata["title"] for node in nodes} == {"Lamps", "Bread"}
+    for name in texts:
+        ids = [node.node_id for node in nodes if node.ref_doc_id == name]
+        own = [node for node in nodes if node.ref_doc_id == name]
+        assert [node.prev_node.node_id if node.prev_node else None for node in own] == [None, *ids[:-1]]
+        assert [node.next_node.node_id if node.next_node else None for node in own] == [*ids[1:], None]
     nodes[0].excluded_llm_metadata_keys.append("title")
     assert documents[0].to_json() == before
+    assert places(await make().aget_nodes_from_documents(documents)) == places(nodes)
+    coarse = SentenceSplitter(chunk_size=64, chunk_overlap=0).get_nodes_from_documents(documents)
+    coarse[0].metadata["page"] = 1
+    fine = make()(coarse)
+    assert len(fine) > len(coarse)
+    assert all(texts[doc][start:end] == text for doc, start, end, text in places(fine))
+    assert fine[0].metadata["page"] == 1
 
 
 def test_options_of_the_base_class(documents):
@@ -72,173 +98,29 @@ def test_options_of_the_base_class(documents):
     assert all(node.metadata == {} and set(node.relationships) == {NodeRelationship.SOURCE} for node in nodes)
 
 
-@PARSERS
-def test_neighbours_are_linked_within_a_document_only(make, documents):
-    nodes = make().get_nodes_from_documents(documents)
-    for document in documents:
-        own = [node for node in nodes if node.ref_doc_id == document.doc_id]
-        ids = [node.node_id for node in own]
-        assert [node.prev_node.node_id if node.prev_node else None for node in own] == [None, *ids[:-1]]
-        assert [node.next_node.node_id if node.next_node else None for node in own] == [*ids[1:], None]
-
-
-@PARSERS
-def test_chained_after_another_parser_offsets_are_those_of_the_document(make, documents):
-    coarse = SentenceSplitter(chunk_size=64, chunk_overlap=0).get_nodes_from_documents(documents)
-    coarse[0].metadata["page"] = 1
-    nodes = make()(coarse)
-    texts = {document.doc_id: document.text for document in documents}
-    assert len(nodes) > len(coarse)
-    for node in nodes:
-        assert node.text == texts[node.ref_doc_id][node.start_char_idx : node.end_char_idx]
-    assert [node.metadata.get("page") for node in nodes[:2]] == [1, 1]
-    assert nodes[-1].metadata["title"] == "Bread"
-    own = [node for node in nodes if node.ref_doc_id == "lighthouse"]
-    assert [node.next_node.node_id for node in own[:-1]] == [node.node_id for node in own[1:]]
-
-
-def test_offsets_are_left_out_where_the_parent_s_place_is_not_known(documents):
+def test_offsets_count_only_where_the_place_of_the_parent_is_known(documents):
     parent = TextNode(text="Rewritten text. It lies nowhere.")
     parent.relationships[NodeRelationship.SOURCE] = documents[0].as_related_node_info()
     (node, *_) = semantic()([parent])
     assert (node.ref_doc_id, node.start_char_idx, node.end_char_idx) == ("lighthouse", None, None)
-
-
-def test_a_text_node_without_a_source_is_its_own_document():
     parent = TextNode(id_="note", text="One thing. Another thing.", start_char_idx=7, end_char_idx=32)
     nodes = semantic()([parent])
     assert "".join(parent.text[n.start_char_idx : n.end_char_idx] for n in nodes) == parent.text
     assert {n.ref_doc_id for n in nodes} == {"note"}
 
 
-def test_blank_documents_are_not_encoded():
-    encoder = HashEncoder()
-    GreedySemanticNodeParser(embed_model=encoder).get_nodes_from_documents([Document(text="  ")])
-    assert encoder.calls == []
-
-
-TEXTS = st.lists(
-    st.one_of(
-        st.sampled_from(["One more. ", "Dr. Lee left.", "\n\n", "\r\n", "水車は回る。", "a" * 120, " "]),
-        st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=20),
-    ),
-    max_size=12,
-).map("".join)
-
-
-@settings(max_examples=60, deadline=None)
-@given(text=TEXTS, split=st.integers(min_value=0, max_value=200))
-def test_any_text_is_tiled_whole_or_in_two_nodes(text, split):
-    parser = SHARED_PARSER
-    document = Document(text=text, doc_id="d")
-    halves = [
-        TextNode(
-            text=text[start:end],
-            start_char_idx=start,
-            end_char_idx=end,
-            relationships={NodeRelationship.SOURCE: document.as_related_node_info()},
-        )
-        for start, end in ((0, min(split, len(text))), (min(split, len(text)), len(text)))
-    ]
-    for parents in ([document], halves):
-        nodes = parser(parents)
-        assert all(text[n.start_char_idx : n.end_char_idx] == n.text for n in nodes)
-        assert all(a.end_char_idx <= b.start_char_idx for a, b in pairwise(nodes))
-        covered = "".join(node.text for node in nodes)
-        assert "".join(covered.split()) == "".join(text.split())
-        assert {node.ref_doc_id for node in nodes} <= {"d"}
+def test_the_async_path_is_a_span(documents):
+    spans, dispatcher = SimpleSpanHandler(), get_dispatcher("llamaindex_precise.node_parsers")
+    dispatcher.add_span_handler(spans)
+    try:
+        pipeline = IngestionPipeline(transformations=[semantic()], disable_cache=True)
+        assert pipeline.run(documents=documents)
+    finally:
+        dispatcher.span_handlers.remove(spans)
+    assert any("_parse_nodes" in span.id_ for span in spans.completed_spans)
 
 
 @PARSERS
-async def test_the_async_path_does_the_same_off_the_event_loop(make, documents):
-    spans = SimpleSpanHandler()
-    dispatcher = get_dispatcher("llamaindex_precise.node_parsers")
-    dispatcher.add_span_handler(spans)
-    try:
-        nodes = await make().aget_nodes_from_documents([Document(text=" "), *documents])
-    finally:
-        dispatcher.span_handlers.remove(spans)
-    assert [n.text for n in nodes] == [n.text for n in make().get_nodes_from_documents(documents)]
-    names = [span.id_.split("-")[0].split(".")[1] for span in spans.completed_spans]
-    assert names == ["_parse_nodes", "_aparse_nodes"]
-
-
-def test_saved_settings_do_not_lie_about_versions_and_weights():
-    data = semantic().to_dict() | {"core_version": "0.0.0", "weights_sha256": "0" * 64}
-    again = SemanticSegmentationNodeParser.from_dict(data)
-    assert again.core_version == __version__
-    assert again.weights_sha256 == Segmenter.from_pretrained("small").weights_sha256
-
-
-def test_code_is_passed_again_when_settings_come_back():
-    parser = SemanticSegmentationNodeParser(id_func=number_nodes)
-    with pytest.raises(InputError, match="id_func 'number_nodes'"):
-        SemanticSegmentationNodeParser.from_dict(parser.to_dict())
-    again = SemanticSegmentationNodeParser.from_dict(parser.to_dict(), id_func=number_nodes)
-    assert again.get_nodes_from_documents([Document(text="One.")])[0].node_id == "0"
-
-
-def number_nodes(i: int, document: Document) -> str:
-    return str(i)
-
-
-def test_an_encoder_comes_back_by_name_or_from_the_application_s_settings(embedding, monkeypatch):
-    from llama_index.core import Settings
-
-    data = GreedySemanticNodeParser(embed_model=embedding).to_dict()
-    assert data["encoder_name"] == "hash-256"
-    assert "embed_model" not in data
-    Settings.embed_model = embedding
-    again = GreedySemanticNodeParser.from_dict(data)
-    assert again.to_dict() == data
-    assert again.get_nodes_from_documents([Document(text="One.")])[0].text == "One."
-
-
-def test_no_key_is_written_down():
-    class Remote(HashEmbedding):
-        api_key: str = "sk-hidden"
-
-    for component in (
-        GreedySemanticNodeParser(embed_model=Remote()),
-        SentenceContextNodeParser(embed_model=Remote()),
-        RedundancyPostprocessor(embed_model=Remote()),
-    ):
-        assert "sk-hidden" not in component.to_json()
-
-
-def test_a_pickled_parser_is_a_few_settings(documents):
-    data = pickle.dumps(semantic())
-    assert len(data) < 2000
-    again = pickle.loads(data)
-    assert again.to_dict() == semantic().to_dict()
-    texts = [node.text for node in again.get_nodes_from_documents(documents)]
-    assert texts == [node.text for node in semantic().get_nodes_from_documents(documents)]
-
-
-def test_unknown_and_impossible_settings_are_refused():
-    with pytest.raises(InputError, match="max_token"):
-        SemanticSegmentationNodeParser(**{"max_token": 30})
-    with pytest.raises(ValueError, match="max_tokens"):
-        SemanticSegmentationNodeParser(max_tokens=0)
-
-
-@pytest.mark.parametrize("option", ["max_tokens", "chunk_size"])
-def test_the_limit_is_in_the_tokens_of_the_settings(option, documents, monkeypatch):
-    def length() -> int:
-        nodes = SemanticSegmentationNodeParser(**{option: 12}).get_nodes_from_documents(documents)
-        assert "".join(node.text for node in nodes) == "".join(document.text for document in documents)
-        return max(len(Settings.tokenizer(node.text)) for node in nodes)
-
-    assert 8 < length() <= 12
-    monkeypatch.setattr(llama_index.core, "global_tokenizer", str.split)
-    assert 8 < length() <= 12
-    longest = SemanticSegmentationNodeParser(**{option: 12}, tokenizer=list)
-    assert max(len(node.text) for node in longest.get_nodes_from_documents(documents)) <= 12
-
-
-@pytest.mark.parametrize(
-    "make", [semantic, greedy, lambda: SentenceContextNodeParser(embed_model=HashEncoder())]
-)
 def test_multimodal_nodes_are_cut_by_their_text(make):
     nodes = [
         ImageNode(image="abc", id_="image"),
@@ -262,3 +144,179 @@ def test_metadata_that_llamaindex_cannot_hash_is_one_error() -> None:
     document = Document(id_="long", text="One is here. Two is there.", metadata={"n": 10**5_000})
     with pytest.raises(InputError, match="node 'long': LlamaIndex cannot hash its metadata"):
         SemanticSegmentationNodeParser().get_nodes_from_documents([document])
+
+
+@pytest.mark.parametrize("option", ["max_tokens", "chunk_size"])
+def test_the_limit_is_in_the_tokens_of_the_settings(option, documents, monkeypatch):
+    def length() -> int:
+        nodes = SemanticSegmentationNodeParser(**{option: 12}).get_nodes_from_documents(documents)
+        return max(len(Settings.tokenizer(node.text)) for node in nodes)
+
+    assert 8 < length() <= 12
+    monkeypatch.setattr(llama_index.core, "global_tokenizer", str.split)
+    assert 8 < length() <= 12
+    longest = SemanticSegmentationNodeParser(**{option: 12}, tokenizer=list)
+    assert max(len(node.text) for node in longest.get_nodes_from_documents(documents)) <= 12
+
+
+# Saving: settings, and no weights, keys or functions.
+
+
+@PARSERS
+def test_settings_and_pickles_give_the_same_nodes(make, documents):
+    parser = make()
+    again = type(parser).from_dict(parser.to_dict(), embed_model=parser.embed_model)
+    pickled = pickle.dumps(parser)
+    assert len(pickled) < 3000
+    for other in (again, pickle.loads(pickled)):
+        assert other.to_dict() == parser.to_dict()
+        nodes, expected = (one.get_nodes_from_documents(documents) for one in (other, parser))
+        assert places(nodes) == places(expected)
+        assert_alike([node.embedding for node in nodes], [node.embedding for node in expected])
+
+
+def test_saved_settings_do_not_lie_about_versions_and_weights():
+    data = semantic().to_dict() | {"core_version": "0.0.0", "weights_sha256": "0" * 64}
+    again = SemanticSegmentationNodeParser.from_dict(data)
+    assert again.core_version == __version__
+    assert again.weights_sha256 == Segmenter.from_pretrained("small").weights_sha256
+    assert again.encoder_name == ""
+
+
+def number_nodes(i: int, document: Document) -> str:
+    return str(i)
+
+
+@pytest.mark.parametrize("code", [{"id_func": number_nodes}, {"tokenizer": str.split}])
+def test_code_is_passed_again_when_settings_come_back(code):
+    (name,) = code
+    parser = SemanticSegmentationNodeParser(**code)
+    with pytest.raises(InputError, match=f"{name} must be callable"):
+        SemanticSegmentationNodeParser.from_dict(parser.to_dict())
+    assert SemanticSegmentationNodeParser.from_dict(parser.to_dict(), **code).to_dict() == parser.to_dict()
+
+
+def test_an_encoder_comes_back_by_name_or_from_the_application_s_settings(embedding):
+    data = sentences().to_dict()
+    assert data["encoder_name"] == "hash-256"
+    assert "embed_model" not in data
+    Settings.embed_model = embedding
+    again = SentenceContextNodeParser.from_dict(data)
+    assert again.to_dict() == data
+    assert again.get_nodes_from_documents([Document(text="One.")])[0].text == "One."
+
+
+def test_no_key_is_written_down():
+    class Remote(HashEmbedding):
+        api_key: str = "sk-hidden"
+
+    for kind in (SemanticSegmentationNodeParser, SentenceContextNodeParser, RedundancyPostprocessor):
+        assert "sk-hidden" not in kind(embed_model=Remote()).to_json()
+
+
+def test_unknown_and_impossible_settings_are_refused():
+    for settings in ({"max_token": 30}, {"max_tokens": 0}, {"alpha": 2}, {"chunk_overlap": 9}):
+        with pytest.raises(InputError, match=next(iter(settings))):
+            SemanticSegmentationNodeParser(**settings)
+    with pytest.raises(InputError, match="alpha"):
+        sentences(alpha=2.0)
+
+
+# Stock ingestion: pipelines, caches, docstores, worker processes, vector stores.
+
+
+def test_a_pipeline_with_a_cache_gives_the_same_nodes_again(documents, tmp_path):
+    first = IngestionPipeline(transformations=[semantic()])
+    nodes = first.run(documents=documents)
+    first.cache.persist(str(tmp_path / "cache.json"))
+    second = IngestionPipeline(transformations=[semantic()])
+    second.cache = IngestionCache.from_persist_path(str(tmp_path / "cache.json"))
+    again = second.run(documents=documents)
+    assert [node.node_id for node in again] == [node.node_id for node in nodes]
+    assert places(again) == places(nodes)
+
+
+def test_the_cache_key_follows_whatever_changes_the_nodes(documents):
+    parser, retrained, upgraded = semantic(), semantic(), semantic()
+    assert get_transformation_hash(documents, parser) == get_transformation_hash(documents, semantic())
+    retrained.weights_sha256, upgraded.core_version = "0" * 64, "99.0"
+    others = [
+        semantic(max_tokens=20),
+        semantic(sentence_splitter="sentencex"),
+        semantic(model="greedy", embed_model=HashEncoder()),
+        semantic(model="greedy", embed_model=HashEncoder(64)),
+        sentences(),
+        sentences(alpha=0.8),
+    ]
+    keys = [get_transformation_hash(documents, one) for one in (parser, *others, retrained, upgraded)]
+    assert len(set(keys)) == len(keys)
+
+
+@pytest.mark.slow
+def test_worker_processes_give_the_same_nodes(documents):
+    pipeline = IngestionPipeline(transformations=[semantic()], disable_cache=True)
+    nodes = pipeline.run(documents=documents, num_workers=2)
+    assert places(nodes) == places(semantic().get_nodes_from_documents(documents))
+
+
+def test_a_docstore_sees_changed_documents_only(documents):
+    store = SimpleVectorStore()
+    pipeline = IngestionPipeline(
+        transformations=[SentenceContextNodeParser(embed_model=HashEncoder())],
+        docstore=SimpleDocumentStore(),
+        vector_store=store,
+        docstore_strategy=DocstoreStrategy.UPSERTS,
+    )
+    assert {node.ref_doc_id for node in pipeline.run(documents=documents)} == {"lighthouse", "bakery"}
+    assert pipeline.run(documents=documents) == []
+    changed = Document(doc_id="bakery", text="The bakery has closed.", metadata={"title": "Bread"})
+    assert places(pipeline.run(documents=[documents[0], changed])) == [
+        ("bakery", 0, 22, "The bakery has closed.")
+    ]
+    assert sorted(store.data.text_id_to_ref_doc_id.values()).count("bakery") == 1
+
+
+def test_a_folder_of_files(tmp_path, documents):
+    for document in documents:
+        (tmp_path / f"{document.doc_id}.txt").write_text(document.text)
+    read = SimpleDirectoryReader(str(tmp_path), filename_as_id=True).load_data()
+    nodes = semantic().get_nodes_from_documents(read)
+    assert {node.metadata["file_name"] for node in nodes} == {"lighthouse.txt", "bakery.txt"}
+    assert all("file_size" not in node.get_content(MetadataMode.LLM) for node in nodes)
+
+
+@pytest.mark.parametrize("kind", ["segments", "sentences"])
+def test_vectors_in_context_search_like_the_core_s_index_also_when_persisted(kind, documents, tmp_path):
+    embedding, cores = HashEmbedding(), [CoreDocument(d.doc_id, d.text) for d in documents]
+    if kind == "segments":
+        parser = semantic(embed_model=embedding, alpha=0.7, whole=0)
+        segmenter = Segmenter.from_pretrained("small", max_tokens=30)
+        options = {"chunks": segmenter, "chunk_vectors": "context", "alpha": 0.7}
+        core = DenseIndex.build(cores, HashEncoder(), **options)
+    else:
+        parser = sentences(alpha=0.7)
+        core = SentenceContextIndex.build(cores, HashEncoder(), alpha=0.7)
+    expected = core.search(QUESTION, 3)
+    nodes = parser.get_nodes_from_documents([Document(text=" "), *documents])
+    assert all(type(value) is float for value in nodes[0].embedding)
+    index = VectorStoreIndex(nodes, embed_model=embedding)
+    index.storage_context.persist(str(tmp_path))
+    storage = StorageContext.from_defaults(persist_dir=str(tmp_path))
+    for one in (index, load_stock_index(storage, embed_model=embedding)):
+        found = one.as_retriever(similarity_top_k=3).retrieve(QUESTION)
+        assert [item.node.text.strip() for item in found] == [candidate.text for candidate in expected]
+        assert [item.score for item in found] == pytest.approx([c.score for c in expected], abs=1e-5)
+
+
+def test_the_passage_of_a_sentence_is_at_hand_but_hidden(documents, embedding):
+    nodes = sentences().get_nodes_from_documents(documents[:1])
+    first = nodes[0]
+    assert first.text == first.metadata["original_text"] == "The lighthouse at Cape Orrin was lit in 1871."
+    assert first.metadata["window"] == documents[0].text.split("\n\n")[0]
+    for mode in (MetadataMode.EMBED, MetadataMode.LLM):
+        assert first.get_content(mode) == f"title: Lamps\n\n{first.text}"
+    assert documents[0].excluded_llm_metadata_keys == ["secret"]
+    retriever = VectorStoreIndex(nodes, embed_model=embedding).as_retriever(similarity_top_k=1)
+    found = retriever.retrieve("When was the lighthouse lit?")
+    (widened,) = MetadataReplacementPostProcessor(target_metadata_key="window").postprocess_nodes(found)
+    assert widened.node.text == documents[0].text.split("\n\n")[0]

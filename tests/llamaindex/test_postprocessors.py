@@ -7,7 +7,7 @@ from llama_index.core.postprocessor import SimilarityPostprocessor
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
 
-from llamaindex_precise.papers import (
+from llamaindex_precise import (
     GradientSelectionPostprocessor,
     PreciseRerankPostprocessor,
     RedundancyPostprocessor,

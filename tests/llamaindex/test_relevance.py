@@ -3,10 +3,9 @@ import re
 
 import pytest
 from llama_index.core import Settings
-from llama_index.core.prompts import PromptTemplate
 from llama_index.core.schema import NodeWithScore, TextNode
 
-from llamaindex_precise.papers import RelevanceFilterPostprocessor
+from llamaindex_precise import RelevanceFilterPostprocessor
 from precise_rag.testing import ScriptedLLM
 
 QUESTION = "When does the ferry leave?"
@@ -46,11 +45,9 @@ def test_hidden_metadata_is_not_sent(nodes):
     assert "s3cret" not in model.calls[0].text
 
 
-def test_the_prompt_can_be_read_and_replaced(nodes):
+def test_the_instructions_can_be_replaced(nodes):
     model = llm()
-    postprocessor = RelevanceFilterPostprocessor(llm=model)
-    assert "how relevant" in postprocessor.get_prompts()["relevance_instructions"].get_template()
-    postprocessor.update_prompts({"relevance_instructions": PromptTemplate("Only ferries matter.")})
+    postprocessor = RelevanceFilterPostprocessor(llm=model, instructions="Only ferries matter.")
     postprocessor.postprocess_nodes(nodes, query_str=QUESTION)
     assert model.calls[0].text.startswith("Only ferries matter.")
     assert postprocessor.to_dict()["instructions"] == "Only ferries matter."

@@ -7,18 +7,17 @@ from llama_index.core.base.response.schema import AsyncStreamingResponse, Respon
 from llama_index.core.callbacks import CallbackManager, CBEventType, LlamaDebugHandler
 from llama_index.core.chat_engine import CondensePlusContextChatEngine, CondenseQuestionChatEngine
 from llama_index.core.memory import ChatMemoryBuffer
-from llama_index.core.prompts import PromptTemplate
 from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.schema import IndexNode, QueryBundle
 from llama_index.core.tools import QueryEngineTool
 
-from llamaindex_precise import SelfFeedbackQueryEngine
-from llamaindex_precise.convert import to_core_documents
-from llamaindex_precise.papers import (
+from llamaindex_precise import (
     GradientSelectionPostprocessor,
     PreciseRerankPostprocessor,
-    SentenceContextRetriever,
+    PreciseRetriever,
+    SelfFeedbackQueryEngine,
 )
+from llamaindex_precise.convert import to_core_documents
 from precise_rag import GradientSelector, Ledger, PreciseRAG
 from precise_rag.facts import read_facts
 from precise_rag.testing import HashEncoder, ScriptedLLM
@@ -33,8 +32,8 @@ def verdict(score: int, adjustment: int = 0) -> str:
 
 
 @pytest.fixture
-def retriever(documents) -> SentenceContextRetriever:
-    return SentenceContextRetriever.from_documents(documents, HashEncoder(), similarity_top_k=8)
+def retriever(documents) -> PreciseRetriever:
+    return PreciseRetriever.from_documents(documents, HashEncoder(), preset="paretorag")
 
 
 def growing(retriever, replies, **options) -> SelfFeedbackQueryEngine:
@@ -143,21 +142,6 @@ def test_postprocessors_run_once_before_the_selection(retriever):
     assert response.source_nodes[-1] is nodes[0]
 
 
-def test_prompts_can_be_read_and_replaced(retriever):
-    llm = ScriptedLLM(["Aye.", verdict(9)])
-    engine = SelfFeedbackQueryEngine(retriever, llm)
-    prompts = engine.get_prompts()
-    assert set(prompts) == {"answer_instructions", "judge_instructions"}
-    assert "Use only what they say" in prompts["answer_instructions"].get_template()
-
-    engine.update_prompts({"answer_instructions": PromptTemplate("Answer like a sailor.")})
-    assert engine.get_prompts()["answer_instructions"].get_template() == "Answer like a sailor."
-    response = engine.query(QUESTION)
-    assert llm.calls[0].text.startswith("Answer like a sailor.")
-    calls = response.metadata["precise"]["trace"]["calls"]
-    assert "custom" in calls[0]["prompt_version"]
-
-
 def test_events_carry_the_trace_as_it_happens(retriever, events):
     debug = LlamaDebugHandler(print_trace_on_end=False)
     engine = growing(
@@ -165,11 +149,9 @@ def test_events_carry_the_trace_as_it_happens(retriever, events):
     )
     engine.query(QUESTION)
     names = [re.sub("Precise|Event", "", event.class_name()) for event in events]
-    assert names == (
-        ["QueryStart", "RetrievalStart", "RetrievalEnd", "Stage", "Stage"]
-        + ["Stage", "Call", "Call", "Round"] * 2
-        + ["QueryEnd"]
-    )
+    assert names[:2] == ["QueryStart", "RetrievalStart"]
+    own = names[names.index("RetrievalEnd") :]
+    assert own == ["RetrievalEnd", "Stage", "Stage", *["Stage", "Call", "Call", "Round"] * 2, "QueryEnd"]
     rounds = [event.record for event in events if event.class_name() == "PreciseRoundEvent"]
     assert [(turn["score"], turn["decision"]) for turn in rounds] == [
         (4, "more context: step +1"),

@@ -4,8 +4,7 @@ import pytest
 from llama_index.core.llms import MockLLM
 from llama_index.core.query_engine import RetrieverQueryEngine
 
-from llamaindex_precise import PreciseRetriever
-from llamaindex_precise.papers import PreciseRerankPostprocessor
+from llamaindex_precise import PreciseRerankPostprocessor, PreciseRetriever
 from support.spans import documents_of, exporter_and_provider, of_kind
 
 QUESTION = "Who was the last keeper?"

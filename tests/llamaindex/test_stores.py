@@ -8,12 +8,11 @@ from llama_index.core import StorageContext, VectorStoreIndex
 from llama_index.core.schema import Document, NodeWithScore, TextNode
 from llama_index.core.vector_stores import MetadataFilter, MetadataFilters, SimpleVectorStore
 
-from llamaindex_precise import PreciseRetriever, SemanticSegmentationNodeParser
-from llamaindex_precise.papers import (
+from llamaindex_precise import (
     GradientSelectionPostprocessor,
-    HybridRetriever,
     PreciseRerankPostprocessor,
-    SentenceContextRetriever,
+    PreciseRetriever,
+    SemanticSegmentationNodeParser,
 )
 from precise_rag import read_facts
 from precise_rag.errors import InputError
@@ -67,7 +66,7 @@ def postgres(server):
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore:Payload indexes:UserWarning")
 @pytest.mark.parametrize("make", [in_memory, chroma, qdrant])
 def test_every_store_takes_nodes_and_results_as_they_come(make):
-    found = SentenceContextRetriever.from_documents(SOURCES, HashEncoder()).retrieve(QUESTION)
+    found = PreciseRetriever.from_documents(SOURCES, HashEncoder()).retrieve(QUESTION)
     results = GradientSelectionPostprocessor().postprocess_nodes(found, query_str=QUESTION)
     nodes = SemanticSegmentationNodeParser(max_tokens=14).get_nodes_from_documents(SOURCES)
     given = {node.node_id: node for node in (*nodes, *(item.node for item in results))}
@@ -166,16 +165,6 @@ def test_a_retriever_over_no_store_is_an_error():
         PreciseRetriever.from_store(index, filters={"year": 2}).retrieve(QUESTION)
     with pytest.raises(InputError, match="SimpleVectorStore keeps vectors without their text"):
         PreciseRetriever.from_store(index.vector_store)
-
-
-def test_nodes_with_embeddings_are_not_embedded_again(new_location):
-    encoder = HashEncoder()
-    retriever = HybridRetriever.from_database(new_location(), encoder, 1)
-    [vector] = encoder.encode(["clock"]).tolist()
-    encoder.calls.clear()
-    retriever.add_documents([TextNode(text=TOWN, id_="town", embedding=vector)])
-    assert not encoder.calls
-    assert retriever.search("clock")[0].scores["dense"] > 0.9
 
 
 @pytest.mark.parametrize("make", [in_memory, chroma, faiss])

@@ -14,9 +14,7 @@ from llama_index.core import VectorStoreIndex
 from llama_index.core.schema import Document, NodeWithScore, TextNode
 
 import langchain_precise.convert
-import langchain_precise.papers
 import llamaindex_precise.convert
-import llamaindex_precise.papers
 from precise_rag.facts import read_facts
 from precise_rag.testing import HashEncoder
 from support.llamaindex import HashEmbedding
@@ -38,13 +36,10 @@ class _Framework:
         """The module that makes candidates of pieces, and pieces of candidates."""
         return self.package.convert
 
-    def _class(self, name: str) -> Any:
-        offered = self.package if name in self.package.__all__ else self.package.papers
-        return getattr(offered, name)
-
-    def retriever(self, name: str) -> Any:
-        """The class of a retriever: "Precise", "Hybrid" or another."""
-        return self._class(f"{name}Retriever")
+    @property
+    def retriever(self) -> Any:
+        """The class of the retriever."""
+        return self.package.PreciseRetriever
 
 
 class LlamaIndex(_Framework):
@@ -83,7 +78,8 @@ class LlamaIndex(_Framework):
 
     def part(self, name: str, **settings: Any) -> Any:
         """A component that takes pieces and returns some of them: "Evidence", "Redundancy" or another."""
-        return self._class(f"{'Precise' * (name == 'Rerank')}{name}Postprocessor")(**settings)
+        names = {"Rerank": "PreciseRerank"}
+        return getattr(self.package, f"{names.get(name, name)}Postprocessor")(**settings)
 
     def cut(self, part: Any, pieces: Sequence[Any], query: str) -> list[Any]:
         return part.postprocess_nodes(pieces, query_str=query)
@@ -92,7 +88,7 @@ class LlamaIndex(_Framework):
         return await part.apostprocess_nodes(pieces, query_str=query)
 
     def splitter(self, name: str, **settings: Any) -> Any:
-        return self._class(f"{name}NodeParser")(**settings)
+        return getattr(self.package, f"{name}NodeParser")(**settings)
 
     def split(self, splitter: Any, documents: Sequence[Any]) -> list[Any]:
         return [NodeWithScore(node=node) for node in splitter.get_nodes_from_documents(documents)]
@@ -111,6 +107,10 @@ class LlamaIndex(_Framework):
         retriever.filters = wanted
         return retriever.retrieve(query)
 
+    def add_with_vector(self, retriever: Any, text: str, id: str, vector: list[float]) -> None:
+        """Add a document whose vector is known."""
+        retriever.add_documents([TextNode(text=text, id_=id, embedding=vector)])
+
     def stock(self, documents: Sequence[Any]) -> Any:
         """The framework's own store of whole documents or pieces."""
         nodes = [getattr(document, "node", document) for document in documents]
@@ -126,6 +126,9 @@ class LlamaIndex(_Framework):
 
     def loop(self, retriever: Any, llm: Any, **options: Any) -> Any:
         return self.package.SelfFeedbackQueryEngine(retriever, llm, **options)
+
+    def answering(self, rag: Any) -> Any:
+        return self.package.SelfFeedbackQueryEngine.from_rag(rag)
 
     def answer(self, loop: Any, question: str) -> Answer:
         response = loop.query(question)
@@ -165,7 +168,7 @@ class LangChain(_Framework):
         return facts["doc_id"], facts["start"], facts["end"]
 
     def part(self, name: str, **settings: Any) -> Any:
-        return self._class(f"{name}Compressor")(**settings)
+        return getattr(self.package, f"{name}Compressor")(**settings)
 
     def cut(self, part: Any, pieces: Sequence[Any], query: str) -> list[Any]:
         return part.compress_documents(pieces, query)
@@ -174,8 +177,8 @@ class LangChain(_Framework):
         return await part.acompress_documents(pieces, query)
 
     def splitter(self, name: str, **settings: Any) -> Any:
-        words = {"embed_model": self.encoder, "max_chars": "chunk_size"}
-        make = self._class(f"{name}TextSplitter")
+        words = {"embed_model": self.encoder}
+        make = getattr(self.package, f"{name}TextSplitter")
         return make(**{words.get(key, key): value for key, value in settings.items()})
 
     def split(self, splitter: Any, documents: Sequence[Any]) -> list[Any]:
@@ -193,6 +196,9 @@ class LangChain(_Framework):
     def find_where(self, retriever: Any, query: str, wanted: Any) -> list[Any]:
         return retriever.invoke(query, filter=wanted)
 
+    def add_with_vector(self, retriever: Any, text: str, id: str, vector: list[float]) -> None:
+        assert retriever.add_documents([self.document(text, id)], embeddings=[vector]) == [id]
+
     def stock(self, documents: Sequence[Any]) -> Any:
         store = InMemoryVectorStore(self.package.PreciseEmbeddings(HashEncoder()))
         store.add_documents(list(documents))
@@ -207,6 +213,9 @@ class LangChain(_Framework):
 
     def loop(self, retriever: Any, llm: Any, **options: Any) -> Any:
         return self.package.SelfFeedbackChain(retriever, llm, **options)
+
+    def answering(self, rag: Any) -> Any:
+        return self.package.SelfFeedbackChain.from_rag(rag)
 
     def answer(self, loop: Any, question: str) -> Answer:
         output = loop.invoke(question)

@@ -1,6 +1,7 @@
 """Three documents, one of them blank, and questions on them, for the core and both adapters."""
 
 import json
+import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 from precise_rag.facts import piece_id, read_facts
 from precise_rag.index import HybridIndex, SentenceContextIndex, WordSentenceIndex
 from precise_rag.testing import HashEncoder
-from precise_rag.types import Document, Excerpt, Selection
+from precise_rag.types import Document, Excerpt, Message, Selection
 
 TEXTS = {
     "ferry": (
@@ -40,10 +41,26 @@ def documents(framework: Any) -> list[Any]:
     return [framework.document(text, name, title=name) for name, text in TEXTS.items()]
 
 
-def retriever(framework: Any, name: str = "Hybrid", k: int = TOP_K, **settings: Any) -> Any:
-    """A retriever of a framework over the documents."""
-    make = framework.retriever(name).from_documents
-    return make(documents(framework), HashEncoder(), **{framework.k: k}, **settings)
+PLAIN: dict[str, Any] = {
+    **{"reranker": None, "redundancy": None, "evidence": None, "selector": None},
+    **{"order": "score", "n_candidates": TOP_K},
+}
+"""Options of a pipeline that only searches."""
+
+
+def retriever(framework: Any, index: str = "Hybrid", **options: Any) -> Any:
+    """A retriever of a framework that returns what an index of the documents finds, best first."""
+    built = INDEXES[index].build(CORE, HashEncoder())
+    return framework.retriever.from_index(built, **PLAIN, **options)
+
+
+def wheels_are_relevant(messages: Sequence[Message]) -> str:
+    """A model's reply: high scores for chunks that name a wheel; a question in other words."""
+    chunks = re.findall(r"^\w+ chunk (\S+)\n(.*?)\n\w+ end of chunk", messages[1].content, re.M | re.S)
+    if not chunks:
+        return "the wheel of the mill"
+    scores = [(key, 0.9 if "wheel" in text else 0.2) for key, text in chunks]
+    return json.dumps({"scores": [{"id": k, "base": s, "reflection": s, "critic": s} for k, s in scores]})
 
 
 def verdict(score: int, adjustment: int = 0) -> str:

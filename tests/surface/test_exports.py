@@ -16,25 +16,16 @@ import precise_rag
 EXPORTED = [
     (
         langchain_precise,
-        "DOCUMENT_PROMPT EvidenceCompressor PreciseEmbeddings PreciseRetriever SelfFeedbackChain "
-        "SelfFeedbackInput SelfFeedbackOutput SemanticSegmentationTextSplitter read_facts",
-    ),
-    (
-        langchain_precise.papers,
-        "CompressorInput GradientSelectionCompressor GreedySemanticTextSplitter HybridRetriever "
-        "RedundancyCompressor RelevanceFilterCompressor RerankCompressor "
-        "SentenceContextRetriever SentenceContextTextSplitter WordSentenceRetriever",
+        "DOCUMENT_PROMPT EvidenceCompressor GradientSelectionCompressor PreciseEmbeddings PreciseRetriever "
+        "RedundancyCompressor RelevanceFilterCompressor RerankCompressor SelfFeedbackChain "
+        "SelfFeedbackInput SelfFeedbackOutput SemanticSegmentationTextSplitter SentenceContextTextSplitter "
+        "read_facts",
     ),
     (
         llamaindex_precise,
-        "EvidencePostprocessor PreciseEmbedding PreciseRetriever "
-        "SelfFeedbackQueryEngine SemanticSegmentationNodeParser read_facts",
-    ),
-    (
-        llamaindex_precise.papers,
-        "GradientSelectionPostprocessor GreedySemanticNodeParser HybridRetriever "
-        "PreciseRerankPostprocessor RedundancyPostprocessor RelevanceFilterPostprocessor "
-        "SentenceContextNodeParser SentenceContextRetriever WordSentenceRetriever",
+        "EvidencePostprocessor GradientSelectionPostprocessor PreciseEmbedding PreciseRerankPostprocessor "
+        "PreciseRetriever RedundancyPostprocessor RelevanceFilterPostprocessor SelfFeedbackQueryEngine "
+        "SemanticSegmentationNodeParser SentenceContextNodeParser read_facts",
     ),
     (llamaindex_precise.events, "PreciseCallEvent PreciseRoundEvent PreciseStageEvent"),
 ]
@@ -59,12 +50,11 @@ def test_signatures_that_users_of_langchain_rely_on() -> None:
 
     splitter = langchain_precise.SemanticSegmentationTextSplitter
     assert parameters(splitter)[:4] == ["model", "chunk_size", "chunk_overlap", "length_function"]
-    for kind in ("SentenceContextRetriever", "WordSentenceRetriever", "HybridRetriever"):
-        retriever = getattr(langchain_precise.papers, kind)
-        assert parameters(retriever.from_documents)[:4] == ["documents", "embeddings", "k", "search_kwargs"]
-        assert parameters(retriever.from_index)[:1] == ["index"]
+    retriever = langchain_precise.PreciseRetriever
+    assert parameters(retriever.from_documents)[:4] == ["documents", "embeddings", "k", "search_kwargs"]
+    assert parameters(retriever.from_index)[:1] == ["index"]
     for kind in ("GradientSelection", "Redundancy", "RelevanceFilter", "Rerank"):
-        compressor = getattr(langchain_precise.papers, f"{kind}Compressor")
+        compressor = getattr(langchain_precise, f"{kind}Compressor")
         assert parameters(compressor.compress_documents) == ["self", "documents", "query", "callbacks"]
         assert parameters(compressor.as_runnable) == ["self"]
 

@@ -34,17 +34,17 @@ assert main(["demo", "notes.txt", "--question", {QUESTION!r}]) == 0
 """,
     "langchain": f"""
 from langchain_core.documents import Document
-from langchain_precise import PreciseRetriever, papers
-for name in ("Hybrid", "SentenceContext", "WordSentence", "Precise"):
-    kind = getattr(papers, name + "Retriever", PreciseRetriever)
-    assert kind.from_documents([Document(page_content={TEXT!r})]).invoke({QUESTION!r})
+from langchain_precise import PreciseRetriever
+for preset in ("precise", "paretorag", "recursive"):
+    documents = [Document(page_content={TEXT!r})]
+    assert PreciseRetriever.from_documents(documents, preset=preset).invoke({QUESTION!r})
 """,
     "llamaindex": f"""
 from llama_index.core import Document
-from llamaindex_precise import PreciseRetriever, papers
-for name in ("Hybrid", "SentenceContext", "WordSentence", "Precise"):
-    kind = getattr(papers, name + "Retriever", PreciseRetriever)
-    assert kind.from_documents([Document(text={TEXT!r})]).retrieve({QUESTION!r})
+from llamaindex_precise import PreciseRetriever
+for preset in ("precise", "paretorag", "recursive"):
+    documents = [Document(text={TEXT!r})]
+    assert PreciseRetriever.from_documents(documents, preset=preset).retrieve({QUESTION!r})
 """,
 }
 

@@ -1,6 +1,5 @@
 """Segmenters: from documents to chunks."""
 
-from precise_rag.segmentation.foreign_options import check_foreign_options
 from precise_rag.segmentation.greedy import GreedySegmenter
 from precise_rag.segmentation.options import Segmentation, SegmenterOptions
 from precise_rag.segmentation.segmenter import Segmenter
@@ -10,5 +9,4 @@ __all__ = [
     "Segmentation",
     "Segmenter",
     "SegmenterOptions",
-    "check_foreign_options",
 ]

@@ -1,15 +1,39 @@
-"""A LangChain vector store as what a pipeline searches."""
+"""What a pipeline searches in LangChain: a retriever, or a vector store."""
 
 import inspect
 from collections.abc import Mapping
 from typing import Any
 
+from langchain_core.documents import Document
+from langchain_core.retrievers import RetrieverLike
 from langchain_core.vectorstores import VectorStore, VectorStoreRetriever
 
 from langchain_precise.convert import to_candidates
-from precise_rag.checks import check_number, shown
+from precise_rag.checks import check_methods, check_number, shown
 from precise_rag.errors import InputError
 from precise_rag.types import Candidate
+
+
+class RetrieverSource:
+    """What a retriever finds, as candidates; it decides how many.
+
+    retriever: any Runnable from a question to documents. Its runs are children of the current one.
+    """
+
+    def __init__(self, retriever: RetrieverLike) -> None:
+        advice = "pass a LangChain retriever, such as vectorstore.as_retriever()"
+        check_methods("retriever", retriever, ("invoke", "ainvoke"), advice)
+        self.retriever = retriever
+
+    def search(self, query: str, top_k: int, /, *, filter: Any = None) -> list[Candidate]:
+        """Return the retriever's documents as candidates. Raises InputError for a filter."""
+        _refuse(filter)
+        return to_candidates(_documents(self.retriever.invoke(query)))
+
+    async def asearch(self, query: str, top_k: int, /, *, filter: Any = None) -> list[Candidate]:
+        """Run `search` without blocking the event loop."""
+        _refuse(filter)
+        return to_candidates(_documents(await self.retriever.ainvoke(query)))
 
 
 class StoreSource:
@@ -50,3 +74,14 @@ def _filter_argument(store: VectorStore) -> str:
     """The name under which the store's search takes a filter: "expr" in Milvus, elsewhere "filter"."""
     parameters = inspect.signature(store.similarity_search).parameters
     return "expr" if "expr" in parameters and "filter" not in parameters else "filter"
+
+
+def _refuse(filter: Any) -> None:
+    if filter is not None:
+        raise InputError("a filter is for a pipeline over an index; set it on the retriever instead")
+
+
+def _documents(returned: Any) -> list[Document]:
+    if isinstance(returned, list) and all(isinstance(document, Document) for document in returned):
+        return returned
+    raise InputError(f"the retriever must return a list of documents, got {type(returned).__name__}")

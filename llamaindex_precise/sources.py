@@ -1,0 +1,136 @@
+"""What a pipeline searches in LlamaIndex: a retriever with its postprocessors, or a vector store."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from llama_index.core.base.base_retriever import BaseRetriever
+from llama_index.core.base.embeddings.base import BaseEmbedding
+from llama_index.core.indices.base import BaseIndex
+from llama_index.core.indices.vector_store import VectorStoreIndex
+from llama_index.core.postprocessor.types import BaseNodePostprocessor
+from llama_index.core.schema import QueryBundle
+from llama_index.core.settings import Settings
+from llama_index.core.vector_stores.types import BasePydanticVectorStore, MetadataFilter, MetadataFilters
+
+from llamaindex_precise.convert import own_texts
+from llamaindex_precise.embeddings import PreciseEmbedding
+from precise_rag._arguments import check_items
+from precise_rag.checks import check_methods, check_number, shown
+from precise_rag.encoded import encode_queries
+from precise_rag.errors import InputError
+from precise_rag.protocols import Encoder
+from precise_rag.types import Candidate, FloatArray
+
+_POSTPROCESSORS = "LlamaIndex postprocessors"
+
+
+class RetrieverSource:
+    """What a retriever finds, as candidates; it decides how many.
+
+    retriever: any LlamaIndex retriever.
+    node_postprocessors: applied to what it finds, in order.
+    """
+
+    def __init__(
+        self, retriever: BaseRetriever, node_postprocessors: Sequence[BaseNodePostprocessor] = ()
+    ) -> None:
+        advice = "pass a LlamaIndex retriever, such as index.as_retriever()"
+        check_methods("retriever", retriever, ("retrieve", "aretrieve"), advice)
+        self.retriever = retriever
+        self.node_postprocessors = check_items(
+            "node_postprocessors", node_postprocessors, object, _POSTPROCESSORS
+        )
+        for one in self.node_postprocessors:
+            check_methods("node_postprocessors", one, ("postprocess_nodes",), f"pass {_POSTPROCESSORS}")
+
+    def search(self, query: QueryBundle | str, top_k: int = 0, /, *, filter: Any = None) -> list[Candidate]:
+        """Return the retriever's nodes as candidates. Raises InputError for a filter."""
+        bundle = _unfiltered(query, filter)
+        nodes = self.retriever.retrieve(bundle)
+        for postprocessor in self.node_postprocessors:
+            nodes = postprocessor.postprocess_nodes(nodes, query_bundle=bundle)
+        return own_texts(nodes)
+
+    async def asearch(
+        self, query: QueryBundle | str, top_k: int = 0, /, *, filter: Any = None
+    ) -> list[Candidate]:
+        """Run `search` without blocking the event loop."""
+        bundle = _unfiltered(query, filter)
+        nodes = await self.retriever.aretrieve(bundle)
+        for postprocessor in self.node_postprocessors:
+            nodes = await postprocessor.apostprocess_nodes(nodes, query_bundle=bundle)
+        return own_texts(nodes)
+
+
+class StoreSource:
+    """A vector store of chunks as what a pipeline searches. Its filters are LlamaIndex's.
+
+    store: a vector store, or an index over one.
+    embed_model: the embedding that a vector store was filled with; None for that of `Settings` or, without
+        one, the offline encoder. An index has its own.
+    fetch_k: chunks to read for a question; at least 1. More are fetched where a few documents or texts take
+        all places.
+    """
+
+    def __init__(
+        self,
+        store: BasePydanticVectorStore | BaseIndex[Any],
+        embed_model: BaseEmbedding | None,
+        fetch_k: int,
+    ) -> None:
+        if not isinstance(store, BasePydanticVectorStore | BaseIndex):
+            raise InputError(f"store must be a vector store or an index of LlamaIndex, got {shown(store)}")
+        check_number("fetch_k", fetch_k, least=1, whole=True)
+        if not isinstance(store, BaseIndex):
+            if not store.stores_text:
+                raise InputError(
+                    f"{type(store).__name__} keeps vectors without their text; pass the index over it"
+                )
+            embedding = embed_model or Settings._embed_model or PreciseEmbedding()
+            store = VectorStoreIndex.from_vector_store(store, embed_model=embedding)
+        elif embed_model is not None:
+            raise InputError("an index has its own embed_model; pass its vector store to choose another")
+        self.store, self.fetch_k = store, fetch_k
+
+    def search(
+        self, query: str, top_k: int = 0, /, *, filter: Any = None, vector: FloatArray | None = None
+    ) -> list[Candidate]:
+        """Return the store's nodes as candidates, best first.
+
+        top_k: how many; 0 for `fetch_k`.
+        vector: searched for in place of the query's own.
+        """
+        return own_texts(self._retriever(filter, top_k).retrieve(_with_vector(query, vector)))
+
+    async def asearch(
+        self, query: str, top_k: int = 0, /, *, filter: Any = None, vector: FloatArray | None = None
+    ) -> list[Candidate]:
+        """Run `search` without blocking the event loop."""
+        return own_texts(await self._retriever(filter, top_k).aretrieve(_with_vector(query, vector)))
+
+    def _retriever(self, filter: Any, top_k: int) -> BaseRetriever:
+        filters = MetadataFilters(filters=[filter]) if isinstance(filter, MetadataFilter) else filter
+        if not isinstance(filters, MetadataFilters | None):
+            raise InputError(f"filters of a store must be MetadataFilters, got {shown(filter)}")
+        return self.store.as_retriever(similarity_top_k=top_k or self.fetch_k, filters=filters)
+
+
+def query_vector(bundle: QueryBundle, encoder: Encoder | None) -> FloatArray | None:
+    """Return the vector that a query brings to search for, as HyDE's does; None if it brings none."""
+    if bundle.embedding is not None:
+        return np.asarray(bundle.embedding, dtype=np.float32)
+    if bundle.custom_embedding_strs and encoder is not None:
+        mean: FloatArray = encode_queries(encoder, bundle.custom_embedding_strs).mean(axis=0)
+        return mean
+    return None
+
+
+def _unfiltered(query: QueryBundle | str, filter: Any) -> QueryBundle:
+    if filter is not None:
+        raise InputError("a filter is for a pipeline over an index; set it on the retriever instead")
+    return query if isinstance(query, QueryBundle) else QueryBundle(query)
+
+
+def _with_vector(query: str, vector: FloatArray | None) -> QueryBundle:
+    return QueryBundle(query, embedding=None if vector is None else vector.tolist())

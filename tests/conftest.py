@@ -3,7 +3,8 @@
 import itertools
 import os
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import hypothesis
@@ -21,9 +22,9 @@ os.environ["TOKENIZERS_PARALLELISM"] = "false"
 os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112
 
 _COLLECTIONS = itertools.count()
-_LONG = tuple(
-    Path(__file__).parent / name
-    for name in (
+TESTS = Path(__file__).parent
+FOLDERS = {
+    "long": (
         "core/cli",
         "core/documents/test_converted.py",
         "core/encoders",
@@ -34,6 +35,7 @@ _LONG = tuple(
         "core/rerank",
         "core/segmentation/test_on_device.py",
         "core/segmentation/training",
+        "core/trace/test_browser.py",
         "surface/test_distributions.py",
         "surface/test_exports.py",
         "surface/test_extras.py",
@@ -41,25 +43,47 @@ _LONG = tuple(
         "surface/test_no_torch.py",
         "surface/test_prompts.py",
         "surface/test_saved.py",
-    )
+    ),
+    "services": (
+        "core/index/databases",
+        "core/index/test_export.py",
+        "core/trace/test_browser.py",
+        "langchain/test_stores.py",
+        "llamaindex/test_stores.py",
+        "reliability/test_killed_writers.py",
+    ),
+}
+"""The marker of all tests in a folder or file; those that are left out are not even imported."""
+NEED_TORCH = (
+    "core/encoders/test_onnx.py",
+    "core/encoders/test_sentence_transformer.py",
+    "core/rerank/test_pair_network.py",
+    "core/rerank/test_pair_onnx.py",
+    "core/segmentation/training",
+    "training",
 )
-"""Left out by `make test-quick`: frameworks, databases, models, and tests that start processes."""
+"""Not collected where torch is not installed."""
+HAS_TORCH = find_spec("torch") is not None
 
 
-def _is_long(path: Path) -> bool:
-    return any(path.is_relative_to(long) for long in _LONG)
+def _is_in(path: Path, places: Iterable[str]) -> bool:
+    return any(path.is_relative_to(TESTS / place) for place in places)
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Leave out files of long tests that are not wanted: importing them takes longer than many a test."""
-    return True if "not long" in config.option.markexpr and _is_long(collection_path) else None
+    """Leave out what is not wanted or cannot be imported."""
+    unwanted = [f for marker, f in FOLDERS.items() if f"not {marker}" in config.option.markexpr]
+    if not HAS_TORCH:
+        unwanted.append(NEED_TORCH)
+    return True if any(_is_in(collection_path, places) for places in unwanted) else None
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark the tests of the long folders and files."""
+    """Mark the tests of the folders and files above."""
     for item in items:
-        if _is_long(item.path):
-            item.add_marker("long")
+        for marker, places in FOLDERS.items():
+            if _is_in(item.path, places):
+                item.add_marker(marker)
 
 
 @pytest.fixture(scope="session")

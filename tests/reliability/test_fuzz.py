@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from precise_rag.candidate_filters.relevance_parsing import parse_score, parse_scores
+from precise_rag.candidate_filters.relevance_scoring import parse_score, parse_scores
 from precise_rag.documents import read_documents
 from precise_rag.errors import InputError
 from precise_rag.feedback.judgement import parse_judgement

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from precise_rag.candidate_filters import RelevanceFilter
-from precise_rag.candidate_filters.relevance_parsing import parse_score
+from precise_rag.candidate_filters.relevance_scoring import parse_score
 from precise_rag.encoders.openai import OpenAIEncoder
 from precise_rag.errors import (
     ContentFilterError,

@@ -2,7 +2,7 @@
 
 from precise_rag.candidate_filters.redundancy import RedundancyFilter
 from precise_rag.candidate_filters.relevance import RelevanceFilter, RelevanceSettings
-from precise_rag.candidate_filters.relevance_parsing import Relevance
+from precise_rag.candidate_filters.relevance_scoring import Relevance
 from precise_rag.candidate_filters.threshold import DynamicThreshold
 
 __all__ = [

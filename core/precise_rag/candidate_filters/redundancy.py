@@ -5,11 +5,9 @@ candidates the one with the better score is kept; a candidate with a number or a
 other lacks is not a repetition.
 """
 
-from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 
 from precise_rag.candidate_filters.tfidf import NearTexts, Vector, similar_earlier, tfidf_vectors
 from precise_rag.checks import check_number
@@ -33,8 +31,7 @@ class RedundancyFilter:
         finds only texts with nearly the same words.
     prefilter: with an encoder, only pairs whose TF-IDF cosine reaches it are compared, in (0, 1].
 
-    A candidate that lies inside a kept piece of the same document is a repetition, too. A candidate is
-    compared with at most 256 kept ones, those that share its rarest words.
+    A candidate that lies inside a kept piece of the same document is a repetition, too.
     """
 
     similarity_threshold: float = 0.9
@@ -59,13 +56,13 @@ class RedundancyFilter:
         if vectors:
             assert self.encoder is not None
             threshold = cosine_like(threshold, self.encoder)
-        kept: dict[str, _KeptPieces] = {}
+        kept: dict[str, list[Candidate]] = {}
         verdicts: list[tuple[Candidate, bool, str]] = []
         for row, candidate in enumerate(ranked):
-            pieces = kept.setdefault(candidate.doc_id, _KeptPieces())
-            reason = pieces.reason(candidate)
+            pieces = kept.setdefault(candidate.doc_id, [])
+            reason = _inside(candidate, pieces)
             if not reason:
-                cosines = near.find(row, partial(_states_facts_of, facts, row))
+                cosines = {o: cosine for o, cosine in near.find(row).items() if facts[row] <= facts[o]}
                 if self.encoder is not None:
                     cosines = _vector_cosines(texts[row], {o: texts[o] for o in cosines}, vectors)
                 cosine, other = max(((c, -o) for o, c in cosines.items()), default=(0.0, 0))
@@ -73,7 +70,7 @@ class RedundancyFilter:
                     reason = f"repeats {ranked[-other].id} (cosine {cosine:.2f} > {threshold:.4g})"
             if not reason:
                 near.add(row)
-                pieces.add(candidate)
+                pieces.append(candidate)
             verdicts.append((candidate, not reason, reason or "repeats no better candidate"))
         return Selection.of(verdicts)
 
@@ -99,34 +96,12 @@ def _vector_cosines(
     return {row: float(vectors[text] @ vectors[other]) for row, other in others.items() if other in vectors}
 
 
-class _KeptPieces:
-    """The kept pieces of one document, without those that lie inside a later one: starts and ends ascend."""
-
-    def __init__(self) -> None:
-        self._pieces: list[Candidate] = []
-
-    def reason(self, candidate: Candidate) -> str:
-        """Why to drop `candidate` if a kept piece contains it, else an empty string."""
-        at = bisect_right(self._pieces, candidate.start, key=_start)
-        if at and candidate.end <= self._pieces[at - 1].end:
-            return f"repeats {self._pieces[at - 1].id}, which contains it"
+def _inside(candidate: Candidate, kept: Sequence[Candidate]) -> str:
+    """Why to drop `candidate` if a kept piece of its document contains it, else an empty string."""
+    around = [piece for piece in kept if piece.start <= candidate.start and candidate.end <= piece.end]
+    if not around:
         return ""
-
-    def add(self, candidate: Candidate) -> None:
-        """Add a piece that no kept piece contains."""
-        first = last = bisect_left(self._pieces, candidate.start, key=_start)
-        while last < len(self._pieces) and self._pieces[last].end <= candidate.end:
-            last += 1
-        self._pieces[first:last] = [candidate]
-
-
-def _start(piece: Candidate) -> int:
-    return piece.start
-
-
-def _states_facts_of(facts: Sequence[frozenset[str]], row: int, other: int) -> bool:
-    """Return whether text `other` states every fact of text `row`."""
-    return facts[row] <= facts[other]
+    return f"repeats {max(around, key=lambda piece: (piece.end, -piece.start)).id}, which contains it"
 
 
 def _facts(text: str) -> frozenset[str]:

@@ -9,8 +9,14 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal
 
-from precise_rag.candidate_filters.relevance_parsing import Relevance, parse_score
-from precise_rag.candidate_filters.relevance_scoring import Ask, Scoring, score_in_batches, score_one_by_one
+from precise_rag.candidate_filters.relevance_scoring import (
+    Ask,
+    Relevance,
+    Scoring,
+    parse_score,
+    score_in_batches,
+    score_one_by_one,
+)
 from precise_rag.candidate_filters.threshold import DynamicThreshold, Threshold
 from precise_rag.checks import check_number
 from precise_rag.errors import InputError, LLMResponseError

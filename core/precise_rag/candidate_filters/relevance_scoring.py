@@ -1,13 +1,17 @@
-"""Score chunks for relevance, as conversations that do no input or output (`precise_rag.llm.session`)."""
+"""Score chunks for relevance, as conversations that do no input or output (`precise_rag.llm.session`).
 
+A score that is not certain from the model's reply is left out, never guessed.
+"""
+
+import math
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar
+from typing import Any, NamedTuple, TypeVar
 
-from precise_rag.candidate_filters.relevance_parsing import Relevance, parse_score, parse_scores
 from precise_rag.errors import ContentFilterError, ContextLengthError, LLMError
+from precise_rag.llm.json_objects import json_objects
 from precise_rag.llm.session import CallOutcome, Conversation
 from precise_rag.prompts import Prompt
 from precise_rag.prompts.relevance import (
@@ -17,6 +21,20 @@ from precise_rag.prompts.relevance import (
     single_relevance_prompt,
 )
 from precise_rag.types import Completion
+
+
+class Relevance(NamedTuple):
+    """The three scores of a chunk (ChunkRAG, section 3), each in [0, 1]."""
+
+    base: float
+    reflection: float
+    critic: float
+
+    @property
+    def score(self) -> float:
+        """Their mean. The paper does not say how the three are combined."""
+        return (self.base + self.reflection + self.critic) / 3.0
+
 
 Score = TypeVar("Score")
 Ask = Callable[[Sequence[Prompt]], Conversation[list[CallOutcome]]]
@@ -149,3 +167,43 @@ def _parse_only_score(reply: Completion, rows: Rows) -> Mapping[str, float]:
     """The score for the only row; none if the reply is cut off, perhaps in the middle of the number."""
     score = None if reply.cut_off else parse_score(reply.text)
     return {} if score is None else dict.fromkeys(rows, score)
+
+
+def parse_scores(reply: str, ids: Collection[str]) -> dict[str, Relevance]:
+    """Read the scores of several chunks, whatever their order and the prose around them.
+
+    reply: the model's text, with a JSON object for each chunk.
+    ids: the ids that were shown to the model.
+    Returns the scores by id. Left out are ids that are not in `ids`, and those that a cut-off reply does not
+    complete. So are ids that lack a score, have one outside [0, 1], or have two different sets of scores.
+    """
+    by_id: dict[str, Relevance] = {}
+    contradicted: set[str] = set()
+    for item in json_objects(reply):
+        key = item.get("id")
+        scores = [_unit_number(item.get(stage)) for stage in RELEVANCE_STAGES]
+        if not isinstance(key, str) or key not in ids or None in scores:
+            continue
+        relevance = Relevance(*(score for score in scores if score is not None))
+        if by_id.setdefault(key, relevance) != relevance:
+            contradicted.add(key)
+    return {key: relevance for key, relevance in by_id.items() if key not in contradicted}
+
+
+def parse_score(reply: str) -> float | None:
+    """Read a single score in [0, 1], given as JSON or as a bare number; None without one."""
+    given = {_unit_number(item["score"]) for item in json_objects(reply) if "score" in item}
+    if not given:
+        given = {_unit_number(reply.strip())}
+    return given.pop() if len(given) == 1 else None
+
+
+def _unit_number(value: Any) -> float | None:
+    """`value` as a number in [0, 1]; it may be a string. None if it is something else."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        number = float(value)
+    except (ValueError, OverflowError):
+        return None
+    return number if math.isfinite(number) and 0.0 <= number <= 1.0 else None

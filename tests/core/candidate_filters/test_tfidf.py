@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from precise_rag.candidate_filters.tfidf import MAX_COMPARED, NearTexts, similar_earlier, tfidf_vectors
+from precise_rag.candidate_filters.tfidf import similar_earlier, tfidf_vectors
 
 TEXTS = st.lists(
     st.lists(st.sampled_from(["ash", "birch", "cedar", "elm", "fir", "oak"]), max_size=6), max_size=12
@@ -21,12 +21,3 @@ def test_similar_pairs_agree_with_comparing_all(words: list[list[str]], at_least
         maybe = {o for o, c in exact.items() if c >= at_least - 1e-9}
         assert surely <= set(found) <= maybe
         assert all(found[o] == pytest.approx(exact[o]) for o in found)
-
-
-def test_a_text_is_compared_with_a_limited_number_of_others() -> None:
-    texts = ["ash birch cedar"] * (MAX_COMPARED + 50)
-    near = NearTexts(tfidf_vectors(texts), 0.9)
-    for row in range(len(texts) - 1):
-        near.add(row)
-    assert len(near.find(len(texts) - 1)) == MAX_COMPARED
-    assert list(near.find(len(texts) - 1, lambda other: other % 100 == 7)) == [7, 107, 207]

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from precise_rag.candidate_filters.relevance_parsing import Relevance, parse_score, parse_scores
+from precise_rag.candidate_filters.relevance_scoring import Relevance, parse_score, parse_scores
 
 
 def test_contradictory_and_impossible_scores_are_left_out() -> None:

@@ -17,8 +17,7 @@ from precise_rag.prompts.relevance import (
     single_relevance_prompt,
     threshold_prompt,
 )
-from precise_rag.prompts.rewrite import rewrite_instructions, rewrite_prompt
-from precise_rag.prompts.standalone import standalone_instructions, standalone_prompt
+from precise_rag.prompts.rewording import rewrite_prompt, standalone_prompt
 from precise_rag.prompts.wording import Wording
 
 __all__ = [
@@ -39,10 +38,8 @@ __all__ = [
     "judge_prompt",
     "relevance_instructions",
     "relevance_prompt",
-    "rewrite_instructions",
     "rewrite_prompt",
     "single_relevance_prompt",
-    "standalone_instructions",
     "standalone_prompt",
     "threshold_prompt",
 ]

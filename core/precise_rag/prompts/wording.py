@@ -8,8 +8,7 @@ from precise_rag.errors import InputError
 from precise_rag.prompts.answer import AnswerStyle, answer_instructions, answer_prompt
 from precise_rag.prompts.judge import JudgeStyle, judge_prompt
 from precise_rag.prompts.prompt import Prompt, Shown
-from precise_rag.prompts.rewrite import rewrite_prompt
-from precise_rag.prompts.standalone import standalone_prompt
+from precise_rag.prompts.rewording import rewrite_prompt, standalone_prompt
 from precise_rag.types import Message
 
 ROLES = ("standalone", "rewrite", "relevance", "answer", "judge")

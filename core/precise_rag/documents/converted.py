@@ -3,30 +3,19 @@
 The converter runs in a process of its own: a file that makes it crash or hang costs that file only.
 """
 
-import io
 import json
 import subprocess
 import sys
 import threading
-import zipfile
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-from precise_rag.documents.files import MOST_BYTES, decode
+from precise_rag.documents.files import decode
 from precise_rag.errors import InputError
 
 SECONDS = 60
 """Most time for a file."""
-_ARCHIVES = (".docx", ".pptx", ".epub")
-
-
-class Converted(NamedTuple):
-    """A file as Markdown. title: empty if it has none. pages: where each page or slide begins."""
-
-    text: str
-    title: str
-    pages: tuple[int, ...]
 
 
 class Converter:
@@ -35,17 +24,18 @@ class Converter:
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
 
-    def convert(self, data: bytes, file: Path) -> Converted:
-        """Return a file as Markdown. Raises InputError if it cannot be converted or the extra is missing."""
+    def convert(self, data: bytes, file: Path) -> tuple[str, dict[str, Any]]:
+        """Return a file as Markdown, and the metadata "title" and "pages" if it has them.
+
+        Raises InputError if it cannot be converted or the extra is missing.
+        """
         suffix = ".html" if file.suffix.lower() == ".htm" else file.suffix.lower()
-        if suffix in _ARCHIVES:
-            _check_archive(data, file)
-        elif suffix != ".pdf":
+        if suffix in (".html", ".ipynb"):
             data = decode(data, file).encode("utf-8", "replace")
-        reply = self._ask(data, suffix, file)
+        reply = self._ask(data, {"suffix": suffix, "bytes": len(data)}, file)
         if "error" in reply:
             raise InputError(f"{file}: cannot be converted ({reply['error']})")
-        return Converted(reply["text"], reply["title"], tuple(reply["pages"]))
+        return reply["text"], {name: reply[name] for name in ("title", "pages") if reply[name]}
 
     def close(self) -> None:
         """End the process."""
@@ -54,7 +44,7 @@ class Converter:
             self._process.communicate()
             self._process = None
 
-    def _ask(self, data: bytes, suffix: str, file: Path) -> dict[str, Any]:
+    def _ask(self, data: bytes, request: dict[str, Any], file: Path) -> dict[str, Any]:
         process = self._process = self._process or _start(file)
         assert process.stdin is not None
         assert process.stdout is not None
@@ -62,7 +52,7 @@ class Converter:
         late.daemon = True
         late.start()
         try:
-            process.stdin.write(json.dumps({"suffix": suffix, "bytes": len(data)}).encode() + b"\n" + data)
+            process.stdin.write(json.dumps(request).encode() + b"\n" + data)
             process.stdin.flush()
             line = process.stdout.readline()
         except OSError:
@@ -90,14 +80,3 @@ def _start(file: Path) -> "subprocess.Popen[bytes]":
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
     )
-
-
-def _check_archive(data: bytes, file: Path) -> None:
-    """Raise InputError for an archive that is damaged or unpacks to more than a file may have."""
-    try:
-        with zipfile.ZipFile(io.BytesIO(data)) as archive:
-            size = sum(entry.file_size for entry in archive.infolist())
-    except (zipfile.BadZipFile, ValueError, OSError, NotImplementedError) as error:
-        raise InputError(f"{file}: is damaged, or another kind of file ({error})") from error
-    if size > MOST_BYTES:
-        raise InputError(f"{file}: unpacks to {size:,} bytes; at most {MOST_BYTES:,} are read")

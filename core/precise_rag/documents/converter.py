@@ -11,37 +11,49 @@ import re
 import sys
 from typing import Any, BinaryIO
 
+_MOST_MEMORY = 4 * 2**30
 _SLIDE = re.compile(r"<!-- Slide number: \d+ -->\n?")
 
 
 def main() -> None:
     """Answer requests until standard input ends."""
     sys.path.extend(sys.argv[1:])
-    from markitdown import MarkItDown
+    if sys.platform != "win32":
+        import resource
 
-    converter = MarkItDown(enable_plugins=False)
+        resource.setrlimit(resource.RLIMIT_AS, (_MOST_MEMORY, _MOST_MEMORY))
+    from markitdown import converters as of_markitdown
+
+    converters = {  # not MarkItDown, which reads a damaged file as if it were plain text
+        ".html": of_markitdown.HtmlConverter(),
+        ".docx": of_markitdown.DocxConverter(),
+        ".pptx": of_markitdown.PptxConverter(),
+        ".epub": of_markitdown.EpubConverter(),
+        ".ipynb": of_markitdown.IpynbConverter(),
+    }
     replies = os.fdopen(os.dup(1), "w", encoding="ascii")
     os.dup2(2, 1)  # what converters print is not a reply
     while line := sys.stdin.buffer.readline():
         request = json.loads(line)
         stream = io.BytesIO(sys.stdin.buffer.read(request["bytes"]))
         try:
-            reply = pdf_text(stream) if request["suffix"] == ".pdf" else markdown(converter, stream, request)
+            converter = converters.get(request["suffix"])
+            reply = markdown(converter, stream, request["suffix"]) if converter else pdf_text(stream)
         except MemoryError:
             reply = {"error": "it takes too much memory"}
         except Exception as error:
-            reply = {"error": f"{type(error).__name__}: {error}"[:500]}
+            reply = {"error": " ".join(f"{type(error).__name__}: {error}".split())[:500]}
         replies.write(json.dumps(reply) + "\n")
         replies.flush()
 
 
-def markdown(converter: Any, stream: BinaryIO, request: dict[str, Any]) -> dict[str, Any]:
+def markdown(converter: Any, stream: BinaryIO, suffix: str) -> dict[str, Any]:
     """Return the text of a file as Markdown, its title, and where the slides of a presentation begin."""
     from markitdown import StreamInfo
 
-    about = StreamInfo(extension=request["suffix"], charset="utf-8")
+    about = StreamInfo(extension=suffix, charset="utf-8")
     plain = {"escape_underscores": False, "escape_asterisks": False}
-    converted = converter.convert_stream(stream, stream_info=about, **plain)
+    converted = converter.convert(stream, about, **plain)
     first, *slides = _SLIDE.split(converted.markdown)
     text, pages = first.lstrip() if slides else first, []
     for slide in slides:

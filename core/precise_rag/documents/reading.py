@@ -35,8 +35,8 @@ def read_documents(
     on_error: is called with the error of each file, folder or line that cannot be read, and reading
         goes on with the next. By default the first error is raised.
     A file is one document; its id is its path within the given folder, or its file name; if several folders
-    are given, their names come first. Each line of a .jsonl file is one document: an object with "text", or
-    with `"sections": [{"paragraphs": […]}]` instead, and optionally "id" (default: the number of the line).
+    are given, their names come first. Each line of a .jsonl file is one document: an object with "text" and
+    optionally "id" (default: the number of the line).
     So is each row of a CSV file with a column "text", each record of a JSON list with "text", and each
     message of an .mbox file. Their ids are `<file>#<id>`, so that no record can take the place of another
     file. The other fields become metadata. The metadata "source" names the file, "title" its title, and
@@ -95,16 +95,11 @@ def _documents(file: Path, name: str, converter: Converter, report: Report) -> I
 
 
 def _converted(data: bytes, file: Path, name: str, converter: Converter) -> Document:
-    text, title, pages = converter.convert(data, file)
+    text, metadata = converter.convert(data, file)
     if not text.strip():
         scanned = "; scanned pages need text recognition first" if file.suffix.lower() == ".pdf" else ""
         raise InputError(f"{file}: no text was found in it{scanned}")
-    metadata = {
-        "source": name,
-        **({"title": title} if title else {}),
-        **({"pages": list(pages)} if pages else {}),
-    }
-    return Document(name, text, metadata)
+    return Document(name, text, {"source": name, **metadata})
 
 
 def _twice(identifier: str, first: Path, second: Path) -> InputError:

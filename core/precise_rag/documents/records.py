@@ -15,7 +15,7 @@ from precise_rag.documents.files import Report, raise_error, read_text
 from precise_rag.errors import InputError
 from precise_rag.types import Document
 
-_RECORD_FIELDS = ("id", "text", "sections", "sentences")
+_RECORD_FIELDS = ("id", "text")
 """Fields of a record that do not become metadata."""
 _OWN_FIELDS = ("source", "pages", "record", "relevance_score")
 """Metadata that say where a text is from and how it is ranked: they are ours, never a record's …"""
@@ -71,7 +71,7 @@ def json_documents(text: str, name: str, file: Path) -> Iterator[Document]:
     """Return the documents of a JSON file: one for each record of a list, or the text as it is."""
     records = parse_json(text, str(file))
     is_list = isinstance(records, list) and records
-    if is_list and all(isinstance(one, dict) and {"text", "sections"} & one.keys() for one in records):
+    if is_list and all(isinstance(one, dict) and "text" in one for one in records):
         for number, record in enumerate(records, start=1):
             yield from_record(record, name, number, f"{file}, record {number}")
     else:
@@ -119,7 +119,7 @@ def mail_documents(data: bytes, name: str, file: Path, converter: Converter) -> 
         ) as error:  # as the standard library raises
             raise InputError(f"{file}, message {number}: cannot be read ({error})") from error
         if body is not None and body.get_content_subtype() == "html":
-            text = converter.convert(text.encode("utf-8", "replace"), file.with_suffix(".html")).text
+            text = converter.convert(text.encode("utf-8", "replace"), file.with_suffix(".html"))[0]
         yield Document(name if is_one else f"{name}#{number}", text, {"source": name, **headers})
 
 
@@ -154,6 +154,9 @@ def from_record(record: Mapping[str, Any], name: str, number: int, place: str) -
     identifier = record.get("id", number)
     if not isinstance(identifier, str | int | float) or isinstance(identifier, bool) or identifier == "":
         raise InputError(f'{place}: "id" must be a filled string or a number, got {identifier!r:.100}')
+    text = record.get("text")
+    if not isinstance(text, str):
+        raise InputError(f'{place}: the record needs a string "text"')
     metadata = {key: value for key, value in record.items() if key not in _RECORD_FIELDS}
     own = {
         key: metadata.pop(key)
@@ -161,20 +164,5 @@ def from_record(record: Mapping[str, Any], name: str, number: int, place: str) -
         if key in _OWN_FIELDS or key.startswith(_OWN_BEGINNINGS)
     }
     return Document(
-        f"{name}#{identifier}",
-        _record_text(record, place),
-        {"source": name, **metadata, **({"record": own} if own else {})},
+        f"{name}#{identifier}", text, {"source": name, **metadata, **({"record": own} if own else {})}
     )
-
-
-def _record_text(record: Mapping[str, Any], place: str) -> str:
-    text = record.get("text")
-    if isinstance(text, str):
-        return text
-    try:
-        lists = [section["paragraphs"] for section in record["sections"]]
-        if all(isinstance(paragraphs, list) for paragraphs in lists):
-            return "\n\n".join(paragraph for paragraphs in lists for paragraph in paragraphs)
-    except (KeyError, TypeError):
-        pass
-    raise InputError(f'{place}: the record needs a string "text", or "sections" that each have "paragraphs"')

@@ -10,15 +10,15 @@ from precise_rag.errors import (
     ContextLengthError,
     InputError,
     LLMError,
-    LLMResponseError,
     LLMServerError,
 )
 from precise_rag.feedback import FeedbackController
-from precise_rag.llm import Budget, load_llm
+from precise_rag.llm import Budget, OpenAIChat, load_llm
 from precise_rag.prompts import NOT_IN_PASSAGES
 from precise_rag.testing import ScriptedLLM
 from precise_rag.trace import Ledger, Price, PriceTable, Trace
 from precise_rag.types import Candidate, Completion
+from support import chat_server
 from support.feedback import answering
 
 QUESTION = "Where is Paris?"
@@ -64,11 +64,45 @@ def run_each_way(make):
     return first
 
 
-def test_an_accepted_draft_is_the_answer():
-    answer = run_each_way(lambda: loop(["In France."], [says(9)]))
-    assert (answer.text, answer.kind, answer.note) == ("In France.", "generated", "accepted with 9 of 10")
-    assert [c.text for c in answer.selection.kept] == TEXTS[:2]
-    assert len(answer.rounds) == 1
+@pytest.mark.parametrize(
+    ("answers", "judgements", "k", "text", "n_rounds", "note"),
+    [
+        (["In France."], [says(9)], 2, "In France.", 1, "accepted with 9 of 10"),
+        (["a", "b", "c"], [says(4, 1), says(8, 1), says(5, 1)], 2, "b", 3, "round 3 was the last"),
+        (
+            ["a", "b"],
+            [says(6, 1), says(5, -1)],
+            2,
+            "a",
+            2,
+            "the adjustments oscillate: step +0 was tried before",
+        ),
+        (["a"], [says(6, 1)], 5, "a", 1, "the selection would not change at step +1"),
+        (["a", LLMServerError("x: down")], [says(4, 1)], 2, "a", 1, "round 2 has no draft: x: down"),
+        (["a"], ["hm", says(9)], 2, "a", 1, "accepted with 9 of 10"),
+        (["a"], ["hm", "well"], 2, "a", 1, "the judgement could not be read"),
+        (["a"], [LLMServerError("x: down")] * 2, 2, "a", 1, "the judge failed: x: down"),
+        (["a"], [ValueError("bug")] * 2, 2, "a", 1, "the judge failed: judge: ValueError: bug"),
+        (["a"], [ContextLengthError("x: too long")], 2, "a", 1, "the judge failed: x: too long"),
+    ],
+)
+def test_the_loop_ends_with_the_best_draft_and_says_why(answers, judgements, k, text, n_rounds, note):
+    answer = run_each_way(lambda: loop(answers, judgements, k=k))
+    assert (answer.text, answer.kind, len(answer.rounds), answer.note) == (text, "generated", n_rounds, note)
+    best = max(answer.rounds, key=lambda turn: turn.judgement.score or 0)
+    assert (answer.judgement, answer.selection) == (best.judgement, best.selection)
+    assert [c.text for c in answer.selection.kept] == TEXTS[: k + best.step]
+
+
+def test_over_http_the_judge_alone_gets_a_schema_and_the_usage_is_the_servers():
+    replies = [chat_server.says(text) for text in ("In France [1].", says(5, 1), "In France [1].", says(9))]
+    with chat_server.ChatServer(replies) as server:
+        llm = OpenAIChat("m", base_url=server.url, max_retries=0)
+        answer = answering(llm, k=2).answer(QUESTION, candidates=CANDIDATES)
+        llm.close()
+    assert (answer.text, answer.note) == ("In France [1].", "accepted with 9 of 10")
+    assert (answer.trace.input_tokens, answer.trace.output_tokens) == (44, 28)
+    assert ["response_format" in request for request in server.requests] == [False, True, False, True]
 
 
 def test_the_judge_moves_the_context_and_the_prompts_follow():
@@ -94,24 +128,6 @@ def test_the_judge_moves_the_context_and_the_prompts_follow():
     assert answerer.calls[0].schema is None
 
 
-def test_the_best_draft_is_returned_not_the_last():
-    answer = run_each_way(lambda: loop(["a", "b", "c"], [says(4, 1), says(8, 1), says(5, 1)]))
-    assert (answer.text, answer.judgement.score, answer.note) == ("b", 8, "round 3 was the last")
-    assert len(answer.selection.kept) == 3
-
-
-def test_oscillation_stops_before_a_third_draft():
-    answer = run_each_way(lambda: loop(["a", "b"], [says(6, 1), says(5, -1)]))
-    assert answer.text == "a"
-    assert "oscillate" in answer.note
-
-
-def test_an_unchanged_selection_stops_before_another_draft():
-    answer = run_each_way(lambda: loop(["a"], [says(6, 1)], k=5))
-    assert answer.text == "a"
-    assert answer.note == "the selection would not change at step +1"
-
-
 @pytest.mark.parametrize(
     ("reach", "kept", "note"),
     [(1, [3], "the selection would not change at step +1"), (3, [3, 4], "accepted with 9 of 10")],
@@ -132,42 +148,18 @@ def test_the_papers_judgement_form_drives_the_same_loop():
 
 
 @pytest.mark.parametrize(
-    ("judgements", "status", "note"),
+    ("failure", "error", "said"),
     [
-        (["hm", "well"], "unparsed", "the judgement could not be read"),
-        ([LLMServerError("judge: down")] * 2, "failed", "the judge failed: judge: down"),
-        ([ValueError("bug")] * 2, "failed", "the judge failed: judge: ValueError: bug"),
-        ([ContextLengthError("judge: too long")], "failed", "the judge failed: judge: too long"),
+        (LLMServerError("answerer: down"), LLMServerError, "answerer: down"),
+        (KeyError("x"), LLMError, "answerer: KeyError"),
+        (ContextLengthError("answerer: too long"), ContextLengthError, "too long"),
     ],
 )
-def test_a_judge_that_fails_never_costs_the_answer(judgements, status, note):
-    answer = run_each_way(lambda: loop(["In France."], judgements))
-    assert (answer.text, answer.judgement.status, answer.note) == ("In France.", status, note)
-
-
-def test_an_unreadable_judgement_is_asked_for_once_more():
-    engine, _, judge = loop(["In France."], ["hm", says(9)])
-    assert engine.answer(QUESTION, candidates=CANDIDATES).note == "accepted with 9 of 10"
-    assert len(judge.calls) == 2
-
-
-def test_a_later_draft_that_fails_leaves_the_earlier_answer():
-    answer = run_each_way(lambda: loop(["a", LLMServerError("answerer: down")], [says(4, 1)]))
-    assert (answer.text, answer.note) == ("a", "round 2 has no draft: answerer: down")
-
-
-def test_without_a_first_draft_there_is_one_clear_error():
-    for failure in (LLMServerError("answerer: down"), LLMResponseError("answerer: empty")):
-        engine, _, judge = loop([failure], [])
-        with pytest.raises(type(failure), match="answerer"):
-            engine.answer(QUESTION, candidates=CANDIDATES)
-        assert judge.calls == []
-
-
-def test_another_librarys_error_is_an_llm_error():
-    engine, *_ = loop([KeyError("x")], [])
-    with pytest.raises(LLMError, match="answerer: KeyError"):
+def test_without_a_first_draft_there_is_one_clear_error(failure, error, said):
+    engine, _, judge = loop([failure], [], k=1)
+    with pytest.raises(error, match=said):
         engine.answer(QUESTION, candidates=CANDIDATES)
+    assert judge.calls == []
 
 
 def test_fewer_chunks_are_tried_when_the_prompt_is_too_long():
@@ -194,12 +186,6 @@ def test_fewer_chunks_are_tried_when_the_prompt_is_too_long():
     )
 
 
-def test_one_chunk_that_is_too_long_is_an_error():
-    engine, *_ = loop([ContextLengthError("answerer: too long")], [], k=1)
-    with pytest.raises(ContextLengthError, match="too long"):
-        engine.answer(QUESTION, candidates=CANDIDATES)
-
-
 def test_when_nothing_is_kept_no_model_is_asked():
     engine, answerer, _ = loop([], [])
     answer = engine.answer(QUESTION, candidates=[])
@@ -208,17 +194,13 @@ def test_when_nothing_is_kept_no_model_is_asked():
     assert answerer.calls == []
 
 
-def test_no_judge_is_asked_with_no_rounds_of_feedback():
-    engine, _, judge = loop(["a"], [], max_rounds=0)
-    answer = engine.answer(QUESTION, candidates=CANDIDATES)
-    assert (answer.text, answer.judgement, answer.note) == ("a", None, "judging is off")
-    assert judge.calls == []
-
-
-def test_one_model_does_both_by_default():
-    llm = ScriptedLLM(["a", says(9)])
+def test_one_model_does_both_by_default_and_judges_nothing_with_no_rounds():
+    llm = ScriptedLLM(["a", says(9), "b"])
     assert answering(llm).answer(QUESTION, candidates=CANDIDATES).text == "a"
-    assert len(llm.calls) == 2
+    unjudged = answering(llm, controller=FeedbackController(max_rounds=0))
+    answer = unjudged.answer(QUESTION, candidates=CANDIDATES)
+    assert (answer.text, answer.judgement, answer.note) == ("b", None, "judging is off")
+    assert len(llm.calls) == 3
 
 
 def test_multiple_choice_shows_the_options_to_both():
@@ -327,26 +309,18 @@ def test_a_live_final_draft_is_shown_before_it_is_judged():
     assert (answer.text, answer.judgement.score) == ("In sunny France.", 3)
 
 
-async def test_the_live_final_draft_is_the_answer_whatever_its_score():
+@pytest.mark.parametrize(
+    ("answers", "judgements", "pieces", "score"),
+    [(["a", "b"], [says(8, 1), says(2, 1)], ["b"], 2), (["In France."], [says(10)], ["In ", "France."], 10)],
+)
+async def test_the_live_final_draft_is_the_answer_whatever_its_score(answers, judgements, pieces, score):
     def make():
-        return loop(["a", "b"], [says(8, 1), says(2, 1)], max_rounds=2)[0]
+        return loop(answers, judgements, max_rounds=2)[0]
 
-    assert make().answer(QUESTION, candidates=CANDIDATES).text == "a"
-    *pieces, answer = make().stream(QUESTION, candidates=CANDIDATES, live_final=True)
-    assert (pieces, answer.text, answer.judgement.score) == (["b"], "b", 2)
+    *shown, answer = make().stream(QUESTION, candidates=CANDIDATES, live_final=True)
+    assert (shown, answer.text, answer.judgement.score) == (pieces, "".join(pieces), score)
     async with aclosing(make().astream(QUESTION, candidates=CANDIDATES, live_final=True)) as items:
-        assert [item async for item in items][:-1] == ["b"]
-
-
-async def test_an_early_accepted_draft_is_replayed_in_live_mode_too():
-    def make():
-        return loop(["In France."], [says(10)])[0]
-
-    *pieces, answer = make().stream(QUESTION, candidates=CANDIDATES, live_final=True)
-    assert (pieces, answer.text) == (["In ", "France."], "In France.")
-    assert [item async for item in make().astream(QUESTION, candidates=CANDIDATES, live_final=True)][
-        :-1
-    ] == pieces
+        assert [item async for item in items][:-1] == pieces
 
 
 class BreaksOff(ScriptedLLM):

@@ -26,7 +26,7 @@ TESTS = Path(__file__).parent
 FOLDERS = {
     "long": (
         "core/cli",
-        "core/documents/test_converted.py",
+        "core/documents/test_conversion.py",
         "core/encoders",
         "core/evaluation",
         "core/index/databases",

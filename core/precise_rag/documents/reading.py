@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from precise_rag.checks import as_path
-from precise_rag.documents.converted import Converter
+from precise_rag.documents.conversion import Converter
 from precise_rag.documents.files import Report, decode, document_files, kind_of, raise_error, read_bytes
 from precise_rag.documents.records import (
     json_documents,

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from precise_rag.checks import without_repeats
-from precise_rag.documents.converted import Converter
+from precise_rag.documents.conversion import Converter
 from precise_rag.documents.files import Report, raise_error, read_text
 from precise_rag.errors import InputError
 from precise_rag.types import Document

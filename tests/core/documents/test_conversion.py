@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from precise_rag import read_documents
-from precise_rag.documents import converted
+from precise_rag.documents import conversion
 from precise_rag.errors import InputError
 from precise_rag.facts import page_at
 
@@ -81,7 +81,7 @@ def test_a_converter_that_takes_too_long_costs_one_file(tmp_path: Path, monkeypa
         (tmp_path / name).write_text("<p>text</p>")
     errors: list[InputError] = []
     with monkeypatch.context() as patched:
-        patched.setattr(converted, "SECONDS", 0.0)
+        patched.setattr(conversion, "SECONDS", 0.0)
         found = [document.id for document in read_documents(tmp_path, on_error=errors.append)]
     assert found == ["b.txt"]
     assert "a.html: cannot be converted (the converter ended, or took more than" in str(errors[0])
@@ -89,7 +89,7 @@ def test_a_converter_that_takes_too_long_costs_one_file(tmp_path: Path, monkeypa
 
 
 def test_a_missing_converter_names_the_extra(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(converted, "find_spec", lambda name: None)
+    monkeypatch.setattr(conversion, "find_spec", lambda name: None)
     (tmp_path / "a.html").write_text("<p>x</p>")
     with pytest.raises(InputError, match=r"a.html: 'markitdown' is not.*'precise-rag\[documents\]'"):
         list(read_documents(tmp_path))

@@ -75,7 +75,7 @@ def _start(file: Path) -> "subprocess.Popen[bytes]":
             raise InputError(f"{file}: {name!r} is not installed; run: pip install 'precise-rag[documents]'")
         folders.append(str(Path(spec.origin).parents[1]))
     return subprocess.Popen(
-        [sys.executable, "-I", str(Path(__file__).with_name("converter.py")), *folders],
+        [sys.executable, "-I", str(Path(__file__).with_name("conversion_process.py")), *folders],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

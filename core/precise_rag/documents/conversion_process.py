@@ -1,4 +1,4 @@
-"""The process that converts files to Markdown; `converted.py` starts this file as a program.
+"""The process that converts files to Markdown; `conversion.py` starts this file as a program.
 
 It reads requests from standard input, each a line of JSON and then the bytes of a file, and answers each with
 a line of JSON. It imports markitdown and pypdf from where its arguments say, and nothing of this package.

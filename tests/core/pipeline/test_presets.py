@@ -220,6 +220,7 @@ def test_calibrated_scores_are_compared_over_chance(probabilities: list[float], 
     assert rag.path.n_candidates == 15
 
 
+@pytest.mark.slow
 def test_sage_cuts_fine_segments_and_sends_a_few_on_logits() -> None:
     """Section IV-E: segments within 400 tokens. Figs. 8 and 9: logits."""
     pages = [Document(page, topics[page]) for page in ("try", "class", "function")]

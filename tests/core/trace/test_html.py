@@ -134,6 +134,7 @@ def test_a_stored_record_writes_no_markup_where_numbers_stand() -> None:
                 assert "<script" not in trace_page(record)
 
 
+@pytest.mark.slow
 def test_long_lists_and_texts_are_cut_and_the_page_says_so() -> None:
     record = full_trace().to_dict()
     assert "leaves out" not in trace_page(record)

@@ -19,14 +19,14 @@ For a single stage, as the papers have them:
 
 from langchain_precise import _framework as _framework
 from langchain_precise.compressors import (
+    EvidenceCompressor,
     GradientSelectionCompressor,
     RedundancyCompressor,
+    RelevanceFilterCompressor,
     RerankCompressor,
 )
 from langchain_precise.embeddings import PreciseEmbeddings
-from langchain_precise.evidence import EvidenceCompressor
 from langchain_precise.prompts import DOCUMENT_PROMPT
-from langchain_precise.relevance import RelevanceFilterCompressor
 from langchain_precise.retrievers import PreciseRetriever
 from langchain_precise.self_feedback import SelfFeedbackChain, SelfFeedbackInput, SelfFeedbackOutput
 from langchain_precise.text_splitters import SemanticSegmentationTextSplitter, SentenceContextTextSplitter

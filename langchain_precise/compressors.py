@@ -1,33 +1,49 @@
-"""Document compressors: rerank documents, select them by score, drop repetitions.
+"""Document compressors: rerank documents, select them by score, drop repetitions, cut them down to evidence.
 
 Each is a `BaseDocumentCompressor`, for ContextualCompressionRetriever and its like, and also a
 Runnable over `{"query", "documents"}`, for LCEL. It takes the documents of any retriever and returns
-new ones. The documents passed in are not changed.
+new ones. The documents passed in are not changed. A part of the core decides what is kept, see
+`precise_rag.pipeline.parts`.
 """
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 from langchain_core.callbacks import Callbacks
 from langchain_core.documents import BaseDocumentCompressor, Document
 from langchain_core.runnables import RunnableConfig, RunnableSerializable
-from langchain_core.runnables.config import run_in_executor
+from langchain_core.runnables.config import ensure_config
 from pydantic import ConfigDict, Field, PrivateAttr
 from typing_extensions import TypedDict
 
-from langchain_precise.convert import from_selection, to_candidates
+from langchain_precise.convert import from_excerpts, from_selection, to_candidates
 from langchain_precise.events import observe, observing
 from precise_rag._arguments import own_errors
-from precise_rag.candidate_filters import RedundancyFilter
+from precise_rag.candidate_filters import (
+    DynamicThreshold,
+    RedundancyFilter,
+    RelevanceFilter,
+    RelevanceSettings,
+)
 from precise_rag.encoders import load_encoder
-from precise_rag.protocols import Reranker
-from precise_rag.rerank import calibrated, load_reranker, rerank, rerank_best, unread_note
-from precise_rag.selection import DEFAULT_SELECTOR, GradientSelector, selector_of
-from precise_rag.trace import Trace
-from precise_rag.types import Candidate, ScoreScale, Selection
+from precise_rag.llm import Budget
+from precise_rag.pipeline.parts import (
+    EvidencePart,
+    GradientPart,
+    RedundancyPart,
+    RelevancePart,
+    RerankPart,
+    SelectionPart,
+)
+from precise_rag.rerank import load_reranker
+from precise_rag.selection import DEFAULT_SELECTOR, ProbabilitySelector
+from precise_rag.trace import PriceTable, Trace
+from precise_rag.types import Candidate, Excerpt, ScoreScale, Selection
 
 _REDUNDANCY = RedundancyFilter()
+_RELEVANCE = RelevanceSettings()
+_PROBABILITY = ProbabilitySelector()
 
 
 class CompressorInput(TypedDict):
@@ -46,9 +62,15 @@ class SelectionCompressor(BaseDocumentCompressor, RunnableSerializable[Compresso
 
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
 
+    _part: SelectionPart = PrivateAttr()
+
     def __init__(self, **fields: Any) -> None:
         with own_errors(type(self).__name__):
             super().__init__(**fields)
+
+    def model_post_init(self, context: Any) -> None:
+        """Check the settings and load the models now, not at the first query."""
+        self._part = self._make_part()
 
     @classmethod
     def is_lc_serializable(cls) -> bool:
@@ -56,24 +78,22 @@ class SelectionCompressor(BaseDocumentCompressor, RunnableSerializable[Compresso
         return True
 
     @abstractmethod
-    def decide(self, candidates: Sequence[Candidate], query: str, trace: Trace) -> Selection:
-        """Return the core's decision on each candidate; language model calls are recorded in `trace`."""
+    def _make_part(self) -> SelectionPart:
+        """Return the part of the core that decides what is kept."""
 
-    async def adecide(self, candidates: Sequence[Candidate], query: str, trace: Trace) -> Selection:
-        """Run `decide` without blocking the event loop."""
-        return await run_in_executor(None, self.decide, candidates, query, trace)
+    def _part_for_call(self) -> SelectionPart:
+        """Return the part for the config of the running call."""
+        return self._part
 
-    def candidates(self, documents: Sequence[Document]) -> list[Candidate]:
-        """Return the documents as core candidates."""
+    def _candidates(self, documents: Sequence[Document]) -> list[Candidate]:
         return to_candidates(documents)
+
+    def _documents(self, selection: Selection) -> list[Document]:
+        return from_selection(selection)
 
     def select(self, documents: Sequence[Document], query: str) -> Selection:
         """Return the decision on each document: kept or dropped, with its score and the reason."""
-        return self.decide(self.candidates(documents), query, Trace(query))
-
-    def documents(self, selection: Selection) -> list[Document]:
-        """Return the kept candidates as documents."""
-        return from_selection(selection)
+        return self._part.decide(query, self._candidates(documents), Trace(query))
 
     def compress_documents(
         self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
@@ -104,19 +124,20 @@ class SelectionCompressor(BaseDocumentCompressor, RunnableSerializable[Compresso
         return await self._acall_with_config(self._acompress, input, config, **kwargs)
 
     def _compress(self, input: CompressorInput) -> list[Document]:
-        documents, query = input["documents"], input["query"]
+        query, candidates = input["query"], self._candidates(input["documents"])
         trace = Trace(query, observer=observe)
         with trace.stage(self.get_name()) as stage:
-            stage.outcome = selection = self.decide(self.candidates(documents), query, trace)
-        return self.documents(selection)
+            stage.outcome = selection = self._part_for_call().decide(query, candidates, trace)
+        return self._documents(selection)
 
     async def _acompress(self, input: CompressorInput) -> list[Document]:
-        documents, query = input["documents"], input["query"]
+        query, candidates = input["query"], self._candidates(input["documents"])
         async with observing() as observer:
             trace = Trace(query, observer=observer)
             with trace.stage(self.get_name()) as stage:
-                stage.outcome = selection = await self.adecide(self.candidates(documents), query, trace)
-        return self.documents(selection)
+                selection = await self._part_for_call().adecide(query, candidates, trace)
+                stage.outcome = selection
+        return self._documents(selection)
 
 
 class RerankCompressor(SelectionCompressor):
@@ -132,18 +153,11 @@ class RerankCompressor(SelectionCompressor):
     """
 
     reranker: Any = "default"
-    top_n: int | None = Field(default=None, ge=1)
+    top_n: int | None = Field(default=None, gt=0)
     score_scale: ScoreScale | None = None
 
-    _reranker: Reranker = PrivateAttr()
-
-    def model_post_init(self, context: Any) -> None:
-        """Load the reranker now, not at the first query."""
-        self._reranker = load_reranker(self.reranker, score_scale=self.score_scale)
-
-    def decide(self, candidates: Sequence[Candidate], query: str, trace: Trace) -> Selection:
-        """Keep the best `top_n` candidates."""
-        return rerank_best(query, candidates, self._reranker, self.top_n)
+    def _make_part(self) -> SelectionPart:
+        return RerankPart(load_reranker(self.reranker, score_scale=self.score_scale), self.top_n)
 
 
 class GradientSelectionCompressor(SelectionCompressor):
@@ -169,38 +183,12 @@ class GradientSelectionCompressor(SelectionCompressor):
     count_tokens: Callable[[str], int] | None = Field(default=DEFAULT_SELECTOR.count_tokens, exclude=True)
     assume_ratio: bool = DEFAULT_SELECTOR.assume_ratio
 
-    _reranker: Reranker | None = PrivateAttr(None)
+    def _make_part(self) -> SelectionPart:
+        reranker = self.reranker if self.score_scale is None else None
+        return GradientPart.of(self, self.model_fields_set, reranker)
 
-    def model_post_init(self, context: Any) -> None:
-        """Check the settings and load the reranker now, not at the first query."""
-        self.selector()
-        self._reranker = None if self.reranker is None else calibrated(load_reranker(self.reranker))
-
-    def selector(self) -> GradientSelector:
-        """Return the core's selector with these settings."""
-        return selector_of(vars(self), self.model_fields_set)
-
-    def candidates(self, documents: Sequence[Document]) -> list[Candidate]:
-        """Return the documents as core candidates, their own scores on `score_scale`."""
+    def _candidates(self, documents: Sequence[Document]) -> list[Candidate]:
         return to_candidates(documents, self.score_scale)
-
-    def reranker_for(self, candidates: Sequence[Candidate]) -> Reranker | None:
-        """Return the reranker, or None if the candidates have scores to cut on."""
-        return None if self.score_scale is not None or _are_reranked(candidates) else self._reranker
-
-    def decide(self, candidates: Sequence[Candidate], query: str, trace: Trace) -> Selection:
-        """Keep the candidates before the first sharp drop."""
-        return self.selector().select(self.rank(candidates, query, trace))
-
-    def rank(self, candidates: Sequence[Candidate], query: str, trace: Trace) -> Sequence[Candidate]:
-        """Return the candidates with scores to cut on: the reranker's, or their own."""
-        reranker = self.reranker_for(candidates)
-        if reranker is None:
-            return candidates
-        with trace.stage("rerank", reranker=reranker.name) as stage:
-            stage.outcome = ranked = rerank(query, candidates, reranker)
-            stage.note = unread_note(query, ranked)
-        return ranked
 
 
 class RedundancyCompressor(SelectionCompressor):
@@ -216,19 +204,72 @@ class RedundancyCompressor(SelectionCompressor):
     similarity_threshold: float = _REDUNDANCY.similarity_threshold
     prefilter: float = _REDUNDANCY.prefilter
 
-    _filter: RedundancyFilter = PrivateAttr()
-
-    def model_post_init(self, context: Any) -> None:
-        """Check the settings and load the encoder now, not at the first query."""
+    def _make_part(self) -> SelectionPart:
         encoder = None if self.embeddings is None else load_encoder(self.embeddings, argument="embeddings")
-        self._filter = RedundancyFilter(
-            similarity_threshold=self.similarity_threshold, prefilter=self.prefilter, encoder=encoder
+        return RedundancyPart(
+            RedundancyFilter(
+                similarity_threshold=self.similarity_threshold, prefilter=self.prefilter, encoder=encoder
+            )
         )
 
-    def decide(self, candidates: Sequence[Candidate], query: str, trace: Trace) -> Selection:
-        """Keep the candidates that repeat no better one."""
-        return self._filter.filter(candidates)
+
+class RelevanceFilterCompressor(SelectionCompressor):
+    """Compressor that keeps documents that a language model finds relevant (ChunkRAG, section 3).
+
+    Documents keep their own scores; the model's are in `read_facts(document)["scores"]`. The
+    asynchronous path makes up to `max_concurrency` calls at a time on the running event loop.
+
+    llm: a chat model, or anything else that `load_llm` takes.
+    max_concurrency: calls at a time; a `max_concurrency` in the config of a call can lower it.
+    budget: limits for each query.
+    The other fields are those of `RelevanceSettings`.
+    """
+
+    llm: Any
+    mode: Literal["batch", "single"] = _RELEVANCE.mode
+    batch_size: int = _RELEVANCE.batch_size
+    threshold: DynamicThreshold = _RELEVANCE.threshold
+    ask_threshold: bool = _RELEVANCE.ask_threshold
+    unscored: Literal["keep", "drop"] = _RELEVANCE.unscored
+    heuristics: Sequence[str] = _RELEVANCE.heuristics
+    instructions: str | None = _RELEVANCE.instructions
+    max_concurrency: int = _RELEVANCE.max_concurrency
+    budget: Budget | None = None
+
+    _prices: PriceTable = PrivateAttr(default_factory=PriceTable.load)
+
+    def _make_part(self, most_calls: int | None = None) -> SelectionPart:
+        settings = {name: getattr(self, name) for name in RelevanceSettings.__dataclass_fields__}
+        settings["max_concurrency"] = min(most_calls or self.max_concurrency, self.max_concurrency)
+        return RelevancePart(RelevanceFilter(self.llm, budget=self.budget, prices=self._prices, **settings))
+
+    def _part_for_call(self) -> SelectionPart:
+        return self._make_part(ensure_config().get("max_concurrency"))
 
 
-def _are_reranked(candidates: Sequence[Candidate]) -> bool:
-    return all(candidate.score_scale in ("probability", "logit") for candidate in candidates)
+class EvidenceCompressor(SelectionCompressor):
+    """Compressor that returns excerpts: the relevant sentences of the documents and what belongs to them.
+
+    The sentences of all documents are reranked, grow to the neighbours that probably belong to the same
+    evidence, and are kept while they are worth their tokens, see `EvidenceExtractor`. Each excerpt is a new
+    document in the order of the text, with the metadata of the one it was cut from; a `start_index` there
+    is that of the excerpt.
+
+    reranker: "default" (the best that is installed), or anything that `load_reranker` accepts; of one that
+        is not ours only the order counts, see `LevelledReranker`.
+    The other fields are those of `ProbabilitySelector`; with min_keep=0 nothing is returned if nothing is
+    relevant.
+    """
+
+    reranker: Any = "default"
+    share_of_best: float = _PROBABILITY.share_of_best
+    min_score: float = _PROBABILITY.min_score
+    enough_tokens: int | None = _PROBABILITY.enough_tokens
+    max_tokens: int | None = _PROBABILITY.max_tokens
+    min_keep: int = _PROBABILITY.min_keep
+
+    def _make_part(self) -> SelectionPart:
+        return EvidencePart.of(self, self.reranker)
+
+    def _documents(self, selection: Selection) -> list[Document]:
+        return from_excerpts(one for one in selection.kept if isinstance(one, Excerpt))

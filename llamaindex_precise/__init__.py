@@ -20,14 +20,14 @@ Instrumentation events are in `llamaindex_precise.events`.
 
 from llamaindex_precise import _framework as _framework
 from llamaindex_precise.embeddings import PreciseEmbedding
-from llamaindex_precise.evidence import EvidencePostprocessor
 from llamaindex_precise.node_parsers import SemanticSegmentationNodeParser, SentenceContextNodeParser
 from llamaindex_precise.postprocessors import (
+    EvidencePostprocessor,
     GradientSelectionPostprocessor,
     PreciseRerankPostprocessor,
     RedundancyPostprocessor,
+    RelevanceFilterPostprocessor,
 )
-from llamaindex_precise.relevance import RelevanceFilterPostprocessor
 from llamaindex_precise.retrievers import PreciseRetriever
 from llamaindex_precise.self_feedback import SelfFeedbackQueryEngine
 from precise_rag.facts import read_facts

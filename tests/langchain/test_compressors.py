@@ -1,7 +1,13 @@
-import numpy as np
+"""What LangChain asks of compressors; what they decide is in tests/adapters."""
+
+import asyncio
+import json
+
 import pytest
 from langchain_core.documents import BaseDocumentCompressor, Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
+from langchain_core.language_models import FakeListChatModel
+from langchain_core.load import dumps, load
 from langchain_core.runnables import (
     ConfigurableField,
     RunnableParallel,
@@ -10,45 +16,30 @@ from langchain_core.runnables import (
 )
 
 from langchain_precise import (
+    EvidenceCompressor,
     GradientSelectionCompressor,
     RedundancyCompressor,
+    RelevanceFilterCompressor,
     RerankCompressor,
 )
-from precise_rag.facts import read_facts
-from precise_rag.selection import DEFAULT_SELECTOR
+from precise_rag.testing import HashEncoder
+from support.velm import wheels_are_relevant
 
 FOUND = [
     Document("Ada Brandt built the town clock in 1911.", id="a"),
     Document("Rye bread keeps for a month.", id="b"),
-    Document("The clock of the town was built by Ada Brandt.", id="c"),
+    Document("The wheel of the clock was carved by Ada Brandt.", id="c"),
     Document("Ada Brandt built the town clock in 1911!", id="d"),
 ]
-SAGE_FIG_8 = [5.103, 4.816, 4.684, 4.617, 4.416, 1.304, 1.189]
-
-
-def scored(*scores):
-    return [Document(f"text {i}", id=str(i), metadata={"relevance_score": s}) for i, s in enumerate(scores)]
 
 
 class LastWord:
     """A reranker whose score is the number that a text ends with."""
 
-    name = "last-word"
-    is_calibrated = True
-    score_scale = "probability"
-
-    def __init__(self):
-        self.queries = []
+    name, is_calibrated, score_scale = "last-word", True, "probability"
 
     def score(self, query, candidates):
-        self.queries.append(query)
-        return np.array([float(c.text.split()[-1]) for c in candidates])
-
-
-def test_the_selector_is_the_core_s_and_langchain_embeddings_tell_paraphrases():
-    assert GradientSelectionCompressor(reranker=None).selector() == DEFAULT_SELECTOR
-    compressor = RedundancyCompressor(embeddings=DeterministicFakeEmbedding(size=8))
-    assert compressor.compress_documents(FOUND[:1], "q")
+        return [float(c.text.split()[-1]) for c in candidates]
 
 
 async def test_every_way_to_call_it_gives_the_same():
@@ -57,11 +48,9 @@ async def test_every_way_to_call_it_gives_the_same():
     expected = compressor.compress_documents(documents, "q")
     runnable = compressor.as_runnable()
     input = {"query": "q", "documents": documents}
-
     assert len(expected) == 2
     assert await compressor.acompress_documents(documents, "q") == expected
-    assert runnable.invoke(input) == expected
-    assert await runnable.ainvoke(input) == expected
+    assert runnable.invoke(input) == await runnable.ainvoke(input) == expected
     assert runnable.batch([input, input], {"max_concurrency": 1}) == [expected, expected]
     assert list(runnable.stream(input)) == [expected]
 
@@ -80,22 +69,22 @@ async def test_it_pipes_and_tells_callbacks_what_it_decided():
     ) | GradientSelectionCompressor(reranker=LastWord(), min_k=1, min_keep=1)
     events = [event async for event in chain.astream_events("q", version="v2")]
     [ranked, decided] = [e["data"] for e in events if e["event"] == "on_custom_event"]
-    assert ranked["stage"] == "rerank"
-    assert decided["stage"] == "GradientSelectionCompressor"
+    assert (ranked["stage"], decided["stage"]) == ("rerank", "GradientSelectionCompressor")
     assert [(c["score"], c["kept"]) for c in decided["candidates"]] == [(0.9, True), (0.1, False)]
     assert [d.page_content for d in events[-1]["data"]["output"]] == ["a 0.9"]
 
 
 def test_settings_can_be_configured_for_one_call():
-    compressor = GradientSelectionCompressor(reranker=None, score_scale="bm25", min_k=1).configurable_fields(
-        max_k=ConfigurableField(id="max_k")
-    )
-    input = {"query": "q", "documents": scored(*SAGE_FIG_8)}
-    assert len(compressor.invoke(input)) == 5
-    assert len(compressor.invoke(input, {"configurable": {"max_k": 2}})) == 2
+    compressor = GradientSelectionCompressor(reranker=None, score_scale="bm25", min_k=1)
+    configurable = compressor.configurable_fields(max_k=ConfigurableField(id="max_k"))
+    scores = (5.103, 4.816, 4.684, 4.617, 4.416, 1.304, 1.189)
+    documents = [Document(str(score), metadata={"relevance_score": score}) for score in scores]
+    input = {"query": "q", "documents": documents}
+    assert len(configurable.invoke(input)) == 5
+    assert len(configurable.invoke(input, {"configurable": {"max_k": 2}})) == 2
 
 
-def test_another_compressor_of_langchain_reranks():
+def test_another_compressor_and_embeddings_of_langchain_serve():
     compressors = pytest.importorskip("langchain_classic.retrievers.document_compressors")
 
     def score(self, pairs):
@@ -105,9 +94,55 @@ def test_another_compressor_of_langchain_reranks():
     stock = compressors.CrossEncoderReranker(model=lengths(), top_n=4)
     kept = RerankCompressor(reranker=stock, top_n=1).compress_documents(FOUND, "q")
     assert [d.id for d in kept] == ["c"]
+    by_meaning = RedundancyCompressor(embeddings=DeterministicFakeEmbedding(size=8))
+    assert by_meaning.compress_documents(FOUND[:1], "q")
 
 
-def test_the_packaged_reranker_finds_the_answer():
-    best = RerankCompressor().compress_documents(FOUND[1:3], "Who built the town clock?")[0]
-    assert best.id == "c"
-    assert 0.0 <= read_facts(best)["score"] <= 1.0
+async def test_evidence_moves_the_start_index():
+    text = "The harbour has three piers. Ilse Brandt is the captain of the ferry. Rye bread is dark."
+    given = [Document(text, metadata={"start_index": 100})]
+    compressor = EvidenceCompressor(reranker="packaged", min_score=0.3, min_keep=1)
+    found = compressor.compress_documents(given, "Who is the captain of the ferry?")
+    (best,) = [document for document in found if "Ilse Brandt" in document.page_content]
+    first = best.metadata["start_index"] - 100
+    assert text[first : first + len(best.page_content)] == best.page_content
+
+
+def relevance(prompt):
+    """A reply about one chunk, as `wheels_are_relevant` reads it."""
+    return wheels_are_relevant([None, type("Prompt", (), {"content": prompt})])
+
+
+@pytest.mark.parametrize("config", [None, {"max_concurrency": 2}])
+def test_no_more_calls_at_once_than_allowed(scripted_chat, config):
+    input = {"query": "q", "documents": FOUND}
+    options = {"batch_size": 1, "max_concurrency": 3}
+    chat = scripted_chat(reply=relevance, delay=0.01)
+    RelevanceFilterCompressor(llm=chat, **options).invoke(input, config)
+    assert 1 <= chat.peak <= (2 if config else 3)
+    assert len(chat.prompts) == len(FOUND)
+    chat = scripted_chat(reply=relevance, delay=0.01)
+    asyncio.run(RelevanceFilterCompressor(llm=chat, **options).ainvoke(input, config))
+    assert chat.peak == (2 if config else 3)
+
+
+async def test_model_calls_are_children_of_the_compressor(scripted_chat):
+    compressor = RelevanceFilterCompressor(llm=scripted_chat(reply=relevance), batch_size=1)
+    input = {"query": "q", "documents": FOUND}
+    events = [event async for event in compressor.astream_events(input, {"tags": ["mine"]}, version="v2")]
+    runs = [event for event in events if event["event"] == "on_chat_model_start"]
+    assert len(runs) == len(FOUND)
+    assert all(run["parent_ids"] == [events[0]["run_id"]] and "mine" in run["tags"] for run in runs)
+    names = [event["name"] for event in events if event["event"] == "on_custom_event"]
+    assert names == ["precise_rag_call"] * len(FOUND) + ["precise_rag_stage"]
+
+
+@pytest.mark.filterwarnings("ignore::langchain_core._api.LangChainBetaWarning")
+def test_objects_are_not_written_and_say_so():
+    dumped = json.loads(dumps(RedundancyCompressor(embeddings=HashEncoder())))
+    assert dumped["kwargs"]["embeddings"]["type"] == "not_implemented"
+    with pytest.raises(NotImplementedError):
+        load(dumped, allowed_objects=[RedundancyCompressor], valid_namespaces=["langchain_precise"])
+    dumped = json.loads(dumps(RelevanceFilterCompressor(llm=FakeListChatModel(responses=["x"]))))
+    assert dumped["kwargs"]["llm"]["type"] == "not_implemented"
+    assert "prices" not in dumped["kwargs"]

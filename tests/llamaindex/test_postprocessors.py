@@ -1,115 +1,92 @@
-import pickle
+"""What LlamaIndex asks of postprocessors; what they decide is in tests/adapters."""
 
-import numpy as np
 import pytest
+from llama_index.core import Settings
 from llama_index.core.callbacks import CallbackManager, CBEventType, LlamaDebugHandler
 from llama_index.core.postprocessor import SimilarityPostprocessor
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
-from llama_index.core.schema import NodeWithScore, QueryBundle, TextNode
+from llama_index.core.schema import (
+    MetadataMode,
+    NodeRelationship,
+    NodeWithScore,
+    QueryBundle,
+    RelatedNodeInfo,
+    TextNode,
+)
 
 from llamaindex_precise import (
+    EvidencePostprocessor,
     GradientSelectionPostprocessor,
     PreciseRerankPostprocessor,
     RedundancyPostprocessor,
+    RelevanceFilterPostprocessor,
 )
+from precise_rag.errors import InputError
 from precise_rag.facts import read_facts
-from precise_rag.testing import HashEncoder
-from support.alike import assert_alike
-
-POSTPROCESSORS = (GradientSelectionPostprocessor, PreciseRerankPostprocessor, RedundancyPostprocessor)
+from precise_rag.testing import HashEncoder, ScriptedLLM
+from support.velm import wheels_are_relevant
 
 
 class WordShare:
     """A reranker whose score is the share of the query's words that a text contains."""
 
-    name = "word-share"
-    is_calibrated = True
-    score_scale = "probability"
+    name, is_calibrated, score_scale = "word-share", True, "probability"
 
     def score(self, query, candidates):
         words = set(query.lower().split())
-        return np.array([len(words & set(c.text.lower().split())) / len(words) for c in candidates])
+        return [len(words & set(c.text.lower().split())) / len(words) for c in candidates]
 
 
 def scored(*pairs: tuple[str, float | None]) -> list[NodeWithScore]:
-    return [
-        NodeWithScore(node=TextNode(id_=f"n{i}", text=text, metadata={"page": i}), score=score)
-        for i, (text, score) in enumerate(pairs)
-    ]
+    return [NodeWithScore(node=TextNode(id_=f"n{i}", text=t), score=s) for i, (t, s) in enumerate(pairs)]
 
 
 def ids(nodes: list[NodeWithScore]) -> list[str]:
     return [item.node.node_id for item in nodes]
 
 
-@pytest.mark.parametrize("cls", POSTPROCESSORS)
+@pytest.mark.parametrize(
+    "cls", [GradientSelectionPostprocessor, PreciseRerankPostprocessor, RedundancyPostprocessor]
+)
 def test_conventions(cls):
-    assert BaseNodePostprocessor.__name__ in [base.__name__ for base in cls.__mro__]
     postprocessor = cls.from_defaults()
+    assert isinstance(postprocessor, BaseNodePostprocessor)
     data = postprocessor.to_dict()
     assert data["class_name"] == cls.class_name() == cls.__name__
     assert cls.from_dict(data).to_dict() == data
-    assert pickle.loads(pickle.dumps(postprocessor)).to_dict() == data
-    assert postprocessor.postprocess_nodes([], query_str="q") == []
     postprocessor.callback_manager = CallbackManager()
     with pytest.raises(ValueError, match="both query_str and query_bundle"):
         postprocessor.postprocess_nodes([], query_bundle=QueryBundle("q"), query_str="q")
 
 
-@pytest.mark.parametrize("cls", POSTPROCESSORS)
-async def test_nodes_given_stay_as_they_were_and_async_does_the_same(cls):
-    nodes = scored(("red fox", np.float32(0.5)), ("blue fox runs", 0.4), ("green sea", 0.1))
-    before = [item.model_dump() for item in nodes]
-    for item in nodes:
-        item.node.metadata.setdefault("page", 0)
-    result = cls().postprocess_nodes(nodes, query_str="red fox")
-    for item in result:
-        item.node.metadata["page"] = "changed"
-        assert type(item.score) is float
-        item.to_json()
-    assert [item.model_dump() for item in nodes] == before
-    again = await cls().apostprocess_nodes(nodes, query_str="red fox")
-    assert_alike([(i.node.node_id, i.score) for i in again], [(i.node.node_id, i.score) for i in result])
-
-
-def test_without_a_query_nothing_can_be_reranked():
-    with pytest.raises(ValueError, match="needs the query"):
-        GradientSelectionPostprocessor(reranker=WordShare()).postprocess_nodes(scored(("a", 0.8)))
-
-
-def test_limits_count_tokens_with_the_application_s_tokenizer():
-    nodes = scored(("one two three", 0.9), ("four five", 0.8), ("six", 0.7))
-    for item in nodes:
-        item.node.metadata.clear()
-    kept = GradientSelectionPostprocessor(score_scale="probability", max_tokens=4).postprocess_nodes(nodes)
-    assert ids(kept) == ["n0", "n2"]
-
-
-def test_reranking_keeps_ids_order_and_the_former_score(events):
+def test_a_reranking_is_announced_and_needs_a_query(events):
     debug = LlamaDebugHandler(print_trace_on_end=False)
     nodes = scored(("green sea", None), ("red fox", None), ("red sea", None))
     rerank = PreciseRerankPostprocessor(
         reranker=WordShare(), top_n=2, callback_manager=CallbackManager([debug])
     )
     result = rerank.postprocess_nodes(nodes, query_bundle=QueryBundle("red fox"))
-
     assert [(item.node.node_id, item.score) for item in result] == [("n1", 1.0), ("n2", 0.5)]
     start, end = (event for event in events if "ReRank" in event.class_name())
     assert (start.model_name, start.top_n, start.query.query_str) == ("word-share", 2, "red fox")
     assert len(start.nodes) == 3
     assert ids(end.nodes) == ["n1", "n2"]
     assert len(debug.get_event_pairs(CBEventType.RERANKING)) == 1
-    with pytest.raises(ValueError, match="needs the query; pass query_str= or query_bundle="):
-        rerank.postprocess_nodes(nodes)
+    for part in (rerank, GradientSelectionPostprocessor(reranker=WordShare()), EvidencePostprocessor()):
+        with pytest.raises(InputError, match="the query must not be blank"):
+            part.postprocess_nodes(nodes)
+    kept = GradientSelectionPostprocessor(score_scale="probability").postprocess_nodes(scored(("a", 0.8)))
+    assert ids(kept) == ["n0"]
+    assert ids(SimilarityPostprocessor(similarity_cutoff=0.9).postprocess_nodes(result)) == ["n1"]
 
 
-def test_a_reranker_object_is_passed_again_when_settings_come_back():
+def test_objects_are_passed_again_when_settings_come_back():
     data = PreciseRerankPostprocessor(reranker=WordShare()).to_dict()
     assert data["reranker"] == {"name": "word-share"}
-    with pytest.raises(ValueError, match="reranker object 'word-share'"):
+    with pytest.raises(InputError, match="reranker must be a name"):
         PreciseRerankPostprocessor.from_dict(data)
-    again = PreciseRerankPostprocessor.from_dict(data, reranker=WordShare())
-    assert again.to_dict() == data
+    assert PreciseRerankPostprocessor.from_dict(data, reranker=WordShare()).to_dict() == data
+    assert RedundancyPostprocessor(embed_model=HashEncoder()).to_dict()["encoder_name"] == "hash-256"
 
 
 def test_another_postprocessor_as_the_reranker():
@@ -130,29 +107,6 @@ def test_another_postprocessor_as_the_reranker():
     assert read_facts(by_score[0].node)["score_scale"] == "probability"
 
 
-def test_every_decision_is_announced(events):
-    nodes = scored(("a", 0.9), ("b", 0.25))
-    GradientSelectionPostprocessor(score_scale="probability", min_k=1).postprocess_nodes(nodes, query_str="q")
-    (event,) = events
-    assert event.class_name() == "PreciseStageEvent"
-    assert event.record["stage"] == "GradientSelectionPostprocessor"
-    assert [(c["id"], c["kept"], c["reason"]) for c in event.record["candidates"]] == [
-        ("n0:0-1", True, "among the first 1 (min_k)"),
-        ("n1:0-1", False, "sharp drop: 0.25 is not above 0.3 × 0.9"),
-    ]
-
-
-def test_redundancy_by_meaning_names_its_encoder():
-    postprocessor = RedundancyPostprocessor(embed_model=HashEncoder())
-    assert postprocessor.to_dict()["encoder_name"] == "hash-256"
-
-
-def test_stock_postprocessors_work_behind_ours():
-    nodes = scored(("red fox", 0.1), ("red sea", 0.9))
-    kept = GradientSelectionPostprocessor(reranker=WordShare()).postprocess_nodes(nodes, query_str="red fox")
-    assert ids(SimilarityPostprocessor(similarity_cutoff=0.9).postprocess_nodes(kept)) == ["n0"]
-
-
 def test_equal_texts_on_two_pages_repeat_each_other():
     """The label of a page is in what the embedding saw, but it is no part of what the text says."""
     text = "The pump is oiled in May by the crew of the yard."
@@ -160,5 +114,41 @@ def test_equal_texts_on_two_pages_repeat_each_other():
         NodeWithScore(node=TextNode(id_=page, text=text, metadata={"page_label": page}), score=score)
         for page, score in (("7", 0.9), ("8", 0.8))
     ]
-    kept = RedundancyPostprocessor().postprocess_nodes(nodes)
-    assert [item.node.node_id for item in kept] == ["7"]
+    assert ids(RedundancyPostprocessor().postprocess_nodes(nodes)) == ["7"]
+
+
+def test_the_judge_of_relevance_is_the_application_s_and_sees_no_hidden_metadata(scripted_chat, events):
+    nodes = scored(("The wheel turns.", 0.5), ("Rye is dark.", 0.4))
+    for item in nodes:
+        item.node.metadata, item.node.excluded_embed_metadata_keys = {"secret": "s3cret"}, ["secret"]
+    llm = ScriptedLLM(wheels_are_relevant)
+    part = RelevanceFilterPostprocessor(llm=llm, instructions="Only wheels matter.")
+    assert ids(part.postprocess_nodes(nodes, query_str="q")) == ["n0"]
+    assert llm.calls[0].text.startswith("Only wheels matter.")
+    assert "s3cret" not in llm.calls[0].text
+    assert part.to_dict()["instructions"] == "Only wheels matter."
+    assert [event.class_name() for event in events] == ["PreciseCallEvent", "PreciseStageEvent"]
+    Settings.llm = scripted_chat(reply=lambda prompt: "no idea")
+    assert ids(RelevanceFilterPostprocessor().postprocess_nodes(nodes, query_str="q")) == ["n0", "n1"]
+
+
+def test_evidence_has_the_source_the_offsets_and_the_keys_of_its_node():
+    text = "The harbour has three piers. Ilse Brandt is the captain of the ferry to Velm. Rye bread is dark."
+    node = TextNode(
+        text=text,
+        metadata={"page": 1, "title": "The captain of the ferry: Ilse."},
+        relationships={NodeRelationship.SOURCE: RelatedNodeInfo(node_id="harbour")},
+        start_char_idx=100,
+        end_char_idx=100 + len(text),
+        excluded_llm_metadata_keys=["page"],
+    )
+    part = EvidencePostprocessor(reranker="packaged", min_score=0.3, min_keep=1)
+    found = part.postprocess_nodes([NodeWithScore(node=node)], query_str="Who is the captain of the ferry?")
+    (best,) = [item.node for item in found if "Ilse Brandt" in item.node.text]
+    assert text[best.start_char_idx - 100 : best.end_char_idx - 100] == best.text
+    assert (best.ref_doc_id, best.metadata["page"]) == ("harbour", 1)
+    assert set(best.excluded_llm_metadata_keys) >= {"page", "precise"}
+    assert "page" not in best.get_content(MetadataMode.LLM)
+    facts = read_facts(best)
+    assert (facts["start"], facts["end"]) == (best.start_char_idx, best.end_char_idx)
+    assert all(item.node.text in text for item in found)  # metadata is no evidence

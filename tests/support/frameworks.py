@@ -8,13 +8,17 @@ from typing import Any, NamedTuple
 
 import langchain_core.documents
 import pytest
+from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_text_splitters import RecursiveCharacterTextSplitter
 from llama_index.core import VectorStoreIndex
+from llama_index.core.instrumentation import get_dispatcher
+from llama_index.core.instrumentation.event_handlers import BaseEventHandler
 from llama_index.core.schema import Document, NodeWithScore, TextNode
 
 import langchain_precise.convert
 import llamaindex_precise.convert
+from llamaindex_precise.events import PreciseStageEvent
 from precise_rag.facts import read_facts
 from precise_rag.testing import HashEncoder
 from support.llamaindex import HashEmbedding
@@ -86,6 +90,21 @@ class LlamaIndex(_Framework):
 
     async def acut(self, part: Any, pieces: Sequence[Any], query: str) -> list[Any]:
         return await part.apostprocess_nodes(pieces, query_str=query)
+
+    def stages_of_cut(self, part: Any, pieces: Sequence[Any], query: str) -> list[dict[str, Any]]:
+        """The records of stages that are announced while a part works."""
+        records: list[dict[str, Any]] = []
+
+        class Heard(BaseEventHandler):
+            def handle(self, event: Any, **kwargs: Any) -> None:
+                if isinstance(event, PreciseStageEvent):
+                    records.append(event.record)
+
+        handlers = get_dispatcher().event_handlers
+        handlers.append(Heard())
+        self.cut(part, pieces, query)
+        handlers.pop()
+        return records
 
     def splitter(self, name: str, **settings: Any) -> Any:
         return getattr(self.package, f"{name}NodeParser")(**settings)
@@ -175,6 +194,17 @@ class LangChain(_Framework):
 
     async def acut(self, part: Any, pieces: Sequence[Any], query: str) -> list[Any]:
         return await part.acompress_documents(pieces, query)
+
+    def stages_of_cut(self, part: Any, pieces: Sequence[Any], query: str) -> list[dict[str, Any]]:
+        records: list[dict[str, Any]] = []
+
+        class Heard(BaseCallbackHandler):
+            def on_custom_event(self, name: str, data: Any, **kwargs: Any) -> None:
+                if name == "precise_rag_stage":
+                    records.append(data)
+
+        part.compress_documents(pieces, query, callbacks=[Heard()])
+        return records
 
     def splitter(self, name: str, **settings: Any) -> Any:
         words = {"embed_model": self.encoder}

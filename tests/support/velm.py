@@ -37,8 +37,10 @@ each_index = pytest.mark.parametrize("index", INDEXES)
 each_question = pytest.mark.parametrize("question", QUESTIONS)
 
 
-def documents(framework: Any) -> list[Any]:
-    return [framework.document(text, name, title=name) for name, text in TEXTS.items()]
+def documents(framework: Any, *, pieces: bool = False) -> list[Any]:
+    """The documents in a framework; with pieces, as a retriever would return them whole."""
+    make = framework.piece if pieces else framework.document
+    return [make(text, name, title=name) for name, text in TEXTS.items()]
 
 
 PLAIN: dict[str, Any] = {

@@ -1,6 +1,6 @@
 """Selection: how many of the best candidates to keep."""
 
-from precise_rag.selection.gradient import DEFAULT_SELECTOR, GradientSelector, gradient_cut, selector_of
+from precise_rag.selection.gradient import DEFAULT_SELECTOR, GradientSelector, gradient_cut
 from precise_rag.selection.probability import ProbabilitySelector
 from precise_rag.selection.ratios import ratio_scores
 
@@ -10,5 +10,4 @@ __all__ = [
     "ProbabilitySelector",
     "gradient_cut",
     "ratio_scores",
-    "selector_of",
 ]

@@ -4,9 +4,9 @@ Source: SAGE, section V. A drop is a ratio of neighbouring scores, so the scores
 that has ratios (see `ratio_scores`).
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, fields, replace
-from typing import Any, Literal
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal
 
 from precise_rag.checks import check_number, shown
 from precise_rag.errors import InputError
@@ -174,16 +174,3 @@ DEFAULT_SELECTOR = GradientSelector(share_of_best=0.25, min_keep=1)
 Why a share of the best: calibrated probabilities fall slowly, so the gradient alone keeps almost every
 candidate; and where all are improbable, their order still tells them apart, but no fixed limit does.
 Measured by `python -m benchmarks.adoption`."""
-
-
-def selector_of(settings: Mapping[str, Any], given: Set[str]) -> GradientSelector:
-    """Return the selector with the settings of a component; its other settings are left out.
-
-    given: names of the settings that somebody chose. On scores as they are, as in SAGE's figures, a share of
-    the best counts only if it was chosen.
-    """
-    own = {field.name: settings[field.name] for field in fields(GradientSelector) if field.name in settings}
-    selector = GradientSelector(**own)
-    if selector.assume_ratio and "share_of_best" not in given:
-        return replace(selector, share_of_best=None)
-    return selector

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from precise_rag.errors import InputError, ScoreScaleError
-from precise_rag.selection import GradientSelector, selector_of
+from precise_rag.selection import GradientSelector
 from precise_rag.selection.gradient import gradient_cut
 from precise_rag.types import Candidate, ScoreScale
 
@@ -243,12 +243,3 @@ def test_as_in_the_paper_a_step_may_move_min_k_alone():
     assert [len(kept.select(smooth, step=step).kept) for step in (-1, 0)] == [11, 12]
     with pytest.raises(InputError, match='moves must be "kept" or "min_k"'):
         GradientSelector(moves="both")
-
-
-def test_the_selector_of_a_component_has_its_settings_and_no_share_on_raw_scores_that_nobody_chose() -> None:
-    settings = {"min_k": 2, "share_of_best": 0.25, "assume_ratio": False, "reranker": "default"}
-    assert selector_of(settings, set()) == GradientSelector(min_k=2, share_of_best=0.25)
-    raw = {**settings, "assume_ratio": True}
-    assert selector_of(raw, {"min_k"}) == GradientSelector(min_k=2, assume_ratio=True)
-    chosen = GradientSelector(min_k=2, share_of_best=0.25, assume_ratio=True)
-    assert selector_of(raw, {"share_of_best"}) == chosen

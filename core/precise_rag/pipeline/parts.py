@@ -1,0 +1,163 @@
+"""Single stages for texts that any retriever found: each decides which of them to keep.
+
+RerankPart       keeps the best by a reranker
+GradientPart     keeps candidates up to the first sharp drop of the score
+RedundancyPart   drops candidates that repeat a better one
+RelevancePart    keeps candidates that a language model finds relevant
+EvidencePart     keeps the relevant sentences in the texts, as excerpts
+
+The postprocessors of LlamaIndex and the compressors of LangChain make one of their settings, and convert.
+"""
+
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import Sequence, Set
+from dataclasses import dataclass, fields, replace
+from typing import Any, Self, TypeVar
+
+from precise_rag.candidate_filters import RedundancyFilter, RelevanceFilter
+from precise_rag.evidence import EvidenceExtractor
+from precise_rag.excerpts import PieceTokens, no_piece_tokens
+from precise_rag.protocols import Reranker
+from precise_rag.rerank import calibrated, load_reranker, rerank, rerank_best, unread_note
+from precise_rag.selection import GradientSelector, ProbabilitySelector
+from precise_rag.trace import Trace
+from precise_rag.types import Candidate, Selection
+
+T = TypeVar("T", GradientSelector, ProbabilitySelector)
+
+
+class SelectionPart(ABC):
+    """A stage that keeps some candidates and drops the rest."""
+
+    @abstractmethod
+    def decide(self, query: str, candidates: Sequence[Candidate], trace: Trace) -> Selection:
+        """Return the decision on each candidate. Calls of models and inner stages are recorded in `trace`."""
+
+    async def adecide(self, query: str, candidates: Sequence[Candidate], trace: Trace) -> Selection:
+        """Run `decide` without blocking the event loop."""
+        return await asyncio.to_thread(self.decide, query, candidates, trace)
+
+    def reranker_for(self, candidates: Sequence[Candidate]) -> Reranker | None:
+        """Return the reranker that `decide` uses for these candidates; None if it uses none."""
+        return None
+
+
+@dataclass(frozen=True)
+class RerankPart(SelectionPart):
+    """Keeps the best by a reranker.
+
+    top_n: how many; None for all.
+    """
+
+    reranker: Reranker
+    top_n: int | None = None
+
+    def reranker_for(self, candidates: Sequence[Candidate]) -> Reranker:
+        """Return the reranker."""
+        return self.reranker
+
+    def decide(self, query: str, candidates: Sequence[Candidate], trace: Trace) -> Selection:
+        """Keep the best `top_n` candidates."""
+        return rerank_best(query, candidates, self.reranker, self.top_n)
+
+
+@dataclass(frozen=True)
+class GradientPart(SelectionPart):
+    """Keeps candidates up to the first sharp drop of the score (SAGE, section V).
+
+    reranker: scores candidates that have no probabilities or logits; None: never.
+    """
+
+    selector: GradientSelector
+    reranker: Reranker | None = None
+
+    @classmethod
+    def of(cls, settings: Any, chosen: Set[str], reranker: Any) -> Self:
+        """Return the part of a component.
+
+        settings: an object with the options of `GradientSelector` as attributes.
+        chosen: names of the options that the user set. On scores as they are, as in SAGE's figures, a
+            `share_of_best` counts only if it is among them.
+        reranker: anything that `load_reranker` takes, or None.
+        """
+        selector = _with_settings(GradientSelector, settings)
+        if selector.assume_ratio and "share_of_best" not in chosen:
+            selector = replace(selector, share_of_best=None)
+        return cls(selector, None if reranker is None else calibrated(load_reranker(reranker)))
+
+    def reranker_for(self, candidates: Sequence[Candidate]) -> Reranker | None:
+        """Return the reranker; None if all candidates have scores to cut on."""
+        has_scores = all(one.score_scale in ("probability", "logit") for one in candidates)
+        return None if has_scores else self.reranker
+
+    def decide(self, query: str, candidates: Sequence[Candidate], trace: Trace) -> Selection:
+        """Keep the candidates before the first sharp drop."""
+        reranker = self.reranker_for(candidates)
+        if reranker is None:
+            return self.selector.select(candidates)
+        with trace.stage("rerank", reranker=reranker.name) as stage:
+            stage.outcome = ranked = rerank(query, candidates, reranker)
+            stage.note = unread_note(query, ranked)
+        return self.selector.select(ranked)
+
+
+@dataclass(frozen=True)
+class RedundancyPart(SelectionPart):
+    """Drops candidates that repeat a better one (ChunkRAG, section 3)."""
+
+    filter: RedundancyFilter
+
+    def decide(self, query: str, candidates: Sequence[Candidate], trace: Trace) -> Selection:
+        """Keep the candidates that repeat no better one."""
+        return self.filter.filter(candidates)
+
+
+@dataclass(frozen=True)
+class RelevancePart(SelectionPart):
+    """Keeps candidates that a language model finds relevant (ChunkRAG, section 3)."""
+
+    filter: RelevanceFilter
+
+    def decide(self, query: str, candidates: Sequence[Candidate], trace: Trace) -> Selection:
+        """Keep the candidates that the model finds relevant."""
+        return self.filter.filter(query, candidates, trace=trace)
+
+    async def adecide(self, query: str, candidates: Sequence[Candidate], trace: Trace) -> Selection:
+        """Run `decide` without blocking the event loop, several calls at a time."""
+        return await self.filter.afilter(query, candidates, trace=trace)
+
+
+@dataclass(frozen=True)
+class EvidencePart(SelectionPart):
+    """Keeps the relevant sentences of the texts and what belongs to them, as excerpts.
+
+    piece_tokens: what one more excerpt costs where it is written.
+    """
+
+    extractor: EvidenceExtractor
+    piece_tokens: PieceTokens = no_piece_tokens
+
+    @classmethod
+    def of(cls, settings: Any, reranker: Any, piece_tokens: PieceTokens = no_piece_tokens) -> Self:
+        """Return the part of a component.
+
+        settings: an object with the options of `ProbabilitySelector` as attributes.
+        reranker: anything that `load_reranker` takes.
+        """
+        selector = _with_settings(ProbabilitySelector, settings)
+        return cls(EvidenceExtractor(load_reranker(reranker), selector), piece_tokens)
+
+    def reranker_for(self, candidates: Sequence[Candidate]) -> Reranker:
+        """Return the reranker."""
+        return self.extractor.reranker
+
+    def decide(self, query: str, candidates: Sequence[Candidate], trace: Trace) -> Selection:
+        """Keep the evidence: the excerpts in their order, then the sentences that are dropped."""
+        return self.extractor.extract(query, candidates, self.piece_tokens).selection
+
+
+def _with_settings(kind: type[T], settings: Any) -> T:
+    """Return a selector with the options that `settings` has."""
+    names = [field.name for field in fields(kind) if hasattr(settings, field.name)]
+    return kind(**{name: getattr(settings, name) for name in names})

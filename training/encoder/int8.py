@@ -3,7 +3,7 @@
     python -m training.encoder.int8 SOURCE [OUT]
 
 SOURCE is a folder of sentence-transformers/all-MiniLM-L6-v2. Whoever writes it again enters the printed
-checksums in precise_rag/models/packaged.py.
+checksum in precise_rag/encoders/packaged.py.
 """
 
 import argparse
@@ -13,8 +13,8 @@ from pathlib import Path
 from safetensors.numpy import load_file, save
 
 from precise_rag.checkpoints.quantized import quantized
-from precise_rag.encoders.packaged import MINILM_SHA256, file_sha256
-from precise_rag.models.packaged import packaged_model
+from precise_rag.checkpoints.saved import file_sha256, packaged_model
+from precise_rag.encoders.packaged import MINILM_SHA256
 
 FILES = (
     "1_Pooling/config.json",
@@ -36,8 +36,7 @@ def main() -> None:
     parser.add_argument("out", type=Path, nargs="?", default=packaged_model("encoder-minilm"))
     args = parser.parse_args()
     pack(args.source, args.out)
-    for name in sorted((*FILES, _WEIGHTS)):
-        print(f'"{name}": "{file_sha256(args.out / name)}",')
+    print(file_sha256(args.out / _WEIGHTS))
 
 
 def pack(source: Path, out: Path) -> None:

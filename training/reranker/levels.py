@@ -12,8 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from precise_rag.checkpoints.saved import load_checkpoint, save_checkpoint
-from precise_rag.models.packaged import packaged_model
+from precise_rag.checkpoints.saved import load_checkpoint, packaged_model, save_checkpoint
 from precise_rag.rerank import PackagedReranker
 from precise_rag.rerank.language import Language, language_of
 from precise_rag.rerank.logistic_regression import log_odds

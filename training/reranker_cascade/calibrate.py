@@ -19,8 +19,7 @@ import numpy as np
 import torch
 
 from precise_rag.checkpoints.quantized import dequantized, quantized
-from precise_rag.checkpoints.saved import load_checkpoint, save_checkpoint
-from precise_rag.models.packaged import packaged_model
+from precise_rag.checkpoints.saved import load_checkpoint, packaged_model, save_checkpoint
 from precise_rag.rerank.cascade import CascadeReranker
 from precise_rag.rerank.logistic_regression import log_odds
 from precise_rag.rerank.packaged import packaged_reranker

@@ -11,8 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from precise_rag.checkpoints.saved import load_checkpoint, save_checkpoint
-from precise_rag.models.packaged import packaged_model
+from precise_rag.checkpoints.saved import load_checkpoint, packaged_model, save_checkpoint
 from precise_rag.rerank import CascadeReranker
 from training.candidate_lists import CandidateList, calibrates, new_parser
 from training.reranker.human import FOREIGN, human_lists

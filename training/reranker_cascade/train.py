@@ -21,11 +21,10 @@ from tokenizers import Tokenizer
 from torch.nn import functional as F
 
 from precise_rag.checkpoints.quantized import dequantized
-from precise_rag.checkpoints.saved import load_checkpoint
+from precise_rag.checkpoints.saved import load_checkpoint, packaged_model
 from precise_rag.encoders.load import minilm_encoder
 from precise_rag.encoders.sentence_transformer import fast_precision
 from precise_rag.encoders.token_ids import TokenIds
-from precise_rag.models.packaged import packaged_model
 from precise_rag.rerank.candidate_texts import with_headings
 from precise_rag.rerank.packaged import packaged_reranker
 from precise_rag.rerank.pair_network import (

@@ -12,8 +12,7 @@ from pathlib import Path
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
-from precise_rag.checkpoints.saved import load_checkpoint
-from precise_rag.models.packaged import packaged_model
+from precise_rag.checkpoints.saved import load_checkpoint, packaged_model
 from precise_rag.segmentation.pretrained import PACKAGED
 from precise_rag.segmentation.sage import SageModel
 from precise_rag.segmentation.small import SmallModel

@@ -2,13 +2,8 @@
 
 import hashlib
 import json
-import math
-import mmap
 import os
-import stat
 from collections.abc import Mapping
-from contextlib import suppress
-from io import BufferedReader
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NoReturn
@@ -18,16 +13,22 @@ from safetensors import safe_open
 from safetensors.numpy import load, save
 
 from precise_rag.errors import ModelError
-from precise_rag.models.packaged import packaged_checksums
 
 Tensors = dict[str, np.ndarray[Any, Any]]
 
 _CONFIG, _WEIGHTS = "config.json", "model.safetensors"
 _WEIGHTS_SUM, _CONFIG_SUM = "weights_sha256", "config_sha256"
 _MAX_BYTES = {_CONFIG: 2**20, _WEIGHTS: 2**30}
-_NUMPY_TYPES = {"F32": np.float32, "F16": np.float16, "I8": np.int8, "I64": np.int64}
 _MAX_OTHER_BYTES = 2**26
 """Files that are larger than this are not read."""
+
+
+def packaged_model(name: str) -> Path:
+    """Return the folder of a model that ships with precise-rag.
+
+    name: the folder's name in `precise_rag/models`, for instance "reranker".
+    """
+    return Path(__file__).resolve().parents[1] / "models" / name
 
 
 def save_checkpoint(
@@ -36,15 +37,15 @@ def save_checkpoint(
     tensors: Mapping[str, Any],
     files: Mapping[str, bytes] = MappingProxyType({}),
 ) -> None:
-    """Save a model in one step: `folder` holds the earlier model or the new one, whole, at any moment.
+    """Save a model.
 
     folder: where to write the files; created if missing.
     config: the model's settings; the sha256 of the weights and of the settings are added to the file.
     tensors: the weights by name.
     files: other files by name; `config` must hold the sha256 of each.
 
-    All new files are first written beside the old ones, as "NAME.part". Then the new config replaces the old
-    one, and after it the other files move. `read_checked` finds those that have not moved yet.
+    Each file is written beside the old one, and the config is replaced last. A save that was interrupted
+    leaves the earlier model, or files that do not belong together, which are refused when they are loaded.
     """
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
@@ -52,28 +53,14 @@ def save_checkpoint(
     settings = {**config, _WEIGHTS_SUM: hashlib.sha256(weights).hexdigest()}
     settings[_CONFIG_SUM] = _settings_sha256(settings)
     text = json.dumps(settings, indent=2) + "\n"
-    _finish_earlier_save(folder)
-    others = {_WEIGHTS: weights, **files}
-    for name, data in {**others, _CONFIG: text.encode("utf-8")}.items():
+    written = {**files, _WEIGHTS: weights, _CONFIG: text.encode("utf-8")}
+    for name, data in written.items():
         with _part(folder, name).open("wb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
-    for name in (_CONFIG, *others):
+    for name in written:
         _part(folder, name).replace(folder / name)
-
-
-def _finish_earlier_save(folder: Path) -> None:
-    """Move the files that a save wrote before it was interrupted to their places."""
-    with suppress(ModelError):
-        wanted = set(map(str, load_config(folder).values()))
-        for part in folder.glob("*.part"):
-            if hashlib.sha256(read_model_file(part)).hexdigest() in wanted:
-                part.replace(part.with_suffix(""))
-
-
-def _part(folder: Path, name: str) -> Path:
-    return folder / f"{name}.part"
 
 
 def load_checkpoint(folder: str | Path) -> tuple[dict[str, Any], Tensors]:
@@ -81,13 +68,11 @@ def load_checkpoint(folder: str | Path) -> tuple[dict[str, Any], Tensors]:
 
     Returns its config and its tensors by name.
     Raises ModelError if a file is missing, too large or broken, if the checksum of the weights or of
-    the config is wrong, or if a weight is not finite. Also if a model of the package is not the one that
-    was shipped.
+    the config is wrong, or if a weight is not finite.
     """
     folder = Path(folder)
     config = load_config(folder)
     weights = read_checked(folder, _WEIGHTS, config.get(_WEIGHTS_SUM))
-    _check_shipped(folder, _WEIGHTS, config[_WEIGHTS_SUM])
     try:
         tensors = load(weights)
     except Exception as error:  # the library raises whatever a damaged header leads to
@@ -99,20 +84,18 @@ def load_checkpoint(folder: str | Path) -> tuple[dict[str, Any], Tensors]:
 
 
 def load_config(folder: Path) -> dict[str, Any]:
-    """Return the config of a saved model. Raises ModelError as `load_checkpoint` does.
-
-    A config without a checksum, as older versions wrote it, is not compared.
-    """
+    """Return the config of a saved model. Raises ModelError as `load_checkpoint` does."""
     data = read_model_file(folder / _CONFIG)
     try:
-        config = json.loads(data.decode("utf-8"), parse_constant=_no_constant)
+        config = json.loads(data.decode("utf-8"))
     except (ValueError, RecursionError) as error:
         raise ModelError(f"{folder / _CONFIG} is not valid JSON: {error}") from error
     if not isinstance(config, dict):
         _refuse(folder / _CONFIG, f"must hold a JSON object, got {type(config).__name__}")
-    if _CONFIG_SUM in config and config[_CONFIG_SUM] != _settings_sha256(config):
-        _refuse(folder / _CONFIG, f"was changed: its {_CONFIG_SUM} is that of other settings")
-    _check_shipped(folder, _CONFIG, hashlib.sha256(data).hexdigest())
+    if _CONFIG_SUM not in config:
+        _refuse(folder / _CONFIG, f"has no {_CONFIG_SUM}, so it is not of a model of precise-rag")
+    if config[_CONFIG_SUM] != _settings_sha256(config):
+        _refuse(folder / _CONFIG, f"was changed: its {_CONFIG_SUM} is not that of its settings")
     return config
 
 
@@ -123,42 +106,22 @@ def read_checked(folder: Path, name: str, sha256: object) -> bytes:
     """
     data = read_model_file(folder / name)
     actual = hashlib.sha256(data).hexdigest()
-    if actual == sha256:
-        return data
-    with suppress(ModelError):  # a save was interrupted before it had moved the file
-        data = read_model_file(_part(folder, name))
-        if hashlib.sha256(data).hexdigest() == sha256:
-            return data
-    _refuse(folder / name, f"has sha256 {actual}, but {_CONFIG} names another")
+    if actual != sha256:
+        _refuse(folder / name, f"has sha256 {actual}, but {_CONFIG} names another")
+    return data
 
 
-def mapped_tensors(path: Path) -> Tensors:
-    """Return the tensors of a safetensors file without reading them: the file is mapped into memory.
+def read_tensors(path: Path) -> Tensors:
+    """Return the tensors of a safetensors file.
 
-    Tensors of other types than float32, float16, int8 and int64 are left out.
-    Raises ModelError if the file is missing or is not a safetensors file.
+    Raises ModelError if the file is missing, or is not a safetensors file of types that numpy has.
     """
+    _check_is_file(path)
     try:
-        with open_model_file(path) as file:
-            data = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        with safe_open(path, "numpy"):  # checks the header, and that every tensor lies in the file
-            start = 8 + int.from_bytes(data[:8], "little")
-        header = json.loads(data[8:start])
-    except ModelError:
-        raise
+        with safe_open(path, "numpy") as file:
+            return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except Exception as error:  # the library raises whatever a damaged header leads to
         raise ModelError(f"{path} is not a safetensors file: {error!r}") from error
-    header.pop("__metadata__", None)
-    return {
-        name: np.frombuffer(
-            data,
-            _NUMPY_TYPES[entry["dtype"]],
-            count=math.prod(entry["shape"]),
-            offset=start + entry["data_offsets"][0],
-        ).reshape(entry["shape"])
-        for name, entry in header.items()
-        if entry["dtype"] in _NUMPY_TYPES
-    }
 
 
 def read_model_file(path: Path) -> bytes:
@@ -166,41 +129,41 @@ def read_model_file(path: Path) -> bytes:
 
     Raises ModelError if it is missing, too large, or a folder, pipe or device.
     """
-    limit = _MAX_BYTES.get(path.name.removesuffix(".part"), _MAX_OTHER_BYTES)
-    with open_model_file(path) as file:
-        size = os.fstat(file.fileno()).st_size
+    _check_is_file(path)
+    limit = _MAX_BYTES.get(path.name, _MAX_OTHER_BYTES)
+    try:
+        size = path.stat().st_size
         if size > limit:
             _refuse(path, f"has {size} bytes, more than the {limit} that are read")
-        return file.read(limit)
+        return path.read_bytes()
+    except OSError as error:
+        raise ModelError(f"{path} cannot be read: {error}") from error
 
 
-def open_model_file(path: Path) -> BufferedReader:
-    """Open a file of a model. Raises ModelError if it is missing, or a folder, pipe or device."""
+def file_sha256(path: Path) -> str:
+    """Return the sha256 of a file of a model in hexadecimal. Raises ModelError if it cannot be read."""
+    _check_is_file(path)
     try:
-        descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-    except (OSError, ValueError) as error:
-        reason = getattr(error, "strerror", None) or error
-        raise ModelError(f"{path.parent} contains no model: {reason} ({path})") from error
-    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-        os.close(descriptor)
-        _refuse(path, "must be a file")
-    return open(descriptor, "rb")
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise ModelError(f"{path} cannot be read: {error}") from error
 
 
-def _no_constant(name: str) -> NoReturn:
-    raise ValueError(f"{name} is not a finite number")
+def _check_is_file(path: Path) -> None:
+    """Raise ModelError for what is missing, and for a folder, pipe or device."""
+    if not path.is_file():
+        raise ModelError(f"{path.parent} contains no model: {path.name} is missing, or is no file")
+
+
+def _part(folder: Path, name: str) -> Path:
+    return folder / f"{name}.part"
 
 
 def _settings_sha256(settings: Mapping[str, Any]) -> str:
     """The sha256 of the settings without the checksum itself; their order and layout do not matter."""
     kept = {name: value for name, value in settings.items() if name != _CONFIG_SUM}
     return hashlib.sha256(json.dumps(kept, sort_keys=True).encode("utf-8")).hexdigest()
-
-
-def _check_shipped(folder: Path, name: str, sha256: str) -> None:
-    shipped = packaged_checksums(folder).get(name)
-    if shipped is not None and sha256 != shipped:
-        _refuse(folder / name, "is not the file that this version of precise-rag ships")
 
 
 def _refuse(path: Path, reason: str) -> NoReturn:

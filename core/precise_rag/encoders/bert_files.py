@@ -9,11 +9,12 @@ from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
 
 import numpy as np
+from safetensors import safe_open
 from safetensors.numpy import save_file
 
-from precise_rag.checkpoints.checks import check_tensors
+from precise_rag.checkpoints.expected import check_tensors
 from precise_rag.checkpoints.quantized import check_scales, dequantized
-from precise_rag.checkpoints.saved import Tensors, mapped_tensors, read_model_file
+from precise_rag.checkpoints.saved import Tensors, read_model_file, read_tensors
 from precise_rag.errors import ModelError
 
 _POOLING = {"pooling_mode_cls_token": "cls", "pooling_mode_mean_tokens": "mean"}
@@ -100,7 +101,7 @@ def bert_weights(folder: Path, settings: BertSettings) -> Tensors:
     """
     given = {
         name.removeprefix("bert."): tensor
-        for name, tensor in mapped_tensors(folder / "model.safetensors").items()
+        for name, tensor in read_tensors(folder / "model.safetensors").items()
         if tensor.dtype != np.int64
     }
     small = {WORDS, f"{WORDS}_scale"} if f"{WORDS}_scale" in check_scales(given) else set()
@@ -117,14 +118,22 @@ def float32_folder(folder: Path) -> Iterator[Path]:
     The copy is removed afterwards. Raises ModelError if the weights cannot be read.
     """
     weights = folder / "model.safetensors"
-    tensors = mapped_tensors(weights) if weights.is_file() else {}
-    if not check_scales(tensors):
+    if not weights.is_file() or not _has_scales(weights):
         yield folder
         return
     with TemporaryDirectory(ignore_cleanup_errors=True) as made:
         shutil.copytree(folder, made, dirs_exist_ok=True, ignore=shutil.ignore_patterns(weights.name))
-        save_file(dequantized(tensors), Path(made, weights.name), metadata={"format": "pt"})
+        save_file(dequantized(read_tensors(weights)), Path(made, weights.name), metadata={"format": "pt"})
         yield Path(made)
+
+
+def _has_scales(weights: Path) -> bool:
+    """Whether some tensors of a file have scales, as `quantized` makes them; they are not read."""
+    try:
+        with safe_open(weights, "numpy") as file:
+            return any(name.endswith("_scale") for name in file.keys())  # noqa: SIM118
+    except Exception as error:  # the library raises whatever a damaged header leads to
+        raise ModelError(f"{weights} is not a safetensors file: {error!r}") from error
 
 
 def layer_shapes(name: str, settings: BertSettings) -> dict[str, tuple[int, ...]]:

@@ -12,13 +12,8 @@ from typing import Any
 import numpy as np
 
 from precise_rag._processes import ProcessLock, Shared
-from precise_rag.checkpoints.saved import read_model_file
-from precise_rag.encoders.packaged import (
-    MINILM,
-    MINILM_SHA256,
-    file_sha256,
-    packaged_minilm,
-)
+from precise_rag.checkpoints.saved import file_sha256, read_model_file
+from precise_rag.encoders.packaged import MINILM, MINILM_SHA256, packaged_minilm
 from precise_rag.encoders.token_ids import TokenIds, read_ids
 from precise_rag.errors import ModelError
 from precise_rag.tokens import estimate_token_counts, readable_texts

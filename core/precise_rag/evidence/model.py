@@ -8,8 +8,8 @@ from typing import NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from precise_rag.checkpoints.checks import check_tensors
-from precise_rag.checkpoints.saved import Tensors, load_checkpoint
+from precise_rag.checkpoints.expected import check_tensors
+from precise_rag.checkpoints.saved import Tensors, load_checkpoint, packaged_model
 from precise_rag.errors import ModelError
 from precise_rag.evidence.features import (
     FOUND_FEATURES,
@@ -19,7 +19,6 @@ from precise_rag.evidence.features import (
     stretch_features,
 )
 from precise_rag.evidence.stretches import by_section
-from precise_rag.models.packaged import packaged_model
 from precise_rag.segmentation import Segmenter
 from precise_rag.segmentation.segmenter import gap_gains, same_scores
 from precise_rag.types import FloatArray, IntArray, Stretch

@@ -12,14 +12,13 @@ import numpy.typing as npt
 
 from precise_rag._extras import require
 from precise_rag._processes import PerProcess, Shared
-from precise_rag.checkpoints.checks import check_config, numbers, whole
+from precise_rag.checkpoints.expected import check_config
 from precise_rag.checkpoints.quantized import dequantized
-from precise_rag.checkpoints.saved import load_checkpoint
+from precise_rag.checkpoints.saved import load_checkpoint, packaged_model
 from precise_rag.checks import check_number
 from precise_rag.encoders.devices import runs_on_onnx
 from precise_rag.encoders.int8_layers import Precision
 from precise_rag.errors import InputError, ModelError
-from precise_rag.models.packaged import packaged_model
 from precise_rag.rerank.candidate_texts import with_headings
 from precise_rag.rerank.language import language_of, mostly_latin
 from precise_rag.rerank.logistic_regression import LogisticRegression, log_odds
@@ -34,13 +33,7 @@ if TYPE_CHECKING:
 
 _FOLDER = packaged_model("reranker-cascade")
 
-_RULES = {
-    "n_layers": whole(1, 6),
-    "n_apart": whole(0, 6),
-    "blend": numbers(("packaged", "reads", "offset")),
-    "unread": numbers(("packaged", "offset")),
-    "latin": numbers(("odds", "offset")),
-}
+_SETTINGS = {"n_layers": int, "n_apart": int, "blend": dict, "unread": dict, "latin": dict}
 
 _READ_FIRST, _READ_AT_ONCE = 8, 4
 """Candidates that are read together: at the start, and then."""
@@ -107,8 +100,7 @@ class CascadeReranker(Shared):
                 'load_reranker("packaged") works without the cross-encoder'
             )
         self._config, tensors = load_checkpoint(folder)
-        check_config(folder, self._config, _RULES)
-        check_config(folder, self._config, {"n_apart": whole(0, self._config["n_layers"])})
+        check_config(folder, self._config, _SETTINGS)
         self._folder, self._tensors = folder, tensors
         check_trained(folder, tensors, self._config["n_layers"] - self._config["n_apart"], (1, 6 * WIDTH), 3)
         self.weights_sha256: str = self._config["weights_sha256"]

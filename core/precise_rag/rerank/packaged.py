@@ -9,11 +9,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from precise_rag.checkpoints.checks import OBJECT, check_config, check_tensors, numbers
-from precise_rag.checkpoints.saved import Tensors, load_checkpoint
+from precise_rag.checkpoints.expected import check_config, check_tensors
+from precise_rag.checkpoints.saved import Tensors, load_checkpoint, packaged_model
 from precise_rag.encoders.geometry import LEVELS
 from precise_rag.errors import ModelError
-from precise_rag.models.packaged import packaged_model
 from precise_rag.rerank.candidate_texts import with_headings
 from precise_rag.rerank.features import FEATURES, features, places
 from precise_rag.rerank.language import language_of, mostly_latin
@@ -38,8 +37,7 @@ for queries that are mostly in another script than Latin, "order" if the scores 
 
 _DENSE = (*LEVELS, *LEVELS.values())
 
-_BLENDS = {name: numbers(("network", "offset", *known)) for name, known in KNOWN.items()}
-_LEVELS = {name: numbers(("odds", "offset")) for name in ("latin", "spaced", "unspaced")}
+_LANGUAGES = ("latin", "spaced", "unspaced")
 
 
 class PackagedReranker:
@@ -72,13 +70,13 @@ class PackagedReranker:
         config, tensors = load_checkpoint(folder)
         if config.get("features") != list(FEATURES):
             raise ModelError(f"{folder} was trained on other features than this version has; train it again")
-        check_config(folder, config, {"blend": OBJECT, "levels": OBJECT})
-        check_config(folder, config["blend"], _BLENDS)
-        check_config(folder, config["levels"], _LEVELS)
+        check_config(folder, config, {"blend": dict, "levels": dict})
+        check_config(folder, config["blend"], dict.fromkeys(KNOWN, dict))
+        check_config(folder, config["levels"], dict.fromkeys(_LANGUAGES, dict))
         check_tensors(folder, tensors, _shapes(tensors))
         self.weights_sha256: str = config["weights_sha256"]
         self._regressions = {name: LogisticRegression(config["blend"][name]) for name in KNOWN}
-        self._levels = {name: LogisticRegression(config["levels"][name]) for name in _LEVELS}
+        self._levels = {name: LogisticRegression(config["levels"][name]) for name in _LANGUAGES}
         self.idf_table: IdfTable = tensors.pop("idf")
         self._network = FeatureNetwork(tensors)
 

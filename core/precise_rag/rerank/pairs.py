@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from precise_rag.checkpoints.checks import check_tensors
+from precise_rag.checkpoints.expected import check_tensors
 from precise_rag.checkpoints.quantized import check_scales
 from precise_rag.checkpoints.saved import Tensors
 from precise_rag.errors import ModelError

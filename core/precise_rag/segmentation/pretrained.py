@@ -5,11 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from precise_rag.checkpoints.checks import OBJECT, TEXT, check_config
-from precise_rag.checkpoints.saved import load_config
+from precise_rag.checkpoints.expected import check_config
+from precise_rag.checkpoints.saved import load_config, packaged_model
 from precise_rag.checks import as_path
 from precise_rag.errors import ModelError
-from precise_rag.models.packaged import packaged_model
 from precise_rag.segmentation.boundaries import BoundaryModel
 from precise_rag.segmentation.sage import SageModel
 from precise_rag.segmentation.small import SmallModel
@@ -29,7 +28,7 @@ def load_model(
     """
     folder = model_folder(name)
     config = load_config(folder)
-    check_config(folder, config, {"family": TEXT, "options": OBJECT})
+    check_config(folder, config, {"family": str, "options": dict})
     family = config["family"]
     if family == "small":
         model = SmallModel.load(folder, device=device)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
@@ -11,12 +10,11 @@ from typing import Any, Self
 import numpy as np
 
 from precise_rag._processes import PerProcess
-from precise_rag.checkpoints.checks import FLAG, TEXT, Rule, check_config, check_tensors, each, one_of, whole
-from precise_rag.checkpoints.saved import load_checkpoint, save_checkpoint
+from precise_rag.checkpoints.expected import check_config, check_tensors
+from precise_rag.checkpoints.saved import load_checkpoint, packaged_model, save_checkpoint
 from precise_rag.encoded import count_tokens, encode_documents
 from precise_rag.encoders import load_encoder
 from precise_rag.errors import InputError, ModelError
-from precise_rag.models.packaged import packaged_model
 from precise_rag.protocols import Encoder
 from precise_rag.segmentation.boundaries import BoundaryLogits
 from precise_rag.segmentation.features import (
@@ -37,17 +35,7 @@ from precise_rag.segmentation.small import SmallModel
 from precise_rag.types import FloatArray, IntArray, SentenceTable
 from precise_rag.vectors import linear
 
-_RULES = {
-    **SIZES,
-    "encoder": Rule(
-        "the name of an encoder on this machine or of one in its folder (pass encoder= for others)",
-        lambda value: isinstance(value, str) and re.fullmatch(r"(?!openai:)[^\0]{1,500}", value) is not None,
-    ),
-    "features": each(one_of("x1", "x2", "x1-x2", "x1*x2"), 1, 4),
-    "context": FLAG,
-    "curve": whole(0, 65_536),
-}
-_WORDS = {"model": one_of("segmentation-small"), "weights_sha256": TEXT}
+_SETTINGS = {**SIZES, "encoder": str, "features": list, "context": bool, "curve": int}
 
 
 class SageModel:
@@ -87,9 +75,12 @@ class SageModel:
         Raises ModelError if a file is missing, damaged or foreign.
         """
         config, tensors = load_checkpoint(folder)
-        check_config(folder, config, _RULES if encoder is None else {**_RULES, "encoder": TEXT})
+        check_config(folder, config, _SETTINGS)
+        if encoder is None and config["encoder"].startswith("openai:"):
+            raise ModelError(f"{folder} names an encoder that is paid for; pass encoder= to use one")
         if "words" in config:
-            check_config(folder, config["words"], _WORDS)
+            check_config(folder, config, {"words": dict})
+            check_config(folder, config["words"], {"model": str, "weights_sha256": str})
         check_tensors(folder, tensors, _shapes(config))
         return cls(config, tensors, folder, encoder, device, _small_model(config.get("words"), device))
 

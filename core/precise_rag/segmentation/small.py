@@ -10,7 +10,7 @@ from typing import Any, Self
 import numpy as np
 
 from precise_rag._processes import PerProcess
-from precise_rag.checkpoints.checks import check_config, check_tensors, whole
+from precise_rag.checkpoints.expected import check_config, check_tensors
 from precise_rag.checkpoints.quantized import dequantized, quantized
 from precise_rag.checkpoints.saved import load_checkpoint, read_checked, save_checkpoint
 from precise_rag.errors import ModelError
@@ -29,12 +29,7 @@ from precise_rag.segmentation.word_pieces import WordPieces
 from precise_rag.types import FloatArray, IntArray, SentenceTable
 from precise_rag.vectors import linear, unit_rows
 
-_RULES = {
-    **SIZES,
-    "cue_dimension": whole(1, 65_536),
-    "first_tokens": whole(1, 64),
-    "last_tokens": whole(1, 64),
-}
+_SETTINGS = {**SIZES, "cue_dimension": int, "first_tokens": int, "last_tokens": int}
 
 
 class SmallModel:
@@ -65,7 +60,7 @@ class SmallModel:
     def load(cls, folder: Path, *, device: str | None = None) -> Self:
         """Load the model saved in `folder`. Raises ModelError if a file is missing, damaged or foreign."""
         config, tensors = load_checkpoint(folder)
-        check_config(folder, config, _RULES)
+        check_config(folder, config, _SETTINGS)
         data = read_checked(folder, "vocabulary.txt", config.get("vocabulary_sha256"))
         try:
             word_pieces = WordPieces(data.decode("utf-8").split("\n"))

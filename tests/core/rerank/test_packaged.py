@@ -7,9 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from precise_rag.checkpoints.saved import load_config
+from precise_rag.checkpoints.saved import load_config, packaged_model
 from precise_rag.errors import ModelError
-from precise_rag.models.packaged import packaged_model
 from precise_rag.rerank import PackagedReranker, load_reranker, rerank
 from precise_rag.rerank.logistic_regression import log_odds
 from precise_rag.types import Candidate, Span

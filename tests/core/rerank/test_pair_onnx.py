@@ -3,8 +3,7 @@ import pytest
 import torch
 
 from precise_rag.checkpoints.quantized import dequantized
-from precise_rag.checkpoints.saved import load_checkpoint
-from precise_rag.models.packaged import packaged_model
+from precise_rag.checkpoints.saved import load_checkpoint, packaged_model
 from precise_rag.rerank.pair_network import PairScorer, minilm, minilm_pair_network
 from precise_rag.rerank.pair_onnx import OnnxPairScorer
 from precise_rag.rerank.pairs import Piece, TransformerConfig

@@ -4,8 +4,8 @@ from shutil import copytree
 import pytest
 
 from precise_rag import Segmenter
+from precise_rag.checkpoints.saved import packaged_model
 from precise_rag.errors import ModelError
-from precise_rag.models.packaged import packaged_model
 
 
 def test_damaged_foreign_and_missing_models_are_refused(tmp_path: Path) -> None:
@@ -21,7 +21,7 @@ def test_damaged_foreign_and_missing_models_are_refused(tmp_path: Path) -> None:
     foreign = tmp_path / "foreign"
     foreign.mkdir()
     (foreign / "config.json").write_text('{"model_type": "bert"}')
-    with pytest.raises(ModelError, match="family"):
+    with pytest.raises(ModelError, match="not of a model of precise-rag"):
         Segmenter.from_pretrained(foreign)
     with pytest.raises(ModelError, match="no segmentation model 'huge'; pass small, sage-minilm, or a"):
         Segmenter.from_pretrained("huge")

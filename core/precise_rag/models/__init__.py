@@ -1,1 +1,0 @@
-"""The models that ship with the package; docs/models.md describes each."""

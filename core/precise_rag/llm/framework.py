@@ -8,15 +8,15 @@ LangChain models through `with_structured_output`. All others get the prompt alo
 """
 
 import json
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import replace
 from typing import Any
 
 from precise_rag._extras import require
-from precise_rag.errors import LLMError, LLMResponseError, PreciseRagError
-from precise_rag.llm.failures import llm_errors, translate
+from precise_rag.llm.failures import llm_errors
 from precise_rag.llm.finish import NOT_CUT, CutOff, read, reported_cut_off
+from precise_rag.llm.optional import OptionalFeature
 from precise_rag.llm.usage import counted_completion, readable_messages
 from precise_rag.redaction import remember_environment
 from precise_rag.types import Completion, Message
@@ -33,7 +33,7 @@ class LlamaIndexLLM:
         self.name = str(getattr(llm.metadata, "model_name", "") or type(llm).__name__)
         remember_environment()
         self.max_reply_tokens = read(llm, "max_tokens")
-        self._schema_calls = _SchemaCalls(self.name)
+        self._schemas = OptionalFeature(self.name)
 
     def complete(self, messages: Sequence[Message], *, schema: Mapping[str, Any] | None = None) -> Completion:
         """Return one completion. Every exception of the model is raised as an LLMError.
@@ -50,7 +50,7 @@ class LlamaIndexLLM:
             return self._completion(response, messages, _tool_reply(self._llm, response))
 
         with llm_errors(self):
-            return self._schema_calls.ask(structured if tool else None, plain)
+            return self._schemas.ask(structured if tool else None, plain)
 
     async def acomplete(
         self, messages: Sequence[Message], *, schema: Mapping[str, Any] | None = None
@@ -66,7 +66,7 @@ class LlamaIndexLLM:
             return self._completion(response, messages, _tool_reply(self._llm, response))
 
         with llm_errors(self):
-            return await self._schema_calls.aask(structured if tool else None, plain)
+            return await self._schemas.aask(structured if tool else None, plain)
 
     def stream(self, messages: Sequence[Message]) -> Iterator[str | Completion]:
         """Yield the pieces of the reply, then the Completion."""
@@ -115,7 +115,7 @@ class LangChainLLM:
         self.name = next((name for name in names if isinstance(name, str) and name), type(model).__name__)
         remember_environment()
         self.max_reply_tokens = read(model, "max_tokens")
-        self._schema_calls = _SchemaCalls(self.name)
+        self._schemas = OptionalFeature(self.name)
 
     def complete(self, messages: Sequence[Message], *, schema: Mapping[str, Any] | None = None) -> Completion:
         """Return one completion. Every exception of the model is raised as an LLMError.
@@ -131,7 +131,7 @@ class LangChainLLM:
             return self._parsed(model.invoke(pairs), messages)
 
         with llm_errors(self):
-            return self._schema_calls.ask(structured if model else None, plain)
+            return self._schemas.ask(structured if model else None, plain)
 
     async def acomplete(
         self, messages: Sequence[Message], *, schema: Mapping[str, Any] | None = None
@@ -146,7 +146,7 @@ class LangChainLLM:
             return self._parsed(await model.ainvoke(pairs), messages)
 
         with llm_errors(self):
-            return await self._schema_calls.aask(structured if model else None, plain)
+            return await self._schemas.aask(structured if model else None, plain)
 
     def stream(self, messages: Sequence[Message]) -> Iterator[str | Completion]:
         """Yield the pieces of the reply, then the Completion."""
@@ -183,54 +183,6 @@ class LangChainLLM:
             read(usage, "output_tokens"),
             reported_cut_off(read(message, "response_metadata"), read(message, "additional_kwargs")),
         )
-
-
-class _SchemaCalls:
-    """Asks a model with a schema, and without it once the model has refused one.
-
-    A reply that is blank is an error with its tokens, as always; the next call goes without the schema.
-    """
-
-    def __init__(self, name: str) -> None:
-        self._name = name
-        self._refused = False
-
-    def ask(self, structured: Callable[[], Completion] | None, plain: Callable[[], Completion]) -> Completion:
-        """Return the reply of `structured`; of `plain` if there is none, or the model refuses the schema."""
-        if structured is None or self._refused:
-            return plain()
-        try:
-            return structured()
-        except Exception as error:
-            if not self._may_refuse(error):
-                raise
-        completion = plain()
-        self._refused = True
-        return completion
-
-    async def aask(
-        self,
-        structured: Callable[[], Awaitable[Completion]] | None,
-        plain: Callable[[], Awaitable[Completion]],
-    ) -> Completion:
-        """`ask` without blocking the event loop."""
-        if structured is None or self._refused:
-            return await plain()
-        try:
-            return await structured()
-        except Exception as error:
-            if not self._may_refuse(error):
-                raise
-        completion = await plain()
-        self._refused = True
-        return completion
-
-    def _may_refuse(self, error: Exception) -> bool:
-        """Whether the schema may be why the model failed: not for keys, limits, filters and connections."""
-        self._refused |= isinstance(error, LLMResponseError)
-        if isinstance(error, PreciseRagError | AssertionError):
-            return False
-        return type(translate(error, self._name)) in (LLMError, LLMResponseError)
 
 
 def _chat(messages: Sequence[Message]) -> list[Any]:

@@ -11,20 +11,17 @@ import os
 import weakref
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from precise_rag._extras import require
 from precise_rag._processes import PerProcess, ProcessLock, Shared
 from precise_rag.checks import check_number, check_text
-from precise_rag.errors import (
-    ContextLengthError,
-    LLMAuthenticationError,
-    LLMConnectionError,
-    LLMResponseError,
-)
+from precise_rag.errors import LLMAuthenticationError, LLMConnectionError, LLMResponseError
 from precise_rag.llm.deadline import end_with_call
-from precise_rag.llm.failures import llm_errors, translate
+from precise_rag.llm.failures import llm_errors
 from precise_rag.llm.finish import cut_off, read
+from precise_rag.llm.optional import OptionalFeature
 from precise_rag.llm.usage import counted_completion, model_name, readable_messages
 from precise_rag.redaction import (
     quoted,
@@ -82,7 +79,7 @@ class OpenAIChat(Shared):
         remember_environment()
         remember_fields(options)
         self._needs_key = self.base_url is None
-        self._refused: set[str] = set()
+        self._schemas, self._stream_usage = OptionalFeature(model), OptionalFeature(model)
         self._lock = ProcessLock()
         self._sync: PerProcess[OpenAI] = PerProcess()
         self._async: PerProcess[dict[asyncio.AbstractEventLoop, AsyncOpenAI]] = PerProcess()
@@ -119,20 +116,33 @@ class OpenAIChat(Shared):
         schema: JSON schema of the reply; optional.
         Raises an LLMError that says what went wrong and what to do.
         """
+
+        def sent(fields: Mapping[str, Any]) -> Completion:
+            return self._completion(self._send(messages, fields), messages)
+
         with llm_errors(self):
-            return self._completion(self._create(messages, _response_format(schema)), messages)
+            structured = None if schema is None else partial(sent, _response_format(schema))
+            return self._schemas.ask(structured, partial(sent, {}))
 
     async def acomplete(
         self, messages: Sequence[Message], *, schema: Mapping[str, Any] | None = None
     ) -> Completion:
         """`complete` without blocking the event loop. Cancelling it closes the connection."""
+
+        async def sent(fields: Mapping[str, Any]) -> Completion:
+            return self._completion(await self._asend(messages, fields), messages)
+
         with llm_errors(self):
-            return self._completion(await self._acreate(messages, _response_format(schema)), messages)
+            structured = None if schema is None else partial(sent, _response_format(schema))
+            return await self._schemas.aask(structured, partial(sent, {}))
 
     def stream(self, messages: Sequence[Message]) -> Iterator[str | Completion]:
         """Yield the pieces of the answer as they arrive, then the Completion."""
-        answer = _Streamed(self.name)
-        with llm_errors(self), self._create(messages, _WITH_USAGE, stream=True) as events:
+        answer, send = _Streamed(self.name), partial(self._send, messages)
+        with (
+            llm_errors(self),
+            self._stream_usage.ask(partial(send, _WITH_USAGE), partial(send, _STREAM)) as events,
+        ):
             for event in events:
                 if piece := answer.add(event):
                     yield piece
@@ -140,9 +150,10 @@ class OpenAIChat(Shared):
 
     async def astream(self, messages: Sequence[Message]) -> AsyncGenerator[str | Completion, None]:
         """`stream` without blocking the event loop. Closing it closes the connection."""
-        answer = _Streamed(self.name)
+        answer, send = _Streamed(self.name), partial(self._asend, messages)
         with llm_errors(self):
-            async with await self._acreate(messages, _WITH_USAGE, stream=True) as events:
+            events = await self._stream_usage.aask(partial(send, _WITH_USAGE), partial(send, _STREAM))
+            async with events:
                 async for event in events:
                     if piece := answer.add(event):
                         yield piece
@@ -159,45 +170,17 @@ class OpenAIChat(Shared):
         if client is not None:
             await client.close()
 
-    def _create(self, messages: Sequence[Message], extra: Mapping[str, Any], **fields: Any) -> Any:
-        """Send a request. extra: fields that are left out from now on if the server refuses them."""
+    def _send(self, messages: Sequence[Message], fields: Mapping[str, Any]) -> Any:
         create: Any = self._sync.get(self._connect).chat.completions.create
-        request, wanted = self._request(messages, fields), self._wanted(extra)
-        try:
-            return create(**wanted, **request)
-        except Exception as error:
-            if not wanted or not self._may_refuse(error):
-                raise
-        response = create(**request)
-        self._refused |= wanted.keys()
-        return response
+        return create(**self._request(messages, fields))
 
-    async def _acreate(self, messages: Sequence[Message], extra: Mapping[str, Any], **fields: Any) -> Any:
-        """`_create` without blocking the event loop."""
+    async def _asend(self, messages: Sequence[Message], fields: Mapping[str, Any]) -> Any:
         create: Any = self._async_client().chat.completions.create
-        request, wanted = self._request(messages, fields), self._wanted(extra)
-        try:
-            return await create(**wanted, **request)
-        except Exception as error:
-            if not wanted or not self._may_refuse(error):
-                raise
-        response = await create(**request)
-        self._refused |= wanted.keys()
-        return response
+        return await create(**self._request(messages, fields))
 
     def _request(self, messages: Sequence[Message], fields: Mapping[str, Any]) -> dict[str, Any]:
         shown = [message._asdict() for message in readable_messages(messages)]
         return {"model": self.name, "messages": shown, **fields, **self.options}
-
-    def _wanted(self, extra: Mapping[str, Any]) -> dict[str, Any]:
-        """The extra fields that were not refused, and that no option sets."""
-        without = self._refused | self.options.keys()
-        return {name: value for name, value in extra.items() if name not in without}
-
-    def _may_refuse(self, error: Exception) -> bool:
-        """Whether the server may have refused the request because of an extra field."""
-        is_refusal = getattr(error, "status_code", None) in (400, 422)
-        return is_refusal and not isinstance(translate(error, self.name), ContextLengthError)
 
     def _completion(self, response: Any, messages: Sequence[Message]) -> Completion:
         choice = _first_choice(response)
@@ -277,12 +260,11 @@ class _Streamed:
         return _counted(self._name, self._model, text, messages, self._finish_reason, self._usage)
 
 
-_WITH_USAGE = {"stream_options": {"include_usage": True}}
+_STREAM = {"stream": True}
+_WITH_USAGE = {**_STREAM, "stream_options": {"include_usage": True}}
 
 
-def _response_format(schema: Mapping[str, Any] | None) -> dict[str, Any]:
-    if schema is None:
-        return {}
+def _response_format(schema: Mapping[str, Any]) -> dict[str, Any]:
     name = str(schema.get("title", "reply"))
     return {
         "response_format": {

@@ -6,15 +6,16 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from functools import partial
+from typing import Any
 
 from precise_rag.errors import BudgetExceeded, LLMAuthenticationError, LLMError
 from precise_rag.llm.budget import Budget, most_call_seconds
 from precise_rag.llm.deadline import Deadline
 from precise_rag.llm.failures import failure_of
 from precise_rag.llm.session import Ask, CallOutcome
-from precise_rag.llm.usage import checked_completion, most_reply_tokens, record_call
+from precise_rag.llm.usage import checked_completion, model_name, most_reply_tokens
 from precise_rag.prompts import Prompt
-from precise_rag.tokens import estimate_prompt_tokens
+from precise_rag.tokens import estimate_prompt_tokens, estimate_tokens
 from precise_rag.trace import CallRecord
 from precise_rag.types import Completion
 
@@ -72,18 +73,49 @@ def check_budget(request: Ask, n_calls: int, input_tokens: int, reserved_tokens:
 
 
 def record(request: Ask, prompt: Prompt, outcome: CallOutcome, ms: float) -> None:
-    """Count a call against the budget and add it to the trace."""
-    made = CallRecord(
-        request.role,
-        prompt.version,
-        request.llm.name,
-        ms,
-        round=request.round,
-        messages=prompt.messages,
-        text="".join(request.shown),
+    """Count a call against the budget and add it to the trace.
+
+    A failed call counts, too; its tokens are those of the error, or are estimated if a part of the reply
+    arrived. The price is that of the model that answered; if it is not listed, of the requested one.
+    """
+    session, asked = request.session, request.llm.name
+    text = "".join(request.shown)
+    tokens = outcome.input_tokens, outcome.output_tokens
+    if isinstance(outcome, LLMError):
+        if text:
+            tokens = estimate_prompt_tokens(prompt.messages), estimate_tokens(text)
+        cost = session.prices.cost(asked, *tokens) if any(tokens) else None
+        details: dict[str, Any] = {
+            "model": asked,
+            "usage_estimated": bool(text),
+            "text": text,
+            "error": f"{type(outcome).__name__}: {outcome}",
+        }
+    else:
+        model = model_name(outcome.model, asked)
+        cost = session.prices.cost(model, *tokens)
+        cost = session.prices.cost(asked, *tokens) if cost is None else cost
+        details = {
+            "model": model,
+            "requested_model": asked,
+            "usage_estimated": outcome.usage_estimated,
+            "text": outcome.text,
+            "cut_off": outcome.cut_off,
+        }
+    session.spending.add(sum(tokens), cost)
+    session.trace.add(
+        CallRecord(
+            role=request.role,
+            prompt_version=prompt.version,
+            ms=ms,
+            input_tokens=tokens[0],
+            output_tokens=tokens[1],
+            cost=cost,
+            round=request.round,
+            messages=prompt.messages,
+            **details,
+        )
     )
-    session = request.session
-    record_call(made, outcome, spending=session.spending, prices=session.prices, trace=session.trace)
 
 
 def _waves(request: Ask) -> Iterator[list[Prompt | BudgetExceeded]]:

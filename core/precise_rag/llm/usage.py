@@ -1,18 +1,14 @@
-"""Token usage: what the server reported or an estimate of it, the budget, and the record of each call."""
+"""Completions with their token usage: what the server reported, or an estimate of it."""
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 from precise_rag.errors import ContentFilterError, LLMError, LLMResponseError
-from precise_rag.llm.budget import Spending
 from precise_rag.llm.finish import CutOff
 from precise_rag.protocols import LLM
 from precise_rag.redaction import redacted
 from precise_rag.tokens import estimate_prompt_tokens, estimate_tokens, readable_texts
-from precise_rag.trace import CallRecord, Trace
-from precise_rag.trace.prices import PriceTable
 from precise_rag.types import Completion, Message
 
 _MOST_TOKENS = 10**9
@@ -100,59 +96,6 @@ def readable_messages(messages: Sequence[Message]) -> list[Message]:
 def model_name(reported: Any, requested: str) -> str:
     """Return the name of the model that a server reported, or the requested one if it is not a name."""
     return redacted(reported) if isinstance(reported, str) and _MODEL_NAME.fullmatch(reported) else requested
-
-
-def record_call(
-    record: CallRecord,
-    outcome: Completion | LLMError,
-    *,
-    spending: Spending,
-    prices: PriceTable,
-    trace: Trace,
-) -> None:
-    """Count a call against the budget and add it to the trace.
-
-    record: role, prompt, requested model and milliseconds of the call, and the text of a reply that broke
-        off; the rest is filled in here.
-    outcome: the reply, or the error. A failed call counts as one call; its tokens are those of the error,
-        or are estimated if a part of the reply arrived.
-    prices: the price is that of the model that answered; if it is not listed, of the requested one.
-    """
-    if isinstance(outcome, LLMError):
-        n_input, n_output = outcome.input_tokens, outcome.output_tokens
-        if record.text:
-            n_input, n_output = estimate_prompt_tokens(record.messages), estimate_tokens(record.text)
-        cost = prices.cost(record.model, n_input, n_output) if n_input + n_output else None
-        spending.add(n_input + n_output, cost)
-        failed = replace(
-            record,
-            input_tokens=n_input,
-            output_tokens=n_output,
-            usage_estimated=bool(record.text),
-            cost=cost,
-            error=f"{type(outcome).__name__}: {outcome}",
-        )
-        trace.add(failed)
-        return
-    tokens = outcome.input_tokens, outcome.output_tokens
-    answered_by = model_name(outcome.model, record.model)
-    cost = prices.cost(answered_by, *tokens)
-    if cost is None:
-        cost = prices.cost(record.model, *tokens)
-    spending.add(sum(tokens), cost)
-    trace.add(
-        replace(
-            record,
-            model=answered_by,
-            requested_model=record.model,
-            input_tokens=outcome.input_tokens,
-            output_tokens=outcome.output_tokens,
-            usage_estimated=outcome.usage_estimated,
-            cost=cost,
-            text=outcome.text,
-            cut_off=outcome.cut_off,
-        )
-    )
 
 
 def _count(value: Any) -> int | None:

@@ -23,11 +23,11 @@ $(VENV)/quick: $(VENV)/demo
 	touch $@
 
 $(VENV)/test: $(VENV)/quick
-	$(PIP) -e '.[cohere,documents,faiss,langchain,llamaindex,mcp,nltk,openai,postgres]' --group test --group services
+	$(PIP) -e '.[cohere,documents,faiss,langchain,llamaindex,mcp,nltk,openai,postgres]' --group test --group services --group bench
 	touch $@
 
 $(VENV)/dev: $(VENV)/test
-	$(PIP) -e '.[all]' --group test --group services --group lint --group docs
+	$(PIP) -e '.[all]' --group test --group services --group bench --group lint --group docs
 	touch $@
 
 demo: $(VENV)/demo  ## show the whole path on real text, beside stock retrieval; DOCS=your/folder for your own

@@ -28,7 +28,6 @@ FOLDERS = {
         "core/cli",
         "core/documents/test_conversion.py",
         "core/encoders",
-        "core/evaluation",
         "core/index/databases",
         "core/index/test_export.py",
         "core/index/test_faiss.py",

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from precise_rag.evaluation import Evidence, Question
+from benchmarks.harness.datasets import Evidence, Question
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Document
 from training.candidate_lists import calibrates

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from precise_rag.evaluation import Dataset, Evidence, Question
+from benchmarks.harness.datasets import Dataset, Evidence, Question
 from precise_rag.types import Document
 from training.candidate_lists import may_train_on
 from training.human_questions import collections_of, load_trainable

@@ -43,8 +43,7 @@ def add_parser(subparsers: Subparsers) -> None:
         "--reranker",
         metavar="NAME",
         default="default",
-        help="packaged, cascade, cohere:MODEL, a CrossEncoder of sentence-transformers, or a file that "
-        "`Adaptation.save` wrote (default: cascade, with what the index has learned)",
+        help="packaged, cascade, cohere:MODEL, or a CrossEncoder of sentence-transformers (default: cascade)",
     )
     parser.add_argument(
         "--filter",

@@ -24,7 +24,6 @@ from precise_rag.index.storage.lock import WAIT
 from precise_rag.index.storage.manifest import version_of
 from precise_rag.index.storage.settings import as_json, check_settings, usable_settings
 from precise_rag.protocols import Encoder
-from precise_rag.rerank.adapted import Adaptation
 from precise_rag.types import Candidate, Document, FloatArray, ScoreScale
 
 
@@ -39,8 +38,6 @@ class DocumentIndex(Searched):
     encoder: turns text into vectors.
     settings: fields of the kind's settings class.
     scheme: (attribute) the scheme.
-    adaptation: (attribute) of the reranker to the collection, as `precise adapt` saves it with the index;
-        None if there is none. A pipeline over the index uses it.
     """
 
     scheme_type: ClassVar[type[Scheme]]
@@ -51,7 +48,6 @@ class DocumentIndex(Searched):
         self.scheme: Any = self.scheme_type(encoder, **settings)
         self._rows = DocumentRows(self.scheme)
         self._loaded_from: tuple[Path, set[str]] | None = None
-        self.adaptation: Adaptation | None = None
 
     @classmethod
     def build(
@@ -231,8 +227,6 @@ class DocumentIndex(Searched):
         _check_encoder(path, manifest["encoder"]["name"], encoder)
         try:
             saved = usable_settings(cls.scheme_type.settings_type, manifest["settings"])
-            adapted = manifest.get("adaptation")
-            adaptation = None if adapted is None else Adaptation.of_record(adapted)
         except (TypeError, ValueError) as error:
             raise _damaged(path, error) from error
         index = cls(encoder, **{**saved, **settings})
@@ -246,7 +240,6 @@ class DocumentIndex(Searched):
             if not trusted:
                 segment.extras = without_rows(segment.extras)
         index._rows.parts = tuple(parts)
-        index.adaptation = adaptation
         index._loaded_from = path.resolve(), {version_of(manifest)}
         if trusted:
             index._rows.snapshot()  # a damaged faiss index is an error here, not in a search
@@ -265,12 +258,10 @@ class DocumentIndex(Searched):
     def _manifest(self) -> dict[str, Any]:
         encoder = self.encoder
         source = getattr(encoder, "source", None) or encoder.name
-        adaptation = {} if self.adaptation is None else {"adaptation": self.adaptation.record}
         return {
             "kind": self.scheme.kind,
             "encoder": {"name": encoder.name, "source": source},
             "settings": {f.name: as_json(getattr(self.settings, f.name)) for f in fields(self.settings)},
-            **adaptation,
         }
 
     def _ready(self, wanted: Filter | None = None) -> Snapshot:

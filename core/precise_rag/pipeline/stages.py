@@ -13,9 +13,8 @@ from precise_rag.errors import InputError
 from precise_rag.llm.session import Conversation, Session, Work
 from precise_rag.presets import PresetName, load_preset
 from precise_rag.prompts import Wording
-from precise_rag.protocols import LLM, Neighbours, Reranker
-from precise_rag.rerank import AdaptedReranker, calibrated, load_reranker, rerank, unread_note
-from precise_rag.rerank.load import fitted_reranker
+from precise_rag.protocols import LLM, Neighbours
+from precise_rag.rerank import calibrated, load_reranker, rerank, unread_note
 from precise_rag.sharing import share_places
 from precise_rag.types import UNRANKED, Candidate, Selection, best_first
 
@@ -78,33 +77,15 @@ def _made(name: str, preset: PresetName, index: Any, given: Part) -> Any:
     if given is None:
         return None
     if isinstance(given, str) and given == "default":
-        made = getattr(chosen, name)(index if name == "evidence" else getattr(index, "encoder", None))
-        adaptation = getattr(index, "adaptation", None) if name == "reranker" and chosen.calibrated else None
-        return made if adaptation is None else _adapted(fitted_reranker(adaptation), index)
+        return getattr(chosen, name)(index if name == "evidence" else getattr(index, "encoder", None))
     if name == "reranker":
         loaded = load_reranker(given, score_scale=chosen.score_scale)
-        if isinstance(loaded, AdaptedReranker):
-            loaded.adaptation.check(loaded.reranker, _encoder_name(index))
-            return loaded
-        if not chosen.calibrated:
-            return loaded
-        adaptation, ours = getattr(index, "adaptation", None), calibrated(loaded)
-        return _adapted(ours, index) if adaptation and adaptation.is_for(ours) else ours
+        return calibrated(loaded) if chosen.calibrated else loaded
     if not callable(getattr(given, method, None)) or isinstance(given, type):
         raise InputError(
             f'{name} must be "default", None or an object with {method}(), got {type(given).__name__}'
         )
     return given
-
-
-def _adapted(reranker: Reranker, index: Any) -> Reranker:
-    """The reranker with the adaptation of the index."""
-    return AdaptedReranker(reranker, index.adaptation, encoder=_encoder_name(index))
-
-
-def _encoder_name(index: Any) -> str | None:
-    encoder = getattr(index, "encoder", None)
-    return None if encoder is None else encoder.name
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,6 +1,5 @@
 """Rerankers: better scores for a list of candidates."""
 
-from precise_rag.rerank.adapted import Adaptation, AdaptedReranker
 from precise_rag.rerank.cascade import CascadeReranker
 from precise_rag.rerank.cohere import CohereReranker
 from precise_rag.rerank.cross_encoder import CrossEncoderReranker
@@ -11,8 +10,6 @@ from precise_rag.rerank.packaged import PackagedReranker
 from precise_rag.rerank.ranked_candidates import rerank, rerank_best, unread_note
 
 __all__ = [
-    "Adaptation",
-    "AdaptedReranker",
     "CascadeReranker",
     "CohereReranker",
     "CrossEncoderReranker",

@@ -30,7 +30,7 @@ class FrameworkReranker:
     """A LlamaIndex postprocessor or LangChain compressor as a reranker.
 
     reranker: the object. What it does not return, as of its `top_n`, ranks behind what it returns. Its class
-        and the name of its model, where it has one, are the name of this one; adaptations are for that name.
+        and the name of its model, where it has one, are the name of this one.
     score_scale: what its scores mean; with "rank" (default) only its order is used. The score is then
         1 / rank, and 0 for what it does not return. On other scales that has no score.
     """

@@ -5,7 +5,6 @@ from typing import Any
 
 from precise_rag.errors import InputError
 from precise_rag.protocols import Reranker
-from precise_rag.rerank.adapted import Adaptation, AdaptedReranker
 from precise_rag.rerank.cascade import cascade_reranker
 from precise_rag.rerank.cohere import DEFAULT_COHERE, CohereReranker
 from precise_rag.rerank.cross_encoder import CrossEncoderReranker
@@ -24,8 +23,6 @@ def load_reranker(
     - "default": the cascade.
     - "packaged": the packaged reranker. No download, no torch.
     - "cascade": the packaged reranker, then a small cross-encoder on its 20 best. Slower.
-    - a .json file that `precise adapt` or `Adaptation.save` wrote: the cascade or the packaged reranker,
-      adapted, whichever it was fitted for. For any other, pass `AdaptedReranker(yours, file)`.
     - "cohere" or "cohere:MODEL": a hosted reranker of Cohere.
     - a path, or any other name with an owner ("owner/model"): a sentence-transformers CrossEncoder,
       loaded at its first use.
@@ -37,9 +34,6 @@ def load_reranker(
     only their order.
     Raises InputError if `reranker` is none of these.
     """
-    if isinstance(reranker, str | Path) and Path(reranker).suffix == ".json":
-        adaptation = Adaptation.load(reranker)
-        return AdaptedReranker(fitted_reranker(adaptation, device), adaptation)
     if isinstance(reranker, Path):
         return _cross_encoder(reranker, device, score_scale)
     if isinstance(reranker, str):
@@ -65,15 +59,6 @@ def load_reranker(
         f"reranker must be a name, a path, a LlamaIndex postprocessor, a LangChain compressor, or an object "
         f"with name, score_scale and score(query, candidates), got {type(reranker).__name__}"
     )
-
-
-def fitted_reranker(adaptation: Adaptation, device: str | None = None) -> Reranker:
-    """Return the packaged reranker if an adaptation is for it, otherwise the cascade.
-
-    No other one is loaded because a file names it.
-    """
-    packaged = packaged_reranker()
-    return packaged if adaptation.is_for(packaged) else cascade_reranker(device)
 
 
 def _cross_encoder(

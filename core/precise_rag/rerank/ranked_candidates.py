@@ -6,7 +6,6 @@ from dataclasses import replace
 
 from precise_rag.checks import items_of
 from precise_rag.protocols import Neighbours, Reranker
-from precise_rag.rerank.adapted import AdaptedReranker
 from precise_rag.rerank.candidate_texts import with_text_around
 from precise_rag.rerank.cascade import CascadeReranker
 from precise_rag.rerank.language import mostly_latin, script_of
@@ -38,7 +37,7 @@ def rerank(
         it gives the levels of another.
     A candidate whose score is not finite ranks last, see `with_scores`. From a `LevelledReranker` it has the
     probability of `levels` and the entry UNRANKED in its `scores`. Others have the reranker's score there
-    under OWN; so it is with an `AdaptedReranker`. The entry UNREAD says that our networks do not read its
+    under OWN. The entry UNREAD says that our networks do not read its
     script or the query's.
     Raises InputError if the reranker does not return one score per candidate, or none that is a number.
     """
@@ -50,7 +49,7 @@ def rerank(
     ]
     if around is not None and given and getattr(reranker, "reads_around", False):
         given = with_text_around(given, around)
-    if not isinstance(reranker, LevelledReranker | AdaptedReranker):
+    if not isinstance(reranker, LevelledReranker):
         return best_first(with_scores(renamed, usable_scores(reranker, query, given)))
     if not given:
         return []

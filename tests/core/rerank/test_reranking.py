@@ -6,9 +6,6 @@ import pytest
 
 from precise_rag.errors import InputError
 from precise_rag.rerank import (
-    Adaptation,
-    AdaptedReranker,
-    PackagedReranker,
     load_reranker,
     rerank,
     rerank_best,
@@ -81,20 +78,6 @@ def test_what_is_not_read_is_marked_and_told(query: str, reranker: str, unread: 
     assert unread_note(query, ranked) == note
     again = rerank(query, ranked, ByLength())
     assert not [c for c in again if UNREAD in c.scores]
-
-
-def test_an_adapted_reranker_reads_no_more() -> None:
-    packaged = PackagedReranker()
-    learned = Adaptation(
-        weights={"base": 1.0},
-        reranker=packaged.name,
-        weights_sha256=packaged.weights_sha256,
-        encoder=None,
-        n_questions=20,
-        gain={},
-    )
-    ranked = rerank("Кто хранит лампу?", CANDIDATES, AdaptedReranker(packaged, learned))
-    assert [UNREAD in c.scores for c in ranked] == [True, True, True]
 
 
 def test_an_empty_list_stays_empty() -> None:

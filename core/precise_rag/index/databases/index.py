@@ -27,7 +27,6 @@ from precise_rag.index.sentence_scheme import Returns
 from precise_rag.index.sentence_search import SentenceQuery, SentenceSearch
 from precise_rag.index.storage.settings import as_json, check_made, usable_settings, without_models
 from precise_rag.protocols import Encoder
-from precise_rag.rerank.adapted import Adaptation
 from precise_rag.types import Candidate, Document, FloatArray, ScoreScale, Stretch
 
 _BATCH = 256
@@ -82,7 +81,6 @@ class DatabaseIndex(SentenceSearch):
         except TypeError as error:
             raise InputError(f"DatabaseIndex: {error}") from error
         self._searcher = Searcher(self.settings, self.score_scale)
-        self.adaptation: Adaptation | None = None
 
     @classmethod
     def build(

@@ -1,0 +1,147 @@
+"""A reranker is adapted by questions, and left as it is where they show no gain."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from precise_rag import Document, PreciseRAG
+from precise_rag.errors import InputError
+from precise_rag.index import HybridIndex
+from precise_rag.pipeline import AdaptedReranker, adapt, adapting
+from precise_rag.rerank import PackagedReranker, rerank
+from precise_rag.testing import HashEncoder
+from precise_rag.types import UNREAD, Candidate, FloatArray, ScoreScale
+
+_NAMES = [
+    "lantern",
+    "harbour",
+    "orchard",
+    "quarry",
+    "windmill",
+    "chapel",
+    "granary",
+    "tannery",
+    "smithy",
+    "brewery",
+    "bakery",
+    "foundry",
+    "stable",
+    "library",
+    "observatory",
+    "nursery",
+    "cannery",
+    "sawmill",
+    "dairy",
+    "forge",
+    "pottery",
+    "vineyard",
+    "aviary",
+    "kennel",
+]
+
+
+def documents() -> list[Document]:
+    return [
+        Document(
+            name,
+            f"The {name} opens at {n} in the morning. The {name} was built by a guild whose members came "
+            f"from both sides of the river. A book was kept of what the {name} cost in timber and bread.",
+        )
+        for n, name in enumerate(_NAMES)
+    ]
+
+
+def questions() -> list[tuple[str, list[tuple[str, int, int]]]]:
+    spans = [(name, len(f"The {name} opens at {n} in the morning.")) for n, name in enumerate(_NAMES)]
+    return [(f"When does the {name} open?", [(name, 0, end)]) for name, end in spans]
+
+
+class Right:
+    """A reranker that cannot be better: what answers is certain, nothing else is probable."""
+
+    name, is_calibrated = "right", True
+    score_scale: ScoreScale = "probability"
+
+    def score(self, query: str, candidates: Sequence[Candidate]) -> FloatArray:
+        name = query.removeprefix("When does the ").removesuffix(" open?")
+        return np.array(
+            [0.9999 if f"The {name} opens" in c.text else 0.0001 for c in candidates], dtype=np.float32
+        )
+
+
+class Wrong(Right):
+    """A reranker that is sure, and wrong: what answers is least probable."""
+
+    name = "wrong"
+
+    def score(self, query: str, candidates: Sequence[Candidate]) -> FloatArray:
+        return 1 - super().score(query, candidates)
+
+
+@pytest.fixture(scope="module")
+def index() -> HybridIndex:
+    return HybridIndex.build(documents(), HashEncoder())
+
+
+def test_what_the_search_knows_better_is_learned(index: HybridIndex) -> None:
+    found = adapt(index, questions(), reranker=Wrong())
+    assert found.says.startswith("adapted the order and the levels: log loss ")
+    assert f"on {len(_NAMES)} questions, each held out" in found.says
+    assert isinstance(found.reranker, AdaptedReranker)
+    for reranker in (found.reranker, AdaptedReranker(Wrong(), found.reranker.weights)):
+        best = PreciseRAG(index, reranker=reranker).retrieve("When does the quarry open?").decisions[0]
+        assert best.candidate.text == "The quarry opens at 3 in the morning."
+    again = adapt(index, questions(), reranker=found.reranker).reranker
+    assert isinstance(again, AdaptedReranker)
+    assert again.weights == found.reranker.weights, "it is adapted anew, not twice"
+
+
+def test_nothing_is_adapted_without_a_gain(index: HybridIndex) -> None:
+    right = Right()
+    found = adapt(index, questions(), reranker=right)
+    assert found.reranker is right
+    assert found.says.startswith("kept as it is, nothing is surely gained: log loss ")
+    assert "100.0 % before, 100.0 % adapted" in found.says
+
+
+def test_too_few_questions_are_refused(index: HybridIndex) -> None:
+    given = [*questions()[:19], ("What else?", [])]
+    with pytest.raises(
+        InputError, match=r"20 questions with evidence are needed.*got 19 with evidence of 20"
+    ):
+        adapt(index, given, reranker=Wrong())
+
+
+def test_weights_change_probabilities_or_the_order_and_nothing_else() -> None:
+    texts = ["The lamp is lit by Ilse Brandt.", "Two ferries cross.", "Лампу хранит Ильзе Брандт."]
+    given = [Candidate("d", n, n + 1, text, 1.0 - n, "cosine") for n, text in enumerate(texts)]
+    packaged, query = PackagedReranker(), "Who lights the lamp?"
+    own = packaged.score(query, given)
+    np.testing.assert_allclose(AdaptedReranker(packaged, {"base": 1.0}).score(query, given), own, atol=1e-4)
+    lower = AdaptedReranker(packaged, {"base": 1.0, "offset": -1.0}).score(query, given)
+    assert (lower < own).all()
+    assert np.argsort(lower).tolist() == np.argsort(own).tolist()
+    by_search = rerank(query, given[::-1], AdaptedReranker(packaged, {"base": 0.0, "search": 1.0}))
+    assert [c.text for c in by_search] == texts
+    unread = rerank("Кто хранит лампу?", given, AdaptedReranker(packaged, {"base": 1.0}))
+    assert all(UNREAD in c.scores for c in unread)
+    assert AdaptedReranker(packaged, {}).score(query, []).shape == (0,)
+    for weights in ({"other": 1.0}, {"base": float("nan")}):
+        with pytest.raises(InputError, match="weights must be finite numbers of base, search and offset"):
+            AdaptedReranker(packaged, weights)
+
+
+class ShortTexts(Wrong):
+    """One that scores long texts by their sentences."""
+
+    longest_text = 12
+
+
+def test_long_candidates_are_judged_whole_as_a_pipeline_scores_them() -> None:
+    noting = adapting._Noting(ShortTexts())
+    given = [Candidate(one.id, 0, len(one.text), one.text, 1.0, "rank") for one in documents()]
+    rerank("When does the quarry open?", given, noting)
+    candidates, columns = noting.noted["When does the quarry open?"]
+    assert candidates == given
+    assert len(columns["base"]) == len(given)

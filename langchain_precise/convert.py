@@ -20,6 +20,9 @@ from langchain_core.documents import Document
 
 from precise_rag._arguments import check_items
 from precise_rag.facts import (
+    FACTS_KEY,
+    SECTION_KEY,
+    SOURCE_KEY,
     candidate_facts,
     copied,
     distinct_names,
@@ -28,9 +31,9 @@ from precise_rag.facts import (
     piece_id,
     read_facts,
     scores_on_a_scale,
+    without_own_keys,
     write_facts,
 )
-from precise_rag.metadata_keys import FACTS_KEY, SECTION_KEY, SOURCE_KEY, without_own_keys
 from precise_rag.titles import joined_titles, new_sections
 from precise_rag.types import Candidate, Excerpt, ScoreScale, Selection, Span, finite_score, with_scores
 from precise_rag.types import Document as CoreDocument

@@ -20,11 +20,10 @@ from langchain_precise.embeddings import PreciseEmbeddings
 from precise_rag.checks import check_number
 from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
 from precise_rag.errors import InputError
-from precise_rag.facts import copied, piece_id, place_facts, read_facts, write_facts
+from precise_rag.facts import FACTS_KEY, copied, piece_id, place_facts, read_facts, write_facts
 from precise_rag.index import weighted_chunks, weighted_sentences
 from precise_rag.index.export import WHOLE, WeightedPiece
 from precise_rag.index.sentence_context import ContextSettings
-from precise_rag.metadata_keys import FACTS_KEY
 from precise_rag.segmentation import GreedySegmenter, Segmenter
 from precise_rag.titles import HEADER_PATH
 from precise_rag.types import Chunk, FloatArray, Span

@@ -30,6 +30,11 @@ from llama_index.core.schema import (
 
 from precise_rag._arguments import check_items, check_kind
 from precise_rag.facts import (
+    FACTS_KEY,
+    LAYOUT_KEY,
+    PAGES_KEY,
+    SECTION_KEY,
+    SOURCE_KEY,
     candidate_facts,
     copied,
     noted_fields,
@@ -37,15 +42,8 @@ from precise_rag.facts import (
     piece_id,
     read_facts,
     scores_on_a_scale,
-    write_facts,
-)
-from precise_rag.metadata_keys import (
-    FACTS_KEY,
-    LAYOUT_KEY,
-    PAGES_KEY,
-    SECTION_KEY,
-    SOURCE_KEY,
     without_own_keys,
+    write_facts,
 )
 from precise_rag.titles import TITLE_KEYS, joined_titles, new_sections, titles_of
 from precise_rag.tokens import estimate_tokens

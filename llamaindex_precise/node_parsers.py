@@ -24,11 +24,10 @@ from llamaindex_precise.embeddings import EncoderComponent, resolve_encoder
 from precise_rag import __version__
 from precise_rag.checks import check_number
 from precise_rag.errors import InputError
-from precise_rag.facts import copied, piece_id, read_facts
+from precise_rag.facts import FACTS_KEY, copied, piece_id, read_facts
 from precise_rag.index import weighted_chunks, weighted_sentences
 from precise_rag.index.export import WHOLE, WeightedPiece
 from precise_rag.index.sentence_context import ContextSettings
-from precise_rag.metadata_keys import FACTS_KEY
 from precise_rag.protocols import Encoder
 from precise_rag.segmentation import GreedySegmenter, Segmenter, SegmenterOptions
 from precise_rag.sentences import load_sentence_splitter

@@ -31,7 +31,7 @@ from precise_rag.answer import Answer
 from precise_rag.context import context_passages
 from precise_rag.errors import InputError
 from precise_rag.excerpts import Order
-from precise_rag.metadata_keys import FACTS_KEY
+from precise_rag.facts import FACTS_KEY
 from precise_rag.pipeline import PreciseRAG, check_pipeline
 from precise_rag.trace import Trace
 from precise_rag.types import Selection

@@ -26,8 +26,22 @@ from copy import deepcopy
 from typing import Any, TypeGuard, get_args
 from uuid import UUID, uuid5
 
-from precise_rag.metadata_keys import FACTS_KEY, PAGES_KEY
 from precise_rag.types import UNSCORED, Candidate, Excerpt, ScoreScale, Span, finite_score
+
+FACTS_KEY = "precise"
+"""Metadata key of the facts about a piece. Keys of ours in a document's own metadata are never read."""
+
+LAYOUT_KEY = "precise_layout"
+"""Metadata key of what a LlamaIndex node has besides its text and metadata, in an index."""
+
+SOURCE_KEY = "precise_object"
+"""Metadata key of the framework object that became a candidate."""
+
+SECTION_KEY = "section"
+"""Metadata key of the titles above an excerpt, for prompts that show them: not ours if a user wrote it."""
+
+PAGES_KEY = "pages"
+"""Metadata key of where the pages of a document begin, by `read_documents`; it is not for models."""
 
 _PIECES = UUID("5d0c1b52-6f5c-5a3e-9b1e-0f1f6c2f7a41")
 """Namespace of the ids of pieces."""
@@ -205,6 +219,11 @@ def distinct_names(places: Iterable[tuple[str, Hashable]]) -> list[str]:
         taken.add((own, rest))
         names.append(own)
     return names
+
+
+def without_own_keys(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the metadata of a file or of a framework's document without our keys."""
+    return {key: value for key, value in metadata.items() if key not in (FACTS_KEY, LAYOUT_KEY, SOURCE_KEY)}
 
 
 def copied(metadata: Mapping[Any, Any]) -> dict[Any, Any]:

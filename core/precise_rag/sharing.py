@@ -8,7 +8,7 @@ place goes to a document and a group that have none yet. If no one else waits, t
 
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache, lru_cache
 from types import MappingProxyType
@@ -77,24 +77,20 @@ def share_places(query: str, candidates: Sequence[Candidate], n_places: int) -> 
     repeats = _repeats(query, candidates)
     rest = [candidate for candidate in candidates if candidate.id not in repeats]
     rows, is_shared = in_turns(rest, n_places)
-    chosen = {rest[row].id for row in rows}
+    chosen, last = {rest[row].id for row in rows}, max(rows, default=-1)
+    reasons = {key: f"repeats {original}" for key, original in repeats.items()}
+    for row, candidate in enumerate(rest):
+        if candidate.id in chosen:
+            reasons[candidate.id] = "candidate"
+        elif row < last:
+            reason = f"its document, or texts like it, had their share of the {n_places} places"
+            reasons[candidate.id] = reason
+        else:
+            reasons[candidate.id] = f"not among the best {n_places}"
     counts = Counter(candidate.doc_id for candidate in rest)
     full = tuple(doc_id for doc_id, n in counts.items() if n >= share_of(n_places))
-    last = max(rows, default=-1)
-    waits = {c.id: _why_it_waits(row < last, n_places) for row, c in enumerate(rest) if c.id not in chosen}
-    return Places(
-        Selection.of(
-            (
-                c,
-                c.id in chosen,
-                waits.get(c.id, f"repeats {repeats[c.id]}" if c.id in repeats else "candidate"),
-            )
-            for c in candidates
-        ),
-        repeats,
-        is_shared,
-        full,
-    )
+    selection = Selection.of((c, c.id in chosen, reasons[c.id]) for c in candidates)
+    return Places(selection, repeats, is_shared, full)
 
 
 def with_insistent(query: str, candidates: Sequence[Candidate]) -> list[Candidate]:
@@ -104,30 +100,40 @@ def with_insistent(query: str, candidates: Sequence[Candidate]) -> list[Candidat
         if it has several, and if hardly anything else was found in their document: evidence has them, too.
         So does all that was found in a document of which half is said again and again.
     """
-    asked = set(read_words(query).stems) - QUESTION_WORDS
-    whole = [len(asked) >= _FEWEST and asked.issubset(_words_of(candidate)) for candidate in candidates]
-    n_whole = Counter(c.doc_id for c, is_whole in zip(candidates, whole, strict=True) if is_whole)
     n_found = Counter(candidate.doc_id for candidate in candidates)
-    loud = {doc_id for doc_id, n in n_whole.items() if n >= _AGAIN or 2 * n >= n_found[doc_id]}
-    of_each = [
-        [*_groups(c), *(["question"] if is_whole and c.doc_id in loud else [])]
-        for c, is_whole in zip(candidates, whole, strict=True)
-    ]
-    counts = Counter(kind for several in of_each for kind in several)
-    again = [max((counts[kind] for kind in several), default=0) >= _AGAIN for several in of_each]
-    n_again = Counter(c.doc_id for c, is_said_again in zip(candidates, again, strict=True) if is_said_again)
-    mostly = {doc_id for doc_id, n in n_again.items() if n >= _AGAIN and 2 * n >= n_found[doc_id]}
-    again = [is_said_again or c.doc_id in mostly for c, is_said_again in zip(candidates, again, strict=True)]
-    n_loud = len({c.doc_id for c, is_said_again in zip(candidates, again, strict=True) if is_said_again})
+    groups = {c.id: {*_groups(c)} for c in candidates}
+    whole = [candidate for candidate in candidates if _has_all_words(query, candidate)]
+    n_whole = Counter(candidate.doc_id for candidate in whole)
+    for candidate in whole:
+        if n_whole[candidate.doc_id] >= min(_AGAIN, n_found[candidate.doc_id] / 2):
+            groups[candidate.id].add("question")
+    counts = Counter(group for several in groups.values() for group in several)
+    again = [c for c in candidates if any(counts[group] >= _AGAIN for group in groups[c.id])]
+    n_again = Counter(candidate.doc_id for candidate in again)
+    mostly = {doc_id for doc_id, n in n_again.items() if n >= max(_AGAIN, n_found[doc_id] / 2)}
+    loud = {c.id for c in again} | {c.id for c in candidates if c.doc_id in mostly}
+    n_loud = len({c.doc_id for c in candidates if c.id in loud})
     return [
-        replace(c, scores={**c.scores, INSISTENT: float(n_loud)}) if is_said_again else c
-        for c, is_said_again in zip(candidates, again, strict=True)
+        replace(c, scores={**c.scores, INSISTENT: float(n_loud)}) if c.id in loud else c for c in candidates
     ]
 
 
-def _words_of(candidate: Candidate) -> Sequence[str]:
-    """The words of a candidate and of what stands above it."""
-    return read_words(plain_text(f"{joined_titles(titles_above(candidate))} {candidate.text}")).stems
+def _has_all_words(query: str, candidate: Candidate) -> bool:
+    """Whether a candidate has all words of the query, which has several, in itself or above."""
+    asked = _asked_words(query)
+    if len(asked) < _FEWEST:
+        return False
+    return asked.issubset(read_words(plain_text(f"{_titles(candidate)} {candidate.text}")).stems)
+
+
+def _asked_words(query: str) -> frozenset[str]:
+    """The stems of the query's words that name its subject."""
+    return frozenset(read_words(query).stems) - QUESTION_WORDS
+
+
+def _titles(candidate: Candidate) -> str:
+    """What stands above a candidate, on one line."""
+    return joined_titles(titles_above(candidate))
 
 
 def in_turns(candidates: Sequence[Candidate], n_places: int) -> Turns:
@@ -138,19 +144,25 @@ def in_turns(candidates: Sequence[Candidate], n_places: int) -> Turns:
     owners = cache(lambda row: _owners(candidates[row]))
     taken: dict[int, None] = {}
     counts: Counter[Hashable] = Counter()
-    new = _below(1, len(candidates), owners, counts, taken)
-    some = _below(share_of(n_places), len(candidates), owners, counts, taken)
+
+    def below(limit: int) -> Iterator[int]:
+        """The rows whose owners have fewer places than `limit` when their turn comes."""
+        for row in range(len(candidates)):
+            if row not in taken and all(counts[owner] < limit for owner in owners(row)):
+                yield row
+
+    new, within_share = below(1), below(share_of(n_places))
     rest = (row for row in range(len(candidates)) if row not in taken)
-    n_left = 0
+    n_new = 0
     while len(taken) < min(n_places, len(candidates)):
         row = next(new, None) if len(taken) % 4 == 3 else None
-        n_left += row is not None
-        row = next(some, None) if row is None else row
+        n_new += row is not None
+        row = next(within_share, None) if row is None else row
         row = next(rest) if row is None else row
         taken[row] = None
         counts.update(owners(row))
     enough = min(n_places // 4, max(1, n_places // 8))
-    return Turns(list(taken), len(taken) == n_places and n_left >= enough)
+    return Turns(list(taken), len(taken) == n_places and n_new >= enough)
 
 
 def share_of(n_places: int) -> int:
@@ -167,19 +179,6 @@ def plain_text(text: str) -> str:
         return " ".join(text.casefold().split())
     folded = unicodedata.normalize("NFKC", text).translate(_LOOK_ALIKE).casefold()
     return " ".join("".join(c for c in folded if unicodedata.category(c) != "Cf").split())
-
-
-def _below(
-    limit: int,
-    n_rows: int,
-    owners: Callable[[int], Mapping[Hashable, int]],
-    counts: Counter[Hashable],
-    taken: dict[int, None],
-) -> Iterator[int]:
-    """Yield the rows that are not taken and whose owners have fewer places than `limit`, at their turn."""
-    for row in range(n_rows):
-        if row not in taken and all(counts[owner] < limit for owner in owners(row)):
-            yield row
 
 
 def _owners(candidate: Candidate) -> dict[Hashable, int]:
@@ -213,22 +212,11 @@ def _sampled(text: str) -> tuple[Hashable, ...]:
 
 def _repeats(query: str, candidates: Sequence[Candidate]) -> dict[str, str]:
     """The id of the first candidate with the same text, by the ids of those after it."""
-    asked = set(read_words(query).stems) - QUESTION_WORDS
-
-    @cache
-    def named(above: str) -> frozenset[str]:
-        return frozenset(asked.intersection(read_words(above).stems))
-
+    asked = _asked_words(query)
     first: dict[tuple[str, frozenset[str]], str] = {}
     originals = {}
     for candidate in candidates:
-        key = plain_text(candidate.text), named(joined_titles(titles_above(candidate)))
+        key = plain_text(candidate.text), asked.intersection(read_words(_titles(candidate)).stems)
         if first.setdefault(key, candidate.id) != candidate.id:
             originals[candidate.id] = first[key]
     return originals
-
-
-def _why_it_waits(is_passed: bool, n_places: int) -> str:
-    if is_passed:
-        return f"its document, or texts like it, had their share of the {n_places} places"
-    return f"not among the best {n_places}"

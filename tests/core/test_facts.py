@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from precise_rag.facts import (
+    FACTS_KEY,
     candidate_facts,
     noted_fields,
     noted_place,
@@ -18,7 +19,6 @@ from precise_rag.facts import (
     scores_on_a_scale,
     write_facts,
 )
-from precise_rag.metadata_keys import FACTS_KEY
 from precise_rag.types import Candidate, Span
 
 SCORES: dict = {"dense": np.float32(0.5)}

@@ -20,8 +20,7 @@ from llamaindex_precise.convert import (
     to_candidates,
     to_core_documents,
 )
-from precise_rag.facts import piece_id, write_facts
-from precise_rag.metadata_keys import FACTS_KEY
+from precise_rag.facts import FACTS_KEY, piece_id, write_facts
 from precise_rag.types import Candidate, Selection
 
 

@@ -19,7 +19,7 @@ from llama_index.core.schema import (
 
 from llamaindex_precise import PreciseRetriever
 from precise_rag.errors import InputError
-from precise_rag.metadata_keys import FACTS_KEY
+from precise_rag.facts import FACTS_KEY
 from precise_rag.testing import HashEncoder
 from support.velm import PLAIN
 

@@ -40,38 +40,65 @@ class _Sentence(NamedTuple):
         return self.n_tokens <= LONGEST_BEFORE
 
 
+class _List(NamedTuple):
+    """A list that may go on: the row of its lead-in, and the level of its items."""
+
+    lead_in: int
+    level: int
+
+
 def needs(stretch: Stretch) -> Iterator[tuple[int, int]]:
     """Yield (row, needed) for the sentences of a stretch: who sends the sentence `row` sends `needed`, too.
 
     A sentence that another one leans on is needed if it is short and leans on none itself.
     """
     sentences = _sentences(stretch)
-    first = 0  # row of the first sentence of the block
-    lead: int | None = 0  # row of the lead-in of the block
-    lists: list[tuple[int, int]] = []  # that may go on: row of the lead-in, and level of the items
+    lead_ins = _lead_ins(sentences)
+    first_of_block = 0
     for row in range(1, len(sentences)):
         sentence, before = sentences[row], sentences[row - 1]
-        kind, level = sentence.block.kind, sentence.block.level
+        kind = sentence.block.kind
+        begins_block = sentence.block != before.block
+        first_of_block = row if begins_block else first_of_block
         if "heading" in (kind, before.block.kind):
-            first, lead, lists = row, None, []
             continue
         if _leans_on(sentence, before):
             yield row, row - 1
-        if sentence.block == before.block:
-            needed = {"code": lead, "item": first}.get(kind)
-        else:
-            first = row
-            in_item = kind == "item"
-            lists = [one for one in lists if kind in _BESIDE_ITEMS or (in_item and one[1] <= level)]
-            is_led = _announces(before, kind)
-            if is_led:
-                yield from ((row - 1, after) for after in _announced(row, sentences))
-            if is_led and in_item and (before.block.kind != "item" or level > before.block.level):
-                lists.append((row - 1, level))
-            lead = lists[-1][0] if lists and in_item else row - 1 if is_led else None
-            needed = lead
+        if begins_block and _announces(before, kind):
+            yield from ((row - 1, after) for after in _announced(row, sentences))
+        needed = None
+        if begins_block or kind == "code":
+            needed = lead_ins[row]
+        elif kind == "item":
+            needed = first_of_block
         if needed is not None and sentences[needed].is_short:
             yield row, needed
+
+
+def _lead_ins(sentences: Sequence[_Sentence]) -> list[int | None]:
+    """For each sentence the row of the lead-in of its block; None for a block without one.
+
+    An item of a list whose lead-in is further above has that one, also after code or a table in the list.
+    """
+    lead_ins: list[int | None] = [0]
+    lists: list[_List] = []
+    for row in range(1, len(sentences)):
+        block, before = sentences[row].block, sentences[row - 1].block
+        if "heading" in (block.kind, before.kind):
+            lists = []
+            lead_ins.append(None)
+        elif block == before:
+            lead_ins.append(lead_ins[-1])
+        else:
+            is_item, is_led = block.kind == "item", _announces(sentences[row - 1], block.kind)
+            if is_item:
+                lists = [one for one in lists if one.level <= block.level]
+            elif block.kind not in _BESIDE_ITEMS:
+                lists = []
+            if is_led and is_item and (before.kind != "item" or block.level > before.level):
+                lists.append(_List(row - 1, block.level))
+            lead_ins.append(lists[-1].lead_in if lists and is_item else row - 1 if is_led else None)
+    return lead_ins
 
 
 def _sentences(stretch: Stretch) -> list[_Sentence]:

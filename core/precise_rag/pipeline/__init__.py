@@ -8,7 +8,6 @@ path.py      `RetrievalPath`: from a question to the selection
 stages.py    the stages: what each is, and how it is made
 requests.py  what is asked
 parts.py     single stages for texts that any retriever found
-batch.py     many questions at a time
 adapting.py  a reranker fitted to a collection
 """
 

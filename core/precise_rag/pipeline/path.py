@@ -69,15 +69,17 @@ class RetrievalPath:
     def settings(self) -> dict[str, Any]:
         """The stages as a trace names them."""
         named = {} if self.reranker is None else {"reranker": self.reranker.name}
-        return {"selector": self._limits or type(self.selector).__name__, **named}
+        selector = self.selector_settings
+        return {"selector": selector.get("selector", selector), **named}
 
     @property
-    def _limits(self) -> dict[str, Any]:
-        """The numbers that the selector was set to; empty if they cannot be known."""
-        if not is_dataclass(self.selector):
-            return {}
-        given = {one.name: getattr(self.selector, one.name) for one in fields(self.selector)}
-        return {name: value for name, value in given.items() if type(value) in (int, float)}
+    def selector_settings(self) -> dict[str, Any]:
+        """The numbers that the selector was set to; its name if they cannot be known."""
+        settings: dict[str, Any] = {}
+        if is_dataclass(self.selector):
+            settings = {one.name: getattr(self.selector, one.name) for one in fields(self.selector)}
+        numbers = {name: value for name, value in settings.items() if type(value) in (int, float)}
+        return numbers or {"selector": type(self.selector).__name__}
 
     def rank(self, search: SearchRequest, session: Session, wording: Wording) -> Conversation[Selection]:
         """Run the stages before the selection: it keeps what there is to select from."""
@@ -166,15 +168,8 @@ class RetrievalPath:
         steps = [STEPS[name](parts[name], around) for name in names]
         return steps if texts is None else [steps[0], limit(max(N_FOUND, self.n_candidates)), *steps[1:]]
 
-    def select(self, query: str, ranked: Selection, session: Session) -> Selection:
-        """Select from what is ranked, and record it."""
-        limits = self._limits or {"selector": type(self.selector).__name__}
-        with session.trace.stage("selection", **limits) as stage:
-            stage.outcome = selected = self.selected(query, ranked)
-        return selected
-
-    def selected(self, query: str, ranked: Selection, step: int = 0) -> Selection:
-        """Return the selection from what is ranked at a step, see `Selector`."""
+    def select(self, query: str, ranked: Selection, step: int = 0) -> Selection:
+        """Return the selection from what is ranked, at a step of feedback; see `Selector`."""
         return ranked.then(self.selector.select(ranked.kept, query=query, step=step))
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -18,7 +20,6 @@ from precise_rag.feedback import FeedbackController, FeedbackConversation
 from precise_rag.llm import Budget, load_llm
 from precise_rag.llm.driver import adrive, astream, drive, stream
 from precise_rag.llm.session import Conversation, Session
-from precise_rag.pipeline.batch import answer_all
 from precise_rag.pipeline.path import RetrievalPath
 from precise_rag.pipeline.requests import AnswerArguments, AnswerRequest, SearchArguments, SearchRequest
 from precise_rag.pipeline.stages import AsksModel, KeepAll, Stages, make_stages
@@ -161,7 +162,11 @@ class PreciseRAG:
 
         Everything but the selector is shared.
         """
-        return self if k is None else self._with(path=self.path.with_k(k))
+        if k is None:
+            return self
+        other = copy(self)
+        other.path = self.path.with_k(k)
+        return other
 
     def retrieve(
         self,
@@ -277,11 +282,25 @@ class PreciseRAG:
         return_errors: return an error in place of its answer; default: False, so the first error cancels
             the other questions and is raised.
         """
-        return await answer_all(self.aanswer, queries, concurrency, return_errors)
+        check_number("concurrency", concurrency, least=1, whole=True)
+        slots = asyncio.Semaphore(concurrency)
 
-    def with_wording(self, wording: Wording) -> Self:
-        """Return a pipeline with other prompts. Everything else is shared."""
-        return self._with(wording=wording)
+        async def one(query: str | Mapping[str, Any]) -> Answer | PreciseRagError:
+            arguments: Any = {"query": query} if isinstance(query, str) else query
+            async with slots:
+                try:
+                    return await self.aanswer(**arguments)
+                except PreciseRagError as error:
+                    if not return_errors:
+                        raise
+                    return error
+
+        try:
+            async with asyncio.TaskGroup() as group:
+                tasks = [group.create_task(one(query)) for query in queries]
+        except ExceptionGroup as errors:
+            raise errors.exceptions[0] from None
+        return [task.result() for task in tasks]
 
     def save(self, path: str | Path) -> None:
         """Save the index to `path`. The other stages are not saved."""
@@ -290,17 +309,11 @@ class PreciseRAG:
             raise InputError(f"the index cannot be saved: {type(self.index).__name__} has no save(path)")
         save(path)
 
-    def _with(self, **parts: Any) -> Self:
-        other = object.__new__(type(self))
-        other.__dict__ |= {**vars(self), **parts}
-        return other
-
     def _retrieve(self, search: SearchRequest) -> Conversation[Selection]:
         session = self._session(search)
         standalone = yield from self._standalone(search, session)
         ranked = yield from self.path.rank(standalone, session, self.wording)
-        selection = self.path.select(standalone.text, ranked, session)
-        return self._within(selection, standalone, session)
+        return self._select(standalone, ranked, session)
 
     def _answer(self, question: AnswerRequest, live_final: bool = False) -> Conversation[Answer]:
         wording = self.wording.for_options(question.options)
@@ -336,16 +349,10 @@ class PreciseRAG:
         text = yield from make_standalone(search.text, search.messages, session, self.wording)
         return replace(search, text=text)
 
-    def _selected(self, search: SearchRequest, ranked: Selection, step: int = 0) -> Selection:
-        """The selection at a step, within `max_tokens`."""
-        selection = self.path.selected(search.text, ranked, step)
-        return within(selection, self._limit(search), self.order, search.piece_tokens)
-
-    def _limit(self, search: SearchRequest) -> int | None:
-        return self.max_tokens if search.max_tokens is None else search.max_tokens
-
-    def _within(self, selection: Selection, search: SearchRequest, session: Session) -> Selection:
-        """The selection within `max_tokens`, as a stage of its own."""
+    def _select(self, search: SearchRequest, ranked: Selection, session: Session) -> Selection:
+        """Select within `max_tokens`, and record it as one stage or two."""
+        with session.trace.stage("selection", **self.path.selector_settings) as stage:
+            stage.outcome = selection = self.path.select(search.text, ranked)
         limit = self._limit(search)
         if limit is None:
             return selection
@@ -353,10 +360,18 @@ class PreciseRAG:
             stage.outcome = fitting = within(selection, limit, self.order, search.piece_tokens)
         return fitting
 
+    def _selected(self, search: SearchRequest, ranked: Selection, step: int = 0) -> Selection:
+        """The selection at a step of feedback, within `max_tokens`."""
+        selection = self.path.select(search.text, ranked, step)
+        return within(selection, self._limit(search), self.order, search.piece_tokens)
+
+    def _limit(self, search: SearchRequest) -> int | None:
+        return self.max_tokens if search.max_tokens is None else search.max_tokens
+
     def _context_answer(self, search: SearchRequest, ranked: Selection, session: Session) -> Answer:
         """The answer without a language model: the selected context."""
         trace = session.trace
-        selection = self._within(self.path.select(search.text, ranked, session), search, session)
+        selection = self._select(search, ranked, session)
         passages = context_passages(selection, self.order)
         trace.send([passage.excerpt for passage in passages], search.piece_tokens)
         trace.answer = text = "\n\n".join(passage.text.strip() for passage in passages)

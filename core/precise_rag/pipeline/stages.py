@@ -138,29 +138,29 @@ def limit(n_candidates: int) -> Step:
     return _working(best, "sentences", n_candidates=n_candidates)
 
 
-def redundancy(part: Any) -> Step:
+def redundancy(part: Any, around: Neighbours | None) -> Step:
     """Drop candidates that repeat a better one."""
     settings = {name: getattr(part, name) for name in ("similarity_threshold",) if hasattr(part, name)}
     return _working(lambda query, candidates: part.filter(candidates), "redundancy", **settings)
 
 
-def relevance(part: Any) -> Step:
+def relevance(part: Any, around: Neighbours | None) -> Step:
     """Drop candidates that are not relevant."""
     if isinstance(part, AsksModel):
         return Step("relevance", {}, part.steps)
     return _working(part.filter, "relevance", arun=getattr(part, "afilter", None))
 
 
-def evidence(part: Any) -> Step:
+def evidence(part: Any, around: Neighbours | None) -> Step:
     """Grow candidates to the spans that are sent."""
     return _working(part.grow, "evidence")
 
 
 STEPS: Mapping[str, Callable[[Any, Neighbours | None], Step]] = {
     "reranker": reranking,
-    "redundancy": lambda part, around: redundancy(part),
-    "relevance": lambda part, around: relevance(part),
-    "evidence": lambda part, around: evidence(part),
+    "redundancy": redundancy,
+    "relevance": relevance,
+    "evidence": evidence,
 }
 """How the stages between search and selection become steps: in their order, by their names in `Stages`.
 

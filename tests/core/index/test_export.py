@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from precise_rag.errors import InputError
-from precise_rag.facts import piece_id, read_facts
+from precise_rag.facts import FACTS_KEY, piece_id, read_facts
 from precise_rag.index import (
     DenseIndex,
     SentenceContextIndex,
@@ -20,7 +20,6 @@ from precise_rag.index import (
     weighted_chunks,
     weighted_sentences,
 )
-from precise_rag.metadata_keys import FACTS_KEY
 from precise_rag.segmentation import Segmenter
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Document, FloatArray

@@ -3,8 +3,8 @@
 import asyncio
 import socket
 import threading
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import aclosing, contextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import pytest
@@ -16,37 +16,12 @@ from precise_rag.feedback import FeedbackController
 from precise_rag.llm import Budget, OpenAIChat, load_llm
 from precise_rag.testing import ScriptedLLM
 from precise_rag.trace import Trace
-from precise_rag.types import Completion, Message
-from support.chat_server import ChatServer, Reply, fails, says
+from precise_rag.types import Completion
+from support.chat_server import Reply, fails, says
 from support.feedback import answering
 from support.misbehaving import ACCEPTED, CANDIDATES, PROMPT, QUESTION, client
 
 ONE_ROUND = FeedbackController(max_rounds=1)
-
-
-@pytest.mark.parametrize(
-    "reply", [says("late", stall=60.0), fails(429, retry_after="60"), Reply(endless=0.02)]
-)
-def test_a_synchronous_call_ends_with_the_budget(reply: Reply) -> None:
-    with client([reply], timeout=60.0, max_retries=2) as llm:
-        engine = answering(llm, budget=Budget(seconds=0.3))
-        left = r"all 0\.3 used; the call that was running was left behind"
-        ends_soon(lambda: engine.answer(QUESTION, candidates=CANDIDATES), BudgetExceeded, left)
-
-
-def test_a_client_that_was_left_behind_sends_no_further_request() -> None:
-    with ChatServer([fails(500, retry_after_ms="400")]) as server:
-        before = {thread.ident for thread in threading.enumerate()}
-        llm = OpenAIChat("m", base_url=server.url, timeout=60.0, max_retries=5)
-        with pytest.raises(BudgetExceeded):
-            answering(llm, budget=Budget(seconds=0.2)).answer(QUESTION, candidates=CANDIDATES)
-        for thread in threading.enumerate():
-            if thread.ident not in before and thread.name == "precise-rag call":
-                thread.join(5.0)
-        assert len(server.requests) <= 1
-        llm.close()
-
-
 DRIPS = {
     "the head": [b"HTTP/1.1 200 OK\r\nX-Drip: ", b"x"],
     "the body": [b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n", b" "],
@@ -81,7 +56,15 @@ def dripping(head: bytes, drop: bytes) -> Iterator[str]:
             ended.set()
 
 
-def ends_soon(task: Callable[[], Any], error: type[Exception], match: str | None = None) -> None:
+@pytest.fixture
+def release() -> Iterator[threading.Event]:
+    """Set when the test has ended: what a model may wait for."""
+    event = threading.Event()
+    yield event
+    event.set()
+
+
+def ends_soon(task: Callable[[], Any], error: type[Exception], match: str) -> None:
     """Fails, and does not hang, if the task has not raised the error after many times its time limit."""
     worker = Worker()
     outcome = worker.submit(task)
@@ -90,34 +73,41 @@ def ends_soon(task: Callable[[], Any], error: type[Exception], match: str | None
         outcome.result(30)
 
 
-async def drain(llm: Any, live: bool) -> None:
+def never_answers_in_time(llm: Any, live: bool) -> None:
+    """Checks a stream of answers and an asynchronous one."""
     engine = answering(llm, controller=ONE_ROUND)
-    async with aclosing(engine.astream(QUESTION, candidates=CANDIDATES, live_final=live)) as items:
-        async for _ in items:
+
+    async def drain() -> None:
+        async for _ in engine.astream(QUESTION, candidates=CANDIDATES, live_final=live):
             pass
 
+    ask = lambda: list(engine.stream(QUESTION, candidates=CANDIDATES, live_final=live))  # noqa: E731
+    for task in (ask, lambda: asyncio.run(drain())):
+        ends_soon(task, LLMConnectionError, "did not answer in time")
 
+
+@pytest.mark.parametrize(
+    "reply", [says("late", stall=60.0), fails(429, retry_after="60"), Reply(endless=0.02)]
+)
+def test_a_synchronous_call_ends_with_the_budget(reply: Reply) -> None:
+    with client([reply], timeout=60.0, max_retries=2) as llm:
+        engine = answering(llm, budget=Budget(seconds=0.3))
+        left = r"all 0\.3 used; the call that was running was left behind"
+        ends_soon(lambda: engine.answer(QUESTION, candidates=CANDIDATES), BudgetExceeded, left)
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("live", [False, True])
 @pytest.mark.parametrize("drip", DRIPS)
 def test_a_reply_that_drips_ends_in_time(drip: str, live: bool) -> None:
-    async def later() -> None:
-        try:
-            await drain(llm, live)
-        finally:
-            await llm.aclose()
-
     with dripping(*DRIPS[drip]) as url:
-        llm = OpenAIChat("m", base_url=url, api_key="key", timeout=0.1, max_retries=0)
-        engine = answering(llm, controller=ONE_ROUND)
-        ask = lambda: list(engine.stream(QUESTION, candidates=CANDIDATES, live_final=live))  # noqa: E731
-        ends_soon(ask, LLMConnectionError, "did not answer in time")
-        ends_soon(lambda: asyncio.run(later()), LLMConnectionError, "did not answer in time")
+        never_answers_in_time(OpenAIChat("m", base_url=url, api_key="key", timeout=0.1, max_retries=0), live)
 
 
 @pytest.mark.parametrize("live", [False, True])
-def test_a_call_of_any_model_ends_without_a_budget(live: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    release = threading.Event()
-
+def test_a_call_of_any_model_ends_without_a_budget(
+    live: bool, release: threading.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
     class Drips(ScriptedLLM):
         def complete(self, *args: Any, **kwargs: Any) -> Completion:
             release.wait(30)
@@ -127,26 +117,20 @@ def test_a_call_of_any_model_ends_without_a_budget(live: bool, monkeypatch: pyte
             await asyncio.sleep(30)
             raise AssertionError
 
-        def stream(self, messages: Sequence[Message]) -> Iterator[str | Completion]:
+        def stream(self, messages: Any) -> Iterator[str]:
             while not release.wait(0.01):
                 yield "x"
 
-        async def astream(self, messages: Sequence[Message]) -> AsyncIterator[str | Completion]:
+        async def astream(self, messages: Any) -> AsyncIterator[str]:
             while True:
                 await asyncio.sleep(0.01)
                 yield "x"
 
     monkeypatch.setattr("precise_rag.llm.budget.MOST_CALL_SECONDS", 0.2)
-    engine = answering(Drips([]), controller=ONE_ROUND)
-    ask = lambda: list(engine.stream(QUESTION, candidates=CANDIDATES, live_final=live))  # noqa: E731
-    ends_soon(ask, LLMConnectionError, "did not answer in time")
-    ends_soon(lambda: asyncio.run(drain(Drips([]), live)), LLMConnectionError, "did not answer in time")
-    release.set()
+    never_answers_in_time(Drips([]), live)
 
 
-def test_a_foreign_model_is_left_behind_and_the_draft_is_kept() -> None:
-    release = threading.Event()
-
+def test_a_foreign_model_is_left_behind_and_the_draft_is_kept(release: threading.Event) -> None:
     def model(prompt: str) -> str:
         if "adjustment" in prompt:
             release.wait(30.0)
@@ -154,10 +138,21 @@ def test_a_foreign_model_is_left_behind_and_the_draft_is_kept() -> None:
         return "Ada kept it."
 
     answer = answering(load_llm(model), budget=Budget(seconds=0.3)).answer(QUESTION, candidates=CANDIDATES)
-    release.set()
     assert answer.text == "Ada kept it."
     assert answer.note.startswith("the answer is not judged: seconds over budget: all 0.3 used")
-    assert [call.role for call in answer.trace.calls] == ["answer", "judge"] if answer.trace else False
+    assert answer.trace is not None
+    assert [call.role for call in answer.trace.calls] == ["answer", "judge"]
+
+
+def test_neither_an_event_loop_nor_a_filter_waits_for_a_model_that_was_left_behind(
+    release: threading.Event,
+) -> None:
+    slow, budget = load_llm(lambda prompt: str(release.wait(30.0))), Budget(seconds=0.2)
+    with pytest.raises(BudgetExceeded):
+        asyncio.run(answering(slow, budget=budget).aanswer(QUESTION, candidates=CANDIDATES))
+    selection = RelevanceFilter(slow, batch_size=1, budget=budget).filter(QUESTION, CANDIDATES)
+    assert all("seconds over budget" in reason for reason in selection.reasons)
+    assert not release.is_set()
 
 
 def test_a_live_stream_ends_with_the_budget_and_leaves_its_call() -> None:
@@ -172,27 +167,3 @@ def test_a_live_stream_ends_with_the_budget_and_leaves_its_call() -> None:
     (call,) = trace.calls
     assert call.error.startswith("BudgetExceeded")
     assert (call.text, call.output_tokens, call.usage_estimated) == ("one two ", 2, True)
-
-
-def test_an_event_loop_does_not_wait_for_a_model_that_was_left_behind() -> None:
-    release = threading.Event()
-
-    async def ask() -> None:
-        with pytest.raises(BudgetExceeded):
-            await answering(load_llm(lambda prompt: release.wait(30.0)), budget=Budget(seconds=0.1)).aanswer(
-                QUESTION, candidates=CANDIDATES
-            )
-
-    asyncio.run(ask())
-    assert not release.is_set()
-    release.set()
-
-
-def test_the_relevance_filter_holds_its_seconds_in_synchronous_calls() -> None:
-    release = threading.Event()
-    relevance = RelevanceFilter(
-        load_llm(lambda prompt: str(release.wait(30.0))), batch_size=1, budget=Budget(seconds=0.2)
-    )
-    selection = relevance.filter(QUESTION, CANDIDATES)
-    release.set()
-    assert all("seconds over budget" in reason for reason in selection.reasons)

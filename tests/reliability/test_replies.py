@@ -2,19 +2,16 @@
 
 import asyncio
 import math
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
 
 from precise_rag.candidate_filters import RelevanceFilter
-from precise_rag.candidate_filters.relevance_scoring import parse_score
 from precise_rag.encoders.openai import OpenAIEncoder
 from precise_rag.errors import (
     ContentFilterError,
     ContextLengthError,
-    InputError,
     LLMAuthenticationError,
     LLMConnectionError,
     LLMError,
@@ -23,10 +20,9 @@ from precise_rag.errors import (
     LLMServerError,
     ModelError,
 )
-from precise_rag.feedback import FeedbackController, parse_judgement
+from precise_rag.feedback import FeedbackController
 from precise_rag.llm import Budget, OpenAIChat
 from precise_rag.llm.finish import cut_off, reported_cut_off
-from precise_rag.prompts import cited_numbers
 from precise_rag.rerank import CohereReranker
 from precise_rag.rewriting import QueryRewriter
 from precise_rag.testing import ScriptedLLM
@@ -110,24 +106,17 @@ def test_encoders_and_rerankers_say_it_too(name: str) -> None:
                 cohere.score(QUESTION, CANDIDATES)
 
 
-@pytest.mark.parametrize("vector", [["x"], [1e300], [None], "abc", {"a": 1}, [[1.0]], 10**400])
-def test_embeddings_that_are_no_vectors_are_one_error(vector: Any) -> None:
-    body = {"object": "list", "model": "e", "data": [{"index": 0, "embedding": vector}]}
-    with ChatServer([Reply(body)]) as server:
+@pytest.mark.parametrize("number", ["high", None, 1e300, -1e300, {"a": 1}, [1.0], 10**400])
+def test_what_is_neither_a_vector_nor_a_probability_is_one_error(number: Any) -> None:
+    vectors = {"object": "list", "model": "e", "data": [{"index": 0, "embedding": [number]}]}
+    scored = {"id": "r", "results": [{"index": 0, "relevance_score": number}], "meta": {}}
+    with ChatServer([Reply(vectors), Reply(scored)]) as server:
         encoder = OpenAIEncoder("e", base_url=server.url, api_key="key", max_retries=0)
         with pytest.raises(ModelError, match="openai:e"):
             encoder.encode(["text"])
-
-
-@pytest.mark.parametrize("score", ["high", None, 7.0, -1, {"a": 1}])
-def test_scores_that_are_no_probabilities_are_one_error(score: Any) -> None:
-    body = {"id": "r", "results": [{"index": 0, "relevance_score": score}], "meta": {}}
-    with ChatServer([Reply(body)]) as server:
         url = server.url.removesuffix("/v1")
-        with (
-            CohereReranker(api_key="key", base_url=url, max_retries=0) as cohere,
-            pytest.raises(LLMResponseError, match="cohere:"),
-        ):
+        cohere = CohereReranker(api_key="key", base_url=url, max_retries=0)
+        with cohere, pytest.raises(LLMResponseError, match="cohere:"):
             cohere.score(QUESTION, CANDIDATES[:1])
 
 
@@ -151,16 +140,6 @@ def test_a_fault_is_an_error_before_the_first_draft_and_a_note_after_it(name: st
     assert answer.trace.calls[-1].error.startswith(error.__name__)
 
 
-def test_an_empty_reply_of_any_model_is_no_answer_and_counts() -> None:
-    trace, empty = Trace(QUESTION), Completion(" \n", "m", 70, 5)
-    with pytest.raises(LLMResponseError, match="the completion is empty"):
-        answering(ScriptedLLM([empty])).answer(QUESTION, candidates=CANDIDATES, trace=trace)
-    assert [(call.input_tokens, call.output_tokens) for call in trace.calls] == [(70, 5)]
-    answer = answering(ScriptedLLM(["Ada.", MORE, empty]), k=2).answer(QUESTION, candidates=CANDIDATES)
-    assert answer.text == "Ada."
-    assert "round 2 has no draft" in answer.note
-
-
 def test_a_lone_surrogate_in_a_question_does_not_cost_the_call() -> None:
     with ChatServer([says("Ada.")]) as server:
         llm = OpenAIChat("m", base_url=server.url, max_retries=0)
@@ -171,114 +150,62 @@ def test_a_lone_surrogate_in_a_question_does_not_cost_the_call() -> None:
 
 @pytest.mark.parametrize("usage", [None, "12", math.nan, math.inf, -5, 10**400, True, 1.5, [1]])
 def test_a_usage_that_is_no_number_is_estimated_and_costs_no_answer(usage: Any) -> None:
-    llm = ScriptedLLM(
-        lambda m: Completion(ACCEPTED if "adjustment" in m[0].content else "Ada.", "usage", usage, usage),
-        name="usage",
-    )
-    options: dict[str, Any] = {"prices": PriceTable({"usage": Price(1.0, 1.0)}), "budget": Budget(cost=1.0)}
-    answer = answering(llm, **options).answer(QUESTION, candidates=CANDIDATES)
+    def reply(messages: Sequence[Message]) -> Completion:
+        return Completion(ACCEPTED if "adjustment" in messages[0].content else "Ada.", "m", usage, usage)
+
+    options: dict[str, Any] = {"prices": PriceTable({"m": Price(1.0, 1.0)}), "budget": Budget(cost=1.0)}
+    answer = answering(ScriptedLLM(reply, name="m"), **options).answer(QUESTION, candidates=CANDIDATES)
     assert answer.text == "Ada."
     assert answer.trace is not None
     assert all(call.usage_estimated and call.input_tokens > 0 for call in answer.trace.calls)
     body = says("Ada.").body
     assert isinstance(body, dict)
-    reported = usage if isinstance(usage, str | int | float | list) else 0
-    for sent in ({"prompt_tokens": reported, "completion_tokens": 1}, "none"):
+    for sent in ({"prompt_tokens": usage, "completion_tokens": 1}, "none"):
         with client([Reply({**body, "usage": sent})]) as chat:
             assert chat.complete(PROMPT).text == "Ada."
 
 
-@pytest.mark.parametrize("digits", [400, 5_000, 100_000])
-def test_long_numbers_in_replies_are_read_as_none(digits: int) -> None:
-    number = "1" + "0" * digits
-    for reply in (f'{{"score": {number}}}', f'{{"score": "{number}"}}', f"Evaluation Score: {number}"):
-        assert parse_judgement(reply).status == "unparsed"
-        assert parse_score(reply) is None
-    assert cited_numbers(f"Ada [{number}].") == []
-
-
-@pytest.mark.parametrize("error", [LLMConnectionError("down"), ContextLengthError("long"), RuntimeError("x")])
-def test_a_stream_that_breaks_or_is_left_leaves_its_call_in_the_trace(error: Exception) -> None:
+def test_a_stream_that_breaks_or_is_left_leaves_its_call_in_the_trace() -> None:
     class Breaks(ScriptedLLM):
         def stream(self, messages: Sequence[Message]) -> Iterator[str | Completion]:
             yield "Ada "
-            raise error
+            raise LLMConnectionError("down")
 
         async def astream(self, messages: Sequence[Message]) -> Any:
             yield "Ada "
-            raise error
+            raise LLMConnectionError("down")
 
-    async def drain(trace: Trace) -> None:
+    async def drain() -> None:
         async for _ in engine.astream(QUESTION, candidates=CANDIDATES, trace=trace, live_final=True):
             pass
 
+    trace = Trace(QUESTION)
     engine = answering(Breaks([]), controller=FeedbackController(max_rounds=1))
-    traces = Trace(QUESTION), Trace(QUESTION), Trace(QUESTION)
-    with pytest.raises(LLMError) as raised:
-        list(engine.stream(QUESTION, candidates=CANDIDATES, trace=traces[0], live_final=True))
-    with pytest.raises(type(raised.value), match=str(raised.value)):
-        asyncio.run(drain(traces[1]))
-    left = engine.stream(QUESTION, candidates=CANDIDATES, trace=traces[2], live_final=True)
+    with pytest.raises(LLMConnectionError):
+        list(engine.stream(QUESTION, candidates=CANDIDATES, trace=trace, live_final=True))
+    with pytest.raises(LLMConnectionError):
+        asyncio.run(drain())
+    left = engine.stream(QUESTION, candidates=CANDIDATES, trace=trace, live_final=True)
     next(left)
     left.close()  # type: ignore[attr-defined]
-    broken, abroken, given_up = (trace.calls[0] for trace in traces)
-    assert broken.error == abroken.error == f"{type(raised.value).__name__}: {raised.value}"
+    broken, abroken, given_up = trace.calls
+    assert broken.error == abroken.error == "LLMConnectionError: down"
     assert given_up.error.startswith("LLMError: the call was given up")
     assert broken.text == abroken.text == given_up.text == "Ada "
 
 
-@pytest.mark.parametrize("reply", [AssertionError("a mistake"), InputError("no such option"), "text"])
-def test_synchronous_and_asynchronous_calls_raise_the_same(reply: Any) -> None:
-    class Odd:
-        name = "odd"
-
-        def complete(self, messages: Sequence[Message], *, schema: Any = None) -> Any:
-            if isinstance(reply, Exception):
-                raise reply
-            return reply
-
-        async def acomplete(self, messages: Sequence[Message], *, schema: Any = None) -> Any:
-            return self.complete(messages)
-
-    loop, relevance, rewriter = answering(Odd()), RelevanceFilter(Odd(), batch_size=1), QueryRewriter(Odd())
-    asked = partial(loop.answer, QUESTION, candidates=CANDIDATES)
-    aasked = partial(loop.aanswer, QUESTION, candidates=CANDIDATES)
-    calls: list[tuple[Callable[[], Any], Callable[[], Any]]] = [
-        (asked, aasked),
-        (lambda: relevance.filter(QUESTION, CANDIDATES), lambda: relevance.afilter(QUESTION, CANDIDATES)),
-        (lambda: rewriter.queries(QUESTION), lambda: rewriter.aqueries(QUESTION)),
-    ]
-
-    def outcome(run: Callable[[], Any]) -> tuple[type, str]:
-        try:
-            result = run()
-        except Exception as error:
-            return type(error), str(error)
-        return type(result), str(getattr(result, "reasons", result))
-
-    async def awaited(call: Callable[[], Any]) -> Any:
-        return await call()
-
-    for sync, later in calls:
-        assert outcome(sync) == outcome(partial(asyncio.run, awaited(later)))
-
-
 @pytest.mark.parametrize("error", [ContextLengthError("too long"), ContentFilterError("filtered")])
-@pytest.mark.parametrize("culprit", [0, 4, 9])
-def test_one_refused_chunk_does_not_cost_its_batch(error: Exception, culprit: int) -> None:
-    llm = ScriptedLLM(lambda m: scores(m, lambda text: error if f"Chunk {culprit:02}" in text else None))
+@pytest.mark.parametrize(("refused", "most_calls"), [({0}, 9), ({4}, 9), ({9}, 9), (set(range(10)), 19)])
+def test_refused_chunks_do_not_cost_their_batch(error: Exception, refused: set[int], most_calls: int) -> None:
+    def refuse(text: str) -> Exception | None:
+        return error if any(f"Chunk {n:02}" in text for n in refused) else None
+
+    llm = ScriptedLLM(lambda m: scores(m, refuse))
     selection = RelevanceFilter(llm).filter(QUESTION, MANY)
     scored = ["relevance" in decision.candidate.scores for decision in selection.decisions]
-    assert scored == [n != culprit for n in range(10)]
-    assert str(error) in selection.reasons[culprit]
-    assert len(llm.calls) <= 1 + 2 * math.ceil(math.log2(10))
-
-
-@pytest.mark.parametrize(("budget", "calls"), [(Budget(), 19), (Budget(calls=5), 5)])
-def test_refusing_every_chunk_costs_fewer_than_two_calls_each(budget: Budget, calls: int) -> None:
-    llm = ScriptedLLM(lambda m: ContextLengthError("too long"))
-    RelevanceFilter(llm, budget=budget).filter(QUESTION, MANY)
-    assert len(llm.calls) == calls
+    assert scored == [n not in refused for n in range(10)]
+    assert all(str(error) in selection.reasons[n] for n in refused)
+    assert len(llm.calls) <= most_calls
 
 
 @pytest.mark.parametrize("refusal", [ContextLengthError("too long"), ContentFilterError("filtered")])
@@ -295,8 +222,10 @@ def test_a_piece_that_is_refused_alone_is_left_out_and_named(refusal: LLMError) 
 
 
 @pytest.mark.parametrize("live", [False, True])
-@pytest.mark.parametrize("reason", ["length", "content_filter"])
-def test_a_draft_that_is_cut_off_is_noted(reason: str, live: bool) -> None:
+@pytest.mark.parametrize(
+    ("reason", "said"), [("length", "length limit"), ("content_filter", "content filter")]
+)
+def test_a_draft_that_is_cut_off_is_noted(reason: str, said: str, live: bool) -> None:
     def script(request: dict[str, Any]) -> Reply:
         is_judge = "adjustment" in request["messages"][0]["content"]
         return says(ACCEPTED) if is_judge else says("Keeper 3 is", finish_reason=reason)
@@ -304,7 +233,6 @@ def test_a_draft_that_is_cut_off_is_noted(reason: str, live: bool) -> None:
     with client(script) as llm:
         engine = answering(llm, controller=FeedbackController(max_rounds=1))
         *_, answer = engine.stream(QUESTION, candidates=CANDIDATES, live_final=live)
-    said = reason.replace("_", " ") + (" limit" if reason == "length" else "")
     assert not isinstance(answer, str)
     assert f"the draft of round 1 is cut off (by the {said})" in answer.note
     assert answer.trace is not None

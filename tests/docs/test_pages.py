@@ -83,7 +83,9 @@ def test_what_the_page_names_exists(page):
         assert importlib.util.find_spec(module), module
     for error in re.findall(r"`(\w+Error|BudgetExceeded|MissingExtra)`", text):
         assert hasattr(precise_rag.errors, error), error
-    for path in re.findall(r"`((?:core|docs|tests|examples|benchmarks|training)/[\w./-]+)`", text):
+    for path in re.findall(
+        r"`((?:core|docs|tests|examples|benchmarks|training|\w+_precise)/[\w./-]+)`", text
+    ):
         assert (ROOT / path).exists(), path
 
 

@@ -217,7 +217,7 @@ def test_a_process_on_a_full_disk_or_with_a_reader_that_left(docs: Path) -> None
         return done.stderr
 
     with open("/dev/full", "w") as stream:
-        assert errors_of_a_process(stream) == "precise: output: No space left on device\n"
+        assert errors_of_a_process(stream) == "precise: No space left on device\n"
     read, write = os.pipe()
     os.close(read)
     assert errors_of_a_process(write) == ""

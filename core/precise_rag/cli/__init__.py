@@ -4,15 +4,17 @@ Exit codes: 0 success, 1 an error (one line on standard error), 2 a wrong comman
 """
 
 import argparse
+import io
 import logging
+import os
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
 from typing import NoReturn
 
 import precise_rag
-from precise_rag.cli.output import drop_unwritten, flush, warn
+from precise_rag.cli.output import warn
 from precise_rag.errors import PreciseRagError
 from precise_rag.redaction import visible
 
@@ -40,6 +42,9 @@ class _Warnings(logging.Handler):
         warn(f"warning: {record.getMessage()}")
 
 
+_WARNINGS = _Warnings(logging.WARNING)
+
+
 def build_parser(command: str | None = None) -> argparse.ArgumentParser:
     """Return the parser of the command line. command: the only one that is needed; default: all."""
     parser = _Parser(
@@ -58,12 +63,15 @@ def build_parser(command: str | None = None) -> argparse.ArgumentParser:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command and return its exit code. argv: its arguments; default: those of the process."""
+    logging.getLogger("precise_rag").addHandler(_WARNINGS)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")
     try:
-        with _warnings_shown():
-            words = sys.argv[1:] if argv is None else argv
-            args = build_parser(words[0] if words else None).parse_args(words)
-            code = int(args.run(args))
-            flush()
+        words = sys.argv[1:] if argv is None else argv
+        args = build_parser(words[0] if words else None).parse_args(words)
+        code = int(args.run(args))
+        if sys.stdout is not None:
+            sys.stdout.flush()
         return code
     except BrokenPipeError:
         return 1
@@ -77,17 +85,17 @@ def main(argv: Sequence[str] | None = None) -> int:
         warn(_described(error))
         return 1
     finally:
-        drop_unwritten()
+        _drop_unwritten()
 
 
-@contextmanager
-def _warnings_shown() -> Iterator[None]:
-    logger, handler = logging.getLogger("precise_rag"), _Warnings(logging.WARNING)
-    logger.addHandler(handler)
-    try:
-        yield
-    finally:
-        logger.removeHandler(handler)
+def _drop_unwritten() -> None:
+    """Drop output that cannot be written, so that the interpreter does not try again when it ends."""
+    if sys.stdout is not None:
+        try:
+            sys.stdout.flush()
+        except (OSError, ValueError):
+            with suppress(OSError, ValueError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _described(error: BaseException) -> str:

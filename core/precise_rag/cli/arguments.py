@@ -34,8 +34,7 @@ def add_paths(parser: argparse.ArgumentParser, *, default: str = "") -> None:
         metavar="PATTERN",
         action="append",
         default=[],
-        help="skip files and folders whose name or path in the given folder matches, such as '*.log'; may be "
-        "given several times",
+        help="skip files and folders whose name or path matches, such as '*.log'; can be repeated",
     )
 
 
@@ -46,16 +45,9 @@ def add_device(parser: argparse.ArgumentParser) -> None:
 
 def add_index(parser: argparse.ArgumentParser) -> None:
     """Add the argument INDEX and the option --encoder."""
+    parser.add_argument("index", type=index_argument, metavar="INDEX", help="what `precise index` made")
     parser.add_argument(
-        "index",
-        type=index_argument,
-        metavar="INDEX",
-        help="what `precise index` made: a folder or a database",
-    )
-    parser.add_argument(
-        "--encoder",
-        metavar="NAME",
-        help="the encoder that the index was built with (default: all-MiniLM-L6-v2, if its package is there)",
+        "--encoder", metavar="NAME", help="encoder that the index was built with (default: all-MiniLM-L6-v2)"
     )
 
 

@@ -9,7 +9,6 @@ from precise_rag.cli.output import (
     Subparsers,
     check_writable,
     count_kept_tokens,
-    flush,
     print_json,
     print_selection,
     selection_record,
@@ -50,30 +49,18 @@ def add_parser(subparsers: Subparsers) -> None:
         action="append",
         default=[],
         metavar="FIELD=VALUE",
-        help="search only documents whose metadata has this value; the same field again: one of the "
-        'values; another field: both. JSON for more, such as {"year": {"$gte": 2020}}',
+        help="search only documents with this metadata; several values of a field: one of them. "
+        'JSON for more, such as {"year": {"$gte": 2020}}',
     )
     parser.add_argument(
-        "--max-tokens",
-        type=int,
-        metavar="N",
-        help="send at most this many tokens, titles and marks included (default: no limit)",
+        "--max-tokens", type=int, metavar="N", help="send at most this many tokens (default: no limit)"
     )
     parser.add_argument(
-        "--llm",
-        metavar="MODEL",
-        help="chat model that writes the answer; needs the extra openai (default: print the context only)",
+        "--llm", metavar="MODEL", help="chat model that writes the answer; needs the extra openai"
     )
+    parser.add_argument("--base-url", metavar="URL", help="its server (default: OPENAI_BASE_URL, or OpenAI)")
     parser.add_argument(
-        "--base-url",
-        metavar="URL",
-        help="OpenAI-compatible server of the model (default: OPENAI_BASE_URL, or OpenAI)",
-    )
-    parser.add_argument(
-        "--trace",
-        type=path_argument,
-        metavar="FILE",
-        help="write what each stage did to an .html or .json file",
+        "--trace", type=path_argument, metavar="FILE", help="write an .html or .json file of what was done"
     )
     parser.add_argument("--json", action="store_true", help="print everything as one JSON object")
     parser.set_defaults(run=run)
@@ -100,7 +87,6 @@ def run(args: argparse.Namespace) -> int:
             print_json(_record(args.question, answer, trace))
         else:
             _show(answer, trace)
-        flush()
     finally:
         if args.trace and trace.stages:  # also if a model or the output fails: calls are paid for
             page = trace.to_html() if args.trace.suffix == ".html" else trace.to_json()

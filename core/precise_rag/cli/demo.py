@@ -1,6 +1,7 @@
 """`precise demo [PATH…]`: index documents and ask questions, without an API key or a download."""
 
 import argparse
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pydoc_data.topics import topics
 
@@ -71,17 +72,12 @@ def run(args: argparse.Namespace) -> int:
         if show_problems(problems):
             return 1
         raise InputError("every document is empty, so there is nothing to ask about")
-    questions = args.question or (QUESTIONS if not args.paths else _titles(documents))
-    if not args.json:
-        named = "the Python language reference" if not args.paths else ", ".join(map(str, args.paths))
-        size = sum(len(document.text) for document in documents)
-        show(f"{named}: {len(documents)} documents, {size:,} characters")
-
+    questions = args.question or (_titles(documents) if args.paths else QUESTIONS)
     encoder = load_encoder(DEFAULT_ENCODER)
-    rag = PreciseRAG.from_documents(documents, encoder=encoder, show_progress=is_terminal("stderr"))
+    rag = PreciseRAG.from_documents(documents, encoder=encoder, show_progress=is_terminal(sys.stderr))
     stock = _FixedChunks(documents, encoder)
     if not args.json:
-        show(f"\n▸ {questions[0]}")
+        show(f"{len(documents)} documents\n\n▸ {questions[0]}")
         _show_context(rag.retrieve(questions[0]))
     rows = []
     for question in questions:
@@ -139,7 +135,7 @@ class _FixedChunks:
         self._chunks = [chunk for document in documents for chunk in _pack(document.text, encoder)]
         self._encoder = encoder
         self._n_tokens = encoder.count_tokens(self._chunks)
-        self._vectors = encoder.encode(self._chunks, show_progress=is_terminal("stderr"))
+        self._vectors = encoder.encode(self._chunks, show_progress=is_terminal(sys.stderr))
 
     def count_tokens(self, question: str) -> int:
         """Return the tokens of the best chunks for `question`."""

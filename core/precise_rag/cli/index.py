@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import sys
 from pathlib import Path
 
 from precise_rag.cli.arguments import add_device, add_paths, index_argument
@@ -110,7 +111,7 @@ def _update(
 
     Others of the index stay without --prune, because an index may be filled from several folders in turn.
     """
-    index.add(documents, show_progress=is_terminal("stderr"))
+    index.add(documents, show_progress=is_terminal(sys.stderr))
     gone = sorted(set(index.document_ids) - {document.id for document in documents})
     if not gone:
         return []

@@ -1,4 +1,4 @@
-"""Output of the commands: JSON for machines, aligned lines for people, and traces.
+"""Output of the commands: JSON for machines, and aligned lines for people.
 
 Everything that people read is written by `show` and `warn`: texts, file names and answers may hold
 characters that a terminal would obey.
@@ -6,13 +6,12 @@ characters that a terminal would obey.
 
 import argparse
 import json
-import os
 import sys
 import tempfile
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from precise_rag.context import Passage
 from precise_rag.errors import InputError
@@ -35,25 +34,13 @@ def shorten(text: str, length: int) -> str:
 
 def show(text: object = "") -> None:
     """Print text, with characters that a terminal would obey written as escapes."""
-    show_styled(visible(str(text)))
-
-
-def show_styled(text: str) -> None:
-    """Print text whose escapes are ours and whose other parts went through `visible`."""
-    if sys.stdout is not None:
-        try:
-            _write(sys.stdout, text)
-        except OSError as error:
-            raise _of_output(error) from error
+    print(visible(str(text)))
 
 
 def warn(message: object) -> None:
     """Print one line on standard error; nothing if that is closed."""
-    line = shorten(visible_line(f"precise: {message}"), _LONGEST_ERROR)
-    if sys.stderr is not None:
-        with suppress(OSError, ValueError):
-            _write(sys.stderr, line)
-            sys.stderr.flush()
+    with suppress(OSError, ValueError):
+        print(shorten(visible_line(f"precise: {message}"), _LONGEST_ERROR), file=sys.stderr, flush=True)
 
 
 def show_problems(problems: Iterable[InputError]) -> int:
@@ -64,44 +51,14 @@ def show_problems(problems: Iterable[InputError]) -> int:
     return 1 if problems else 0
 
 
-def is_terminal(name: Literal["stdin", "stdout", "stderr"]) -> bool:
+def is_terminal(stream: TextIO | None) -> bool:
     """Whether a standard stream is open and a terminal."""
-    stream = getattr(sys, name)
     return stream is not None and stream.isatty()
-
-
-def flush() -> None:
-    """Write out what was printed. Raises OSError if it cannot be written."""
-    if sys.stdout is not None:
-        try:
-            sys.stdout.flush()
-        except OSError as error:
-            raise _of_output(error) from error
-
-
-def drop_unwritten() -> None:
-    """Drop output that cannot be written, so that the interpreter does not try again when it ends."""
-    if sys.stdout is not None:
-        try:
-            sys.stdout.flush()
-        except (OSError, ValueError):
-            with suppress(OSError, ValueError):
-                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
-def _write(stream: TextIO, text: str) -> None:
-    encoding = stream.encoding or "utf-8"
-    stream.write(text.encode(encoding, "backslashreplace").decode(encoding) + "\n")
-
-
-def _of_output(error: OSError) -> OSError:
-    """The same error, which then says where it happened."""
-    return error if isinstance(error, BrokenPipeError) else OSError(error.errno, error.strerror, "output")
 
 
 def print_json(value: Any) -> None:
     """Print a value as one line of JSON, in ASCII."""
-    show_styled(json.dumps(value))
+    print(json.dumps(value))
 
 
 def check_writable(path: Path) -> None:

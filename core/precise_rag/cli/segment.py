@@ -1,13 +1,14 @@
 """`precise segment PATH…`: cut documents into chunks, and say why."""
 
 import argparse
+import sys
 from collections.abc import Iterable, Iterator, Mapping
 
 from precise_rag.cli.arguments import add_paths
-from precise_rag.cli.output import Subparsers, is_terminal, print_json, show, show_problems, show_styled
+from precise_rag.cli.output import Subparsers, is_terminal, print_json, show, show_problems
 from precise_rag.documents import read_documents
 from precise_rag.errors import InputError
-from precise_rag.redaction import visible, visible_line
+from precise_rag.redaction import visible_line
 from precise_rag.segmentation import Segmentation, Segmenter, SegmenterOptions
 from precise_rag.segmentation.options import CutReason
 from precise_rag.structure import Block
@@ -24,7 +25,6 @@ _REASONS: Mapping[CutReason, str] = {
 }
 _BLOCKS = " ▏▎▍▌▋▊▉█"
 _BAR = 8
-_DIM, _BOLD, _CUT, _WEAK, _OFF = "\033[2m", "\033[1m", "\033[31m", "\033[33m", "\033[0m"
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -69,15 +69,12 @@ def run(args: argparse.Namespace) -> int:
     problems: list[InputError] = []
     documents = read_documents(*args.paths, exclude=args.exclude, on_error=problems.append)
     filled = _filled(documents, problems)
-    show_progress = is_terminal("stderr") and not is_terminal("stdout")
     if args.explain:
         for document in filled:
-            segmentation = segmenter.explain(document)
-            for line in explained_lines(
-                document, segmentation, segmenter.options, color=is_terminal("stdout")
-            ):
-                show_styled(line)
+            for line in explained_lines(document, segmenter.explain(document), segmenter.options):
+                show(line)
         return show_problems(problems)
+    show_progress = is_terminal(sys.stderr) and not is_terminal(sys.stdout)
     for chunks in segmenter.segment_many(filled, show_progress=show_progress):
         for number, chunk in enumerate(chunks, start=1):
             if args.json:
@@ -113,24 +110,17 @@ def _record(chunk: Chunk) -> dict[str, object]:
 
 
 def explained_lines(
-    document: Document, segmentation: Segmentation, options: SegmenterOptions, *, color: bool = False
+    document: Document, segmentation: Segmentation, options: SegmenterOptions
 ) -> Iterator[str]:
     """Yield one line per sentence with the score of the gap after it, and a heading per chunk.
 
     segmentation: of `Segmenter.explain`. options: of the segmenter.
-    Control characters of the document are written as escapes.
-    color: use ANSI colours. Scores below the threshold are coloured even where a limit prevents the cut.
     """
-
-    def paint(text: str, style: str) -> str:
-        return f"{style}{text}{_OFF}" if color else text
-
     settings = (
         f"threshold {options.threshold}, max_tokens {options.max_tokens}, paragraphs {options.paragraphs}"
     )
     sizes = f"{len(segmentation.spans)} sentences, {len(segmentation.lengths)} chunks"
-    summary = f"{sizes}, read as {segmentation.structure.format} ({settings})"
-    yield paint(f"{visible_line(document.id)}: {summary}", _BOLD)
+    yield f"{visible_line(document.id)}: {sizes}, read as {segmentation.structure.format} ({settings})"
     cuts = set(segmentation.cuts.tolist())
     chunk = -1
     for row, (start, end) in enumerate(segmentation.spans.tolist()):
@@ -138,23 +128,21 @@ def explained_lines(
             chunk += 1
             why = f" · {_REASONS[segmentation.reasons[chunk - 1]]}" if chunk else ""
             yield ""
-            yield paint(f"── chunk {chunk + 1} · {segmentation.lengths[chunk]} tokens{why} ──", _BOLD)
+            yield f"── chunk {chunk + 1} · {segmentation.lengths[chunk]} tokens{why} ──"
         text = _text(document.text[start:end], segmentation.structure.blocks[int(segmentation.blocks[row])])
         if row == len(segmentation.spans) - 1:
             yield f"{'':{_BAR + 7}}{text}"
             continue
         score = float(segmentation.scores[row])
-        style = _CUT if row in cuts else _WEAK if score < options.threshold else _DIM
-        mark = "✂" if row in cuts else " "
-        yield f"{paint(f'{_bar(score)} {score:.2f} {mark}', style)}{text}"
+        yield f"{_bar(score)} {score:.2f} {'✂' if row in cuts else ' '}{text}"
 
 
 def _text(sentence: str, block: Block) -> str:
     """A sentence with the kind of its block; code and tables keep their lines."""
     kind = "" if block.kind == "paragraph" else f"[{block.kind}{f' {block.level}' if block.level else ''}] "
     if block.kind in ("code", "table"):
-        return f"{kind}\n{visible(sentence.rstrip())}"
-    return kind + visible_line(" ".join(sentence.split()))
+        return f"{kind}\n{sentence.rstrip()}"
+    return kind + " ".join(sentence.split())
 
 
 def _bar(share: float) -> str:

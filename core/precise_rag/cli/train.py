@@ -32,11 +32,7 @@ def add_parser(subparsers: Subparsers) -> None:
         "sections of your documents. Needs the extra torch.",
     )
     parser.add_argument(
-        "paths",
-        type=path_argument,
-        nargs="+",
-        metavar="PATH",
-        help="folders, or .txt, .md, .jsonl or .jsonl.gz files",
+        "paths", type=path_argument, nargs="+", metavar="PATH", help="folders, or .txt, .md or .jsonl files"
     )
     parser.add_argument(
         "--out", type=path_argument, metavar="DIR", required=True, help="folder for the model"
@@ -56,32 +52,22 @@ def add_parser(subparsers: Subparsers) -> None:
     parser.add_argument(
         "--start",
         metavar="NAME",
-        help="small: go on from this model: small, a folder made by `precise train`, or none "
-        "(default: small, the packaged one; none with --encoder)",
+        help="model of the family small to go on from: small, a folder made by `precise train`, or none "
+        "(default: small; none with --encoder)",
     )
     parser.add_argument("--fine-tune", action="store_true", help="sage: also train the encoder")
     parser.add_argument(
-        "--pair",
-        action="store_true",
-        help="sage: use the paper's head, which sees one pair of sentences at a time",
+        "--pair", action="store_true", help="sage: the paper's head, which sees a pair of sentences at a time"
     )
     parser.add_argument("--epochs", type=int, metavar="N", help="passes over the documents (default: 3)")
     parser.add_argument(
-        "--batch-size",
-        type=int,
-        metavar="N",
-        help="sentences per training step (default: 2048, or 256 with --fine-tune)",
+        "--batch-size", type=int, metavar="N", help="sentences per step (default: 2048; 256 if fine-tuned)"
     )
     parser.add_argument(
-        "--learning-rate",
-        type=float,
-        metavar="RATE",
-        help="learning rate, except the encoder's (default: 0.002, or 0.0005 with --start)",
+        "--learning-rate", type=float, metavar="RATE", help="(default: 0.002, or 0.0005 with --start)"
     )
     parser.add_argument(
-        "--loss",
-        choices=("bce", "mse"),
-        help="binary cross-entropy, or the mean squared error of the paper (default: bce)",
+        "--loss", choices=("bce", "mse"), help="cross-entropy or the paper's squared error (default: bce)"
     )
     parser.add_argument("--seed", type=int, metavar="N", help="seed of the random numbers (default: 0)")
     add_device(parser)
@@ -105,9 +91,14 @@ def run(args: argparse.Namespace) -> int:
         raise InputError(
             "there are no documents to train on; name files or folders of documents with paragraphs"
         )
-    start = _start(args)
+    start = args.start or ("none" if args.encoder or args.family == "sage" else "small")
+    if start != "none" and (args.encoder or args.family == "sage"):
+        raise InputError(
+            f"--start {start} goes on from a model of the family small, which has its own vectors; "
+            "leave out --family sage and --encoder, or pass --start none"
+        )
     defaults: dict[str, float] = {"batch_size": _FINE_TUNING_BATCH} if args.fine_tune else {}
-    if start is not None:
+    if start != "none":
         defaults["learning_rate"] = _FURTHER_RATE
     if len(documents) < _FEW_DOCUMENTS:
         defaults["held_out"] = _HELD_OUT_OF_FEW
@@ -124,7 +115,7 @@ def run(args: argparse.Namespace) -> int:
             args.out,
             settings,
             encoder=encoder,
-            start=None if start is None else model_folder(start),
+            start=None if start == "none" else model_folder(start),
             device=args.device,
         )
     else:
@@ -145,24 +136,9 @@ def run(args: argparse.Namespace) -> int:
             f"{args.out}: best epoch {report['epoch']}; area under the curve on held-out documents: "
             f"paragraph breaks {report['paragraph_auc']:.3f}, section breaks {report['section_auc']:.3f}"
         )
-        if start is not None:
+        if start != "none":
             show(_compared(report, start, args.out))
     return 0
-
-
-def _start(args: argparse.Namespace) -> str | None:
-    """The model to go on from; None for a new one. Raises InputError if it has no use for an option."""
-    if args.family != "small":
-        if args.start is not None:
-            raise InputError("--start goes on from a model of the family small; leave out --family sage")
-        return None
-    if args.encoder is None:
-        return None if args.start == "none" else args.start or "small"
-    if args.start not in (None, "none"):
-        raise InputError(
-            f"--start {args.start} has its own vectors; leave out --encoder, or pass --start none"
-        )
-    return None
 
 
 def _compared(report: Mapping[str, Any], start: str, out: Path) -> str:
@@ -173,8 +149,4 @@ def _compared(report: Mapping[str, Any], start: str, out: Path) -> str:
             f"use {start}: no epoch was better on the held-out documents by more than chance (loss "
             f"{before}), so {out} is a copy of it; more documents may help"
         )
-    areas = ", ".join(
-        f"{name} {report['start'][key]:.3f} before, {report[key]:.3f} now"
-        for name, key in (("paragraph breaks", "paragraph_auc"), ("section breaks", "section_auc"))
-    )
-    return f"use {out}: its loss on the held-out documents is {after}, that of {start} {before} ({areas})"
+    return f"use {out}: its loss on the held-out documents is {after}, that of {start} {before}"

@@ -7,8 +7,6 @@ conversion.py          HTML, PDF, Word, PowerPoint, EPUB and notebooks, converte
 conversion_process.py  that process
 """
 
-from precise_rag.documents.files import document_files, read_text
 from precise_rag.documents.reading import read_documents
-from precise_rag.documents.records import read_json_lines
 
-__all__ = ["document_files", "read_documents", "read_json_lines", "read_text"]
+__all__ = ["read_documents"]

@@ -29,8 +29,8 @@ class Converter:
 
         Raises InputError if it cannot be converted or the extra is missing.
         """
-        suffix = ".html" if file.suffix.lower() == ".htm" else file.suffix.lower()
-        if suffix in (".html", ".ipynb"):
+        suffix = file.suffix.lower()
+        if suffix in (".html", ".htm", ".ipynb"):
             data = decode(data, file).encode("utf-8", "replace")
         reply = self._ask(data, {"suffix": suffix, "bytes": len(data)}, file)
         if "error" in reply:
@@ -67,15 +67,12 @@ class Converter:
 
 
 def _start(file: Path) -> "subprocess.Popen[bytes]":
-    """Start the process. It imports what is installed, and nothing from the working folder."""
-    folders = []
+    """Start the process. It imports nothing from the working folder (-P), where the files may be."""
     for name in ("markitdown", "pypdf"):
-        spec = find_spec(name)
-        if spec is None or spec.origin is None:
+        if find_spec(name) is None:
             raise InputError(f"{file}: {name!r} is not installed; run: pip install 'precise-rag[documents]'")
-        folders.append(str(Path(spec.origin).parents[1]))
     return subprocess.Popen(
-        [sys.executable, "-I", str(Path(__file__).with_name("conversion_process.py")), *folders],
+        [sys.executable, "-P", Path(__file__).with_name("conversion_process.py")],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,

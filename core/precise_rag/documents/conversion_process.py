@@ -1,7 +1,7 @@
 """The process that converts files to Markdown; `conversion.py` starts this file as a program.
 
 It reads requests from standard input, each a line of JSON and then the bytes of a file, and answers each with
-a line of JSON. It imports markitdown and pypdf from where its arguments say, and nothing of this package.
+a line of JSON. It imports nothing of this package.
 """
 
 import io
@@ -17,7 +17,6 @@ _SLIDE = re.compile(r"<!-- Slide number: \d+ -->\n?")
 
 def main() -> None:
     """Answer requests until standard input ends."""
-    sys.path.extend(sys.argv[1:])
     if sys.platform != "win32":
         import resource
 
@@ -26,6 +25,7 @@ def main() -> None:
 
     converters = {  # not MarkItDown, which reads a damaged file as if it were plain text
         ".html": of_markitdown.HtmlConverter(),
+        ".htm": of_markitdown.HtmlConverter(),
         ".docx": of_markitdown.DocxConverter(),
         ".pptx": of_markitdown.PptxConverter(),
         ".epub": of_markitdown.EpubConverter(),

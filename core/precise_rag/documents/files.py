@@ -1,18 +1,16 @@
 """The files of a folder, their kinds, and their bytes and text."""
 
-import gzip
 import os
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import Literal, NoReturn
+from typing import Literal
 
 from precise_rag._extras import require
 from precise_rag.errors import InputError
 
 MOST_BYTES = 256 * 2**20
-"""Largest size of a file, before and after unpacking."""
+"""Largest size of a file."""
 
 Kind = Literal["text", "records", "json", "table", "mail", "converted"]
 """text: read as it is. records: JSON Lines. json: one JSON value. table: CSV. mail: one or several messages.
@@ -42,24 +40,16 @@ _KINDS: dict[str, Kind] = {
 
 def kind_of(name: str) -> Kind | None:
     """Return the kind of a file by its name; None if it cannot be read."""
-    lower = name.lower()
-    stem, ending = os.path.splitext(lower.removesuffix(".gz") if lower.endswith(".jsonl.gz") else lower)
+    stem, ending = os.path.splitext(name.lower())
     return _KINDS.get(ending) if ending else "text" if stem in _NAMES.split() else None
 
 
-def document_files(
-    path: Path,
-    *,
-    exclude: Sequence[str] = (),
-    on_error: Report | None = None,
-) -> Iterator[tuple[Path, str]]:
+def document_files(path: Path, exclude: Sequence[str], report: Report) -> Iterator[tuple[Path, str]]:
     """Find the files to read at a path: a file, or the files in a folder at any depth.
 
-    exclude, on_error: see `read_documents`.
+    exclude: see `read_documents`. report: takes the error if there is nothing to read.
     Returns an iterator over (file, name within the folder), sorted by path.
-    Raises InputError, or calls `on_error`, if there is nothing to read.
     """
-    report = on_error or raise_error
     if os.path.isdir(path):
         found = False
         for file, name in _files_below(path, exclude, report):
@@ -110,30 +100,17 @@ def _is_index(folder: Path) -> bool:
 
 
 def read_bytes(file: Path) -> bytes:
-    """Read a regular file, unpacking it if its name ends in .gz.
-
-    Raises InputError if the file cannot be read or is larger than `MOST_BYTES`.
-    """
+    """Read a regular file. Raises InputError if it cannot be read or is larger than `MOST_BYTES`."""
     try:
         if file.exists() and not file.is_file():
-            kind = "a folder" if file.is_dir() else "a pipe, a device or a socket"
-            raise InputError(f"{file}: is {kind}; expected a file")
-        with gzip.open(file) if file.suffix == ".gz" else file.open("rb") as opened:
+            raise InputError(f"{file}: is a pipe, a device or a socket; expected a file")
+        with file.open("rb") as opened:
             data = opened.read(MOST_BYTES + 1)
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise InputError(f"{file}: not a complete gzip file ({error})") from error
-    except (OSError, ValueError) as error:
-        if isinstance(error, InputError):
-            raise
+    except OSError as error:
         raise InputError(f"{file}: {_reason(error, file)}") from error
     if len(data) > MOST_BYTES:
         raise InputError(f"{file}: holds more than {MOST_BYTES:,} bytes; split it")
     return data
-
-
-def read_text(file: Path) -> str:
-    """Read a text file, unpacking it if its name ends in .gz. Raises InputError if it is not text."""
-    return decode(read_bytes(file), file)
 
 
 def decode(data: bytes, file: Path) -> str:
@@ -159,13 +136,8 @@ def decode(data: bytes, file: Path) -> str:
     return text
 
 
-def _reason(error: OSError | ValueError, path: Path) -> str:
+def _reason(error: OSError, path: Path) -> str:
     """Why a path cannot be read, in words."""
     if isinstance(error, FileNotFoundError) and path.is_symlink():
         return f"is a link to {os.path.realpath(path)}, which does not exist"
-    return f"cannot be read ({getattr(error, 'strerror', None) or error})"
-
-
-def raise_error(error: InputError) -> NoReturn:
-    """Raise an error; the default where no function takes it."""
-    raise error
+    return f"cannot be read ({error.strerror})"

@@ -1,13 +1,13 @@
 """Files in, documents out."""
 
 import os
-import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import NoReturn
 
 from precise_rag.checks import as_path
 from precise_rag.documents.conversion import Converter
-from precise_rag.documents.files import Report, decode, document_files, kind_of, raise_error, read_bytes
+from precise_rag.documents.files import Report, decode, document_files, kind_of, read_bytes
 from precise_rag.documents.records import (
     json_documents,
     json_lines_documents,
@@ -16,9 +16,6 @@ from precise_rag.documents.records import (
 )
 from precise_rag.errors import InputError
 from precise_rag.types import Document
-
-_LIKE_A_RECORD = re.compile(r"\.(?:jsonl(?:\.gz)?|ndjson|json|csv|tsv|mbox)#", re.IGNORECASE)
-"""In the name of a file that could be the id of another file's record."""
 
 
 def read_documents(
@@ -49,14 +46,14 @@ def read_documents(
     It also raises InputError for a file that is larger than 256 MiB, is not text or takes a converter more
     than a minute, a malformed record, and an id that occurs twice.
     """
-    report = on_error or raise_error
+    report = on_error or _raise
     given = [as_path("each path", path) for path in paths]
     several = sum(map(os.path.isdir, given)) > 1
     seen: dict[str, Path] = {}
     converter = Converter()
     try:
         for path in given:
-            for file, name in document_files(path, exclude=exclude, on_error=report):
+            for file, name in document_files(path, exclude, report):
                 if several and os.path.isdir(path):
                     name = f"{path.as_posix().removeprefix('./').rstrip('/')}/{name}"
                 try:
@@ -74,11 +71,7 @@ def read_documents(
 
 def _documents(file: Path, name: str, converter: Converter, report: Report) -> Iterator[Document]:
     """Return the documents of a file."""
-    if _LIKE_A_RECORD.search(name):
-        raise InputError(f"{file}: its name could be the id of another file's record; rename it, without #")
     kind = kind_of(file.name)
-    if kind == "records":
-        return json_lines_documents(file, name, report)
     data = read_bytes(file)
     if not data:
         return iter([Document(name, "", {"source": name})])
@@ -87,6 +80,8 @@ def _documents(file: Path, name: str, converter: Converter, report: Report) -> I
     if kind == "mail":
         return mail_documents(data, name, file, converter)
     text = decode(data, file)
+    if kind == "records":
+        return json_lines_documents(text, name, file, report)
     if kind == "json":
         return json_documents(text, name, file)
     if kind == "table":
@@ -100,6 +95,10 @@ def _converted(data: bytes, file: Path, name: str, converter: Converter) -> Docu
         scanned = "; scanned pages need text recognition first" if file.suffix.lower() == ".pdf" else ""
         raise InputError(f"{file}: no text was found in it{scanned}")
     return Document(name, text, {"source": name, **metadata})
+
+
+def _raise(error: InputError) -> NoReturn:
+    raise error
 
 
 def _twice(identifier: str, first: Path, second: Path) -> InputError:

@@ -5,22 +5,18 @@ import email.policy
 import io
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from precise_rag.checks import without_repeats
 from precise_rag.documents.conversion import Converter
-from precise_rag.documents.files import Report, raise_error, read_text
+from precise_rag.documents.files import Report
 from precise_rag.errors import InputError
 from precise_rag.types import Document
 
-_RECORD_FIELDS = ("id", "text")
-"""Fields of a record that do not become metadata."""
-_OWN_FIELDS = ("source", "pages", "record", "relevance_score")
-"""Metadata that say where a text is from and how it is ranked: they are ours, never a record's …"""
-_OWN_BEGINNINGS = ("precise", "$")
-"""… and so is metadata with such a name."""
+_RESERVED = re.compile(r"source|pages|record|relevance_score|precise.*|\$.*", re.DOTALL)
+"""Metadata that say where a text is from and how it is ranked, which a record cannot set."""
 _MOST_LEVELS = 100
 """Objects and lists within each other in a record."""
 _DELIMITERS = ",;\t|"
@@ -28,39 +24,14 @@ _MESSAGE = re.compile(rb"(?m)^From [^\n]*\n")
 """The line before each message of an .mbox file."""
 
 
-def read_json_lines(
-    file: Path, *, on_error: Report | None = None
-) -> Iterator[tuple[int, str, dict[str, Any]]]:
-    """Read the records of a .jsonl or .jsonl.gz file.
-
-    on_error: as for `read_documents`.
-    Returns an iterator over (line number, file and line for error messages, record).
-    Raises InputError if the file cannot be read or a line is not a JSON object.
-    """
-    report = on_error or raise_error
-    try:
-        text = read_text(file)
-    except InputError as error:
-        report(error)
-        return
+def json_lines_documents(text: str, name: str, file: Path, report: Report) -> Iterator[Document]:
+    """Return a document for each line of a .jsonl file; a bad line does not stop the others."""
     for number, line in enumerate(text.split("\n"), start=1):
+        if not line.strip():
+            continue
         place = f"{file}, line {number}"
         try:
-            record = parse_json(line, place) if line.strip() else None
-            if record is not None and not isinstance(record, dict):
-                raise InputError(f"{place}: expected a JSON object, got {type(record).__name__}")
-        except InputError as error:
-            report(error)
-        else:
-            if record is not None:
-                yield number, place, record
-
-
-def json_lines_documents(file: Path, name: str, report: Report) -> Iterator[Document]:
-    """Return a document for each line of a .jsonl or .jsonl.gz file; a bad line does not stop the others."""
-    for number, place, record in read_json_lines(file, on_error=report):
-        try:
-            document = from_record(record, name, number, place)
+            document = from_record(parse_json(line, place), name, number, place)
         except InputError as error:
             report(error)
         else:
@@ -70,8 +41,7 @@ def json_lines_documents(file: Path, name: str, report: Report) -> Iterator[Docu
 def json_documents(text: str, name: str, file: Path) -> Iterator[Document]:
     """Return the documents of a JSON file: one for each record of a list, or the text as it is."""
     records = parse_json(text, str(file))
-    is_list = isinstance(records, list) and records
-    if is_list and all(isinstance(one, dict) and "text" in one for one in records):
+    if isinstance(records, list) and all(isinstance(one, dict) and "text" in one for one in records):
         for number, record in enumerate(records, start=1):
             yield from_record(record, name, number, f"{file}, record {number}")
     else:
@@ -81,15 +51,11 @@ def json_documents(text: str, name: str, file: Path) -> Iterator[Document]:
 def table_documents(text: str, name: str, file: Path) -> Iterator[Document]:
     """Return the documents of a CSV file: one for each row with a column "text", or the text as it is."""
     header = text.partition("\n")[0]
-    longest = csv.field_size_limit(max(len(text), 1))
+    delimiter = max(_DELIMITERS, key=header.count)
     try:
-        rows = list(
-            csv.DictReader(io.StringIO(text, newline=""), delimiter=max(_DELIMITERS, key=header.count))
-        )
+        rows = list(csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter))
     except csv.Error as error:
         raise InputError(f"{file}: not a table of values ({error})") from error
-    finally:
-        csv.field_size_limit(longest)  # one number for the whole process
     if not rows or "text" not in rows[0]:
         yield Document(name, text, {"source": name})
         return
@@ -111,12 +77,7 @@ def mail_documents(data: bytes, name: str, file: Path, converter: Converter) -> 
             text = "" if body is None else str(body.get_content())
             fields = {"subject": "title", "from": "from", "to": "to", "date": "date"}
             headers = {key: str(parsed[field]) for field, key in fields.items() if parsed[field]}
-        except (
-            LookupError,
-            ValueError,
-            TypeError,
-            AttributeError,
-        ) as error:  # as the standard library raises
+        except Exception as error:  # the standard library raises several kinds for a broken message
             raise InputError(f"{file}, message {number}: cannot be read ({error})") from error
         if body is not None and body.get_content_subtype() == "html":
             text = converter.convert(text.encode("utf-8", "replace"), file.with_suffix(".html"))[0]
@@ -144,25 +105,25 @@ def _levels(value: Any) -> int:
     return 1 + max(map(_levels, value), default=0) if isinstance(value, list) else 0
 
 
-def from_record(record: Mapping[str, Any], name: str, number: int, place: str) -> Document:
-    """Return the document of a record; the fields that are not its id or text become metadata.
+def from_record(record: Any, name: str, number: int, place: str) -> Document:
+    """Return the document of a record, a mapping; the fields that are not its id or text become metadata.
 
     name: of its file, which is the metadata "source". The id is below it: `<name>#<id>`.
     number: of the record in the file, its id if it has none. place: file and line for error messages.
     A field with the name of one of ours is kept in the metadata "record", a mapping.
     """
+    if not isinstance(record, dict):
+        raise InputError(f"{place}: expected a JSON object, got {type(record).__name__}")
     identifier = record.get("id", number)
     if not isinstance(identifier, str | int | float) or isinstance(identifier, bool) or identifier == "":
         raise InputError(f'{place}: "id" must be a filled string or a number, got {identifier!r:.100}')
     text = record.get("text")
     if not isinstance(text, str):
         raise InputError(f'{place}: the record needs a string "text"')
-    metadata = {key: value for key, value in record.items() if key not in _RECORD_FIELDS}
-    own = {
-        key: metadata.pop(key)
-        for key in tuple(metadata)
-        if key in _OWN_FIELDS or key.startswith(_OWN_BEGINNINGS)
-    }
-    return Document(
-        f"{name}#{identifier}", text, {"source": name, **metadata, **({"record": own} if own else {})}
-    )
+    metadata: dict[str, Any] = {"source": name}
+    for key, value in record.items():
+        if _RESERVED.fullmatch(key):
+            metadata.setdefault("record", {})[key] = value
+        elif key not in ("id", "text"):
+            metadata[key] = value
+    return Document(f"{name}#{identifier}", text, metadata)

@@ -1,7 +1,8 @@
 import io
 
 from precise_rag import Candidate, GradientSelector
-from precise_rag.cli.output import flush, print_json, print_selection, show, warn
+from precise_rag.cli import main
+from precise_rag.cli.output import print_selection, warn
 from precise_rag.redaction import visible, visible_line
 
 
@@ -29,13 +30,14 @@ def test_every_control_character_is_escaped_and_other_text_stays():
     assert visible_line("a\nb\tc") == r"a\nb\tc"
 
 
-def test_output_that_a_stream_cannot_encode_is_escaped(monkeypatch):
+def test_output_that_a_stream_cannot_encode_is_escaped(tmp_path, monkeypatch):
+    (tmp_path / "a.txt").write_text("Où est le phare ?")
     raw = io.BytesIO()
     monkeypatch.setattr("sys.stdout", io.TextIOWrapper(raw, encoding="ascii"))
-    show("é ── \ud83d")
-    print_json({"é": "\ud83d\u202e\x1b"})
-    flush()
-    assert raw.getvalue().decode() == '\\xe9 \\u2500\\u2500 \\ud83d\n{"\\u00e9": "\\ud83d\\u202e\\u001b"}\n'
+    assert main(["segment", str(tmp_path / "a.txt")]) == 0
+    head, text = raw.getvalue().decode().splitlines()
+    assert head.startswith(r"\u2500\u2500 a.txt \xb7 chunk 1")
+    assert text == r"O\xf9 est le phare ?"
 
 
 def test_an_error_is_one_line_of_bounded_length(capsys):

@@ -73,7 +73,6 @@ def test_each_gap_is_explained_by_its_score_and_each_cut_by_its_reason():
         "── chunk 2 · 4 tokens · the topic changes ──",
         "               Three <b>.",
     ]
-    assert "\033[31m" in "\n".join(explained_lines(DOCUMENT, FOUND, SegmenterOptions(), color=True))
 
 
 def test_segment_explains_the_documents_of_a_file(folder, precise):

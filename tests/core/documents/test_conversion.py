@@ -108,6 +108,5 @@ def test_the_converter_imports_nothing_from_here(tmp_path: Path, monkeypatch: py
         (tmp_path / f"{name}.py").write_text(f"open({str(tmp_path / 'imported')!r}, 'a').write({name!r})")
     write_html(tmp_path / "a.html")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     assert [document.id for document in read_documents(tmp_path / "a.html")] == ["a.html"]
     assert not (tmp_path / "imported").exists()

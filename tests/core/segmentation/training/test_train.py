@@ -80,7 +80,7 @@ def test_training_goes_on_from_the_packaged_model_and_says_which_to_use(
     out = tmp_path / "better"
     assert main(["train", str(toy_file), "--out", str(out), "--epochs", "3", "--batch-size", "128"]) == 0
     told = capsys.readouterr().out
-    losses = re.search(f"use {out}: its loss on the held-out documents is (.*), that of small (.*) [(]", told)
+    losses = re.search(f"use {out}: its loss on the held-out documents is (.*), that of small (.*)", told)
     assert losses is not None
     assert float(losses[1]) < float(losses[2])
 

@@ -312,7 +312,7 @@ def test_connections_that_the_server_ended_are_opened_again(postgres: str) -> No
     query = "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE application_name = 'ended'"
     for change in (lambda: index.add([Document("b", "A dog.")]), lambda: index.delete(["a"])):
         with psycopg.connect(postgres) as connection:
-            assert connection.execute(query).fetchall() == [(True,)]
+            assert set(connection.execute(query).fetchall()) == {(True,)}
         change()
     assert index.document_ids == ("b",)
 

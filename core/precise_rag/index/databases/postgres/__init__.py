@@ -8,8 +8,7 @@
 Writes are transactions, and a search reads one snapshot.
 
 engine.py        PostgresEngine
-connections.py   addresses and transactions
-pool.py          connections, a bounded number for each address
+connections.py   addresses, connections and transactions
 tables.py        the tables, and how rows get into them
 view.py          searches in one snapshot
 filters.py       filters as SQL

@@ -1,5 +1,6 @@
 """Addresses of PostgreSQL servers, and transactions there."""
 
+import atexit
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -7,14 +8,20 @@ from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 from precise_rag._extras import require
-from precise_rag._processes import PerProcess
+from precise_rag._processes import PerProcess, ProcessLock
 from precise_rag.errors import DatabaseError, InputError
-from precise_rag.index.databases.postgres.pool import Pool, shared_pool
 from precise_rag.redaction import quoted, remember_fields, without_password, without_secrets
 
 _NAME = re.compile(r"[a-z_][a-z0-9_]{0,40}")
 _MOST = "10"
 """Connections of a process to one address, if the address does not say."""
+_WAIT = 30.0
+"""Seconds that a thread waits for a connection."""
+_IDLE = 60.0
+"""Seconds after which one of the connections is ended, if so many were not used meanwhile."""
+_connecting = ProcessLock()
+_pools: PerProcess[dict[tuple[str, int], Any]] = PerProcess()
+"""The pools of this process, by address and number of connections."""
 
 
 class Connections:
@@ -23,7 +30,7 @@ class Connections:
     location: a connection URI, with "collection=name" among its parameters for another collection than
         "precise", and "max_connections=n" for another number than 10. After it is made, `location` is the
         address without passwords, and `collection` the name.
-    The indexes of a process at one address share their connections; see `Pool`. A pickle has no password.
+    The indexes of a process at one address share their connections. A pickle has no password.
     """
 
     def __init__(self, location: str) -> None:
@@ -50,17 +57,15 @@ class Connections:
         self._public_dsn = _address(
             parts.scheme, f"{user}@{host}" if user else host, parts.path, public_options
         )
-        self._pool: PerProcess[Pool] = PerProcess()
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_dsn": self._public_dsn}
 
     def close(self) -> None:
-        """End the connections that are not in use, also for other indexes of this address."""
-        self._shared().close()
-
-    def _shared(self) -> Pool:
-        return self._pool.get(lambda: shared_pool(self._dsn, self.location, self._most))
+        """End the connections, also for other indexes of this address; the next use opens new ones."""
+        pool = _pools.get(dict).pop((self._dsn, self._most), None)
+        if pool is not None:
+            pool.close()
 
     @contextmanager
     def transaction(self, reads: bool = False, vectors: bool = False) -> Iterator[Any]:
@@ -76,16 +81,37 @@ class Connections:
     def connection(self) -> Iterator[Any]:
         """Lend a connection; what it did is committed, or undone if anything is raised."""
         psycopg = require("psycopg", extra="postgres")
-        connection, pool = None, self._shared()
         try:
-            connection = pool.take()
-            yield connection
-            connection.commit()
+            with self._pool().connection() as connection:
+                yield connection
+        except require("psycopg_pool", extra="postgres").PoolTimeout as error:
+            raise DatabaseError(
+                f"{self.location}: no connection was free for {_WAIT:g} seconds: all {self._most} were in "
+                "use, or the server lets in no more; use fewer threads, or let the address end with "
+                "max_connections=… for more"
+            ) from error
         except (psycopg.Error, UnicodeEncodeError) as error:
             raise DatabaseError(f"{self.location}: {quoted(error)}") from error
-        finally:
-            if connection is not None:
-                pool.put_back(connection)
+
+    def _pool(self) -> Any:
+        pools = _pools.get(dict)
+        key = self._dsn, self._most
+        with _connecting:
+            if key not in pools:
+                pool = require("psycopg_pool", extra="postgres").ConnectionPool
+                # a pool would only say that it got no connection in time, and not why
+                require("psycopg", extra="postgres").connect(self._dsn).close()
+                pools[key] = pool(
+                    self._dsn,
+                    min_size=0,
+                    max_size=self._most,
+                    open=True,
+                    check=pool.check_connection,
+                    timeout=_WAIT,
+                    max_idle=_IDLE,
+                    reconnect_timeout=_WAIT,
+                )
+            return pools[key]
 
 
 def _number(text: str) -> int:
@@ -97,3 +123,10 @@ def _number(text: str) -> int:
 def _address(scheme: str, netloc: str, path: str, options: Mapping[str, str]) -> str:
     query = urlencode(options, quote_via=quote)  # libpq reads no "+" as a space
     return f"{scheme}://{netloc}{path}{'?' if query else ''}{query}"
+
+
+@atexit.register
+def _close_all() -> None:
+    """End the connections of this process; their threads cannot be ended once the interpreter stops."""
+    for pool in _pools.get(dict).values():
+        pool.close()

@@ -139,9 +139,11 @@ class PostgresEngine:
                 )
         with self._connections.connection() as connection:
             connection.autocommit = True
-            for table in ("documents", "sentences", "postings"):
-                connection.execute(f"VACUUM (ANALYZE) {self._c}_{table}")
-            connection.autocommit = False
+            try:
+                for table in ("documents", "sentences", "postings"):
+                    connection.execute(f"VACUUM (ANALYZE) {self._c}_{table}")
+            finally:
+                connection.autocommit = False
 
     def close(self) -> None:
         """End connections."""

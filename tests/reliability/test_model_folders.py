@@ -14,6 +14,7 @@ from safetensors.numpy import load_file
 
 from precise_rag import Candidate, Segmenter
 from precise_rag.checkpoints.saved import packaged_model, save_checkpoint
+from precise_rag.encoders import load_encoder
 from precise_rag.errors import ModelError
 from precise_rag.rerank.cascade import CascadeReranker
 from precise_rag.rerank.packaged import PackagedReranker
@@ -113,3 +114,28 @@ def test_a_model_does_not_choose_a_paid_encoder(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="pass encoder="):
         Segmenter.from_pretrained(tmp_path)
     Segmenter.from_pretrained(tmp_path, encoder=HashEncoder(384)).segment(TEXT)
+
+
+_TRANSFORMER = [{"type": "sentence_transformers.models.Transformer"}]
+
+
+@pytest.mark.parametrize(
+    ("file", "settings"),
+    [
+        ("modules.json", [{"idx": 0, "name": "0", "path": "", "type": "evil.Evil"}]),
+        ("modules.json", [*_TRANSFORMER, {"type": "os.system"}]),
+        ("modules.json", [{"type": "sentence_transformers/../evil.Evil"}]),
+        ("modules.json", {"type": "evil.Evil"}),
+        ("1_Part/router_config.json", {"types": {"0": "evil.Evil"}}),
+        ("1_Part/config.json", {"activation_function": "evil.Evil"}),
+    ],
+)
+def test_an_encoder_with_code_of_its_own_is_refused(file: str, settings: object, tmp_path: Path) -> None:
+    (tmp_path / "1_Part").mkdir()
+    (tmp_path / "modules.json").write_text(json.dumps(_TRANSFORMER))
+    (tmp_path / file).write_text(json.dumps(settings))
+    (tmp_path / "model.safetensors").write_bytes(b"x")
+    (tmp_path / "evil.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\nclass Evil: pass\n")
+    with pytest.raises(ModelError, match=r"modules\.json|evil\.Evil"):
+        load_encoder(tmp_path)
+    assert not (tmp_path / "ran").exists()

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from safetensors.numpy import load_file, save_file
 
 from precise_rag.index import (
     DenseIndex,
@@ -68,53 +69,23 @@ def read_manifest(path: Path) -> dict[str, Any]:
     return manifest
 
 
-def sign(path: Path, manifest: dict[str, Any], name: str = "manifest.json") -> str:
-    """Write a manifest with the checksum that belongs to it, and return that."""
+def sign(path: Path, manifest: dict[str, Any]) -> None:
+    """Write a manifest with the checksum that belongs to it."""
     content = {key: value for key, value in manifest.items() if key != "sha256"}
     digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
-    (path / name).write_text(json.dumps({**content, "sha256": digest}))
-    return digest
+    (path / "manifest.json").write_text(json.dumps({**content, "sha256": digest}))
 
 
-def data_folder(path: Path) -> Path:
-    """The folder of the only segment of the index in `path`."""
-    (folder,) = path.glob("data-*")
-    return folder
+def data_file(path: Path) -> Path:
+    """The file of the only segment of the index in `path`."""
+    (file,) = path.glob("data-*")
+    return file
 
 
-def read_segment(path: Path) -> dict[str, Any]:
-    """What the only segment of the index in `path` says of its files."""
-    files: dict[str, Any] = json.loads((data_folder(path) / "segment.json").read_text("utf-8"))
-    return files
-
-
-def sign_segment(path: Path, files: dict[str, Any]) -> None:
-    """Write what a segment says of its files, with the checksums that belong to it."""
-    digest = sign(data_folder(path), files, "segment.json")
-    manifest = read_manifest(path)
-    manifest["segments"][0]["sha256"] = digest
+def replace_arrays(path: Path, arrays: dict[str, np.ndarray[Any, Any]]) -> None:
+    """Put other arrays in the place of those of the same names, with checksums that agree."""
+    file, manifest = data_file(path), read_manifest(path)
+    save_file({**load_file(file), **arrays}, file)
+    data = file.read_bytes()
+    manifest["segments"][0] |= {"sha256": hashlib.sha256(data).hexdigest(), "size": len(data)}
     sign(path, manifest)
-
-
-def replace_array(path: Path, part: str, name: str, array: np.ndarray[Any, Any]) -> None:
-    """Put another array in the place of one, with checksums that agree."""
-    files = read_segment(path)
-    np.save(data_folder(path) / f"{name}.npy", array, allow_pickle=True)
-    entry = {
-        "shape": list(array.shape),
-        "dtype": array.dtype.str,
-        "sha256": hashlib.sha256(np.ascontiguousarray(array).tobytes()).hexdigest(),
-    }
-    if part == "offsets":
-        files["offsets"] = entry
-    else:
-        files[part][name] = entry
-    sign_segment(path, files)
-
-
-def replace_documents(path: Path, lines: bytes) -> None:
-    """Put other documents in the place of those there, with checksums that agree."""
-    files = read_segment(path)
-    (data_folder(path) / "documents.jsonl").write_bytes(lines)
-    files["documents"] = {"size": len(lines), "sha256": hashlib.sha256(lines).hexdigest()}
-    sign_segment(path, files)

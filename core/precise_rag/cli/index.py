@@ -12,7 +12,7 @@ from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
 from precise_rag.errors import InputError
 from precise_rag.index import DatabaseIndex, HybridIndex, HybridSettings
 from precise_rag.index.databases import is_database
-from precise_rag.index.storage.manifest import has_index
+from precise_rag.index.folder import has_index
 from precise_rag.types import Document
 
 

@@ -3,7 +3,6 @@
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -13,20 +12,19 @@ from precise_rag.checks import shown
 from precise_rag.encoded import encode_documents
 from precise_rag.errors import InputError
 from precise_rag.index.arrays.chunk_vectors import chunk_vectors
-from precise_rag.index.arrays.collection import Collection, Columns
+from precise_rag.index.arrays.collection import Columns
 from precise_rag.index.arrays.context import check_alpha
 from precise_rag.index.arrays.faiss_rows import FaissBackend, check_faiss
-from precise_rag.index.arrays.forms import Forms
 from precise_rag.index.arrays.products import Products, load_products
 from precise_rag.index.arrays.top import top_rows
-from precise_rag.index.arrays.vectors import VectorSettings, check_vectors, vector_columns, vector_forms
+from precise_rag.index.arrays.vectors import VectorSettings, vector_columns
 from precise_rag.index.arrays.words import Vocabulary
 from precise_rag.index.chunks import ChunkSettings, DocumentChunks, cut_chunks
 from precise_rag.index.document_index import DocumentIndex
 from precise_rag.index.rows import nearest
 from precise_rag.index.rows.segments import Part, Segment
 from precise_rag.index.rows.snapshot import Hits, Snapshot
-from precise_rag.index.scheme import Checks, Scheme
+from precise_rag.index.scheme import Scheme
 from precise_rag.protocols import Encoder
 from precise_rag.types import Document, FloatArray, IntArray, ScoreScale
 
@@ -88,10 +86,6 @@ class DenseScheme(Scheme):
             check_faiss(self.faiss.gpu)
 
     @override
-    def forms(self) -> Forms:
-        return vector_forms(self.settings.precision)
-
-    @override
     def read(
         self, documents: Sequence[Document], words: Vocabulary, show_progress: bool
     ) -> Iterator[Columns]:
@@ -108,10 +102,6 @@ class DenseScheme(Scheme):
         ends = groups.starts + groups.sizes
         return chunk_vectors(table.vectors, table.n_tokens, groups.starts, ends, alpha=alpha)
 
-    @override
-    def check_columns(self, rows: Collection, n_words: int) -> None:
-        check_vectors(rows.columns, self.settings.precision)
-
     def prepare(self, segment: Segment) -> Any:
         """Return the products of a query with the rows; see `Scheme`."""
         return load_products(segment.collection.columns, segment.kept if self.faiss is None else None)
@@ -121,11 +111,6 @@ class DenseScheme(Scheme):
         super().make_ready(segment)
         if self.faiss is not None and segment.near is None and len(segment.collection) >= nearest.EXACT_ROWS:
             segment.near = nearest.load_rows(segment, self.faiss)
-
-    @override
-    def kept_checks(self, rows: Collection, n_words: int) -> Checks:
-        faiss = {nearest.KEPT: partial(nearest.check_saved, rows.columns)}
-        return {**super().kept_checks(rows, n_words), **faiss}
 
     @override
     def kept(self, segment: Segment) -> Columns:

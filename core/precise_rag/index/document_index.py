@@ -12,17 +12,13 @@ from precise_rag.checks import as_path, check_text
 from precise_rag.errors import EmptyIndexError, IndexFormatError, InputError
 from precise_rag.filters import Filter, as_filter
 from precise_rag.index.arrays.words import Vocabulary
+from precise_rag.index.folder import WAIT, Verify, locked, read_index, version_of, write_index
 from precise_rag.index.queries import Searched, check_search
 from precise_rag.index.rows.documents import DocumentRows
 from precise_rag.index.rows.nearest import without_rows
 from precise_rag.index.rows.snapshot import Snapshot
 from precise_rag.index.scheme import Scheme
-from precise_rag.index.storage.files import Verify
-from precise_rag.index.storage.folder import locked, write_index
-from precise_rag.index.storage.loading import read_index
-from precise_rag.index.storage.lock import WAIT
-from precise_rag.index.storage.manifest import version_of
-from precise_rag.index.storage.settings import as_json, check_settings, usable_settings
+from precise_rag.index.settings import as_json, usable_settings
 from precise_rag.protocols import Encoder
 from precise_rag.types import Candidate, Document, FloatArray, ScoreScale
 
@@ -160,21 +156,17 @@ class DocumentIndex(Searched):
         Raises IndexWriteError if the disk cannot be written.
         After an error the folder keeps the index it had.
         """
-        with locked(path) as folders, self._rows.writing:
+        with locked(path), self._rows.writing:
             self._rows.snapshot()
             manifest = self._manifest()
-            parts = [(part, self.scheme.kept(part.segment)) for part in self._rows.parts]
             try:
-                check_settings(self.scheme.settings_type, manifest["settings"])
-                for part, kept in parts:
-                    if not part.segment.is_stored(path):  # others were checked when saved or loaded
-                        part.segment.collection.check()
-                        self.scheme.check(part.segment.collection, len(part.segment.words), kept)
-            except ValueError as error:
+                usable_settings(self.scheme.settings_type, manifest["settings"])
+            except (TypeError, ValueError) as error:
                 raise InputError(f"the index cannot be saved: {error}") from error
+            parts = [(part, self.scheme.kept(part.segment)) for part in self._rows.parts]
             loaded_from, versions = self._loaded_from or (None, None)
             known = versions if Path(path).resolve() == loaded_from else None
-            write_index(path, manifest, parts, folders, known=known)
+            write_index(path, manifest, parts, known=known)
 
     @staticmethod
     def lock(path: str | Path, timeout: float = WAIT) -> AbstractContextManager[Any]:
@@ -187,7 +179,7 @@ class DocumentIndex(Searched):
 
         path: folder of the index; made if it does not exist.
         timeout: seconds to wait for another writer.
-        Raises IndexLockedError, naming the process that writes, when the time is over.
+        Raises IndexLockedError when the time is over.
         """
         return locked(path, timeout)
 
@@ -228,14 +220,10 @@ class DocumentIndex(Searched):
         try:
             saved = usable_settings(cls.scheme_type.settings_type, manifest["settings"])
         except (TypeError, ValueError) as error:
-            raise _damaged(path, error) from error
+            raise IndexFormatError(f"{path} is damaged ({error}); build the index again") from error
         index = cls(encoder, **{**saved, **settings})
         for part in parts:
             segment = part.segment
-            try:
-                index.scheme.check(segment.collection, len(segment.words), segment.extras)
-            except ValueError as error:
-                raise _damaged(path, error) from error
             segment.words = Vocabulary(index.scheme.stop_words, segment.words.words())
             if not trusted:
                 segment.extras = without_rows(segment.extras)
@@ -288,7 +276,3 @@ def _check_encoder(path: Path, built_with: str | None, encoder: Encoder | None) 
             f"{path} was built with encoder {built_with!r} but {given!r} was given; "
             f"load it with load_encoder({built_with!r}) or build it again"
         )
-
-
-def _damaged(path: Path, error: Exception) -> IndexFormatError:
-    return IndexFormatError(f"{path} is damaged ({error}); build the index again")

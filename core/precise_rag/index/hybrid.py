@@ -13,16 +13,12 @@ from precise_rag.checks import check_number
 from precise_rag.encoded import encode_documents
 from precise_rag.index.arrays.bm25_matrix import BM25Matrix, BM25Settings
 from precise_rag.index.arrays.collection import Collection, Columns
-from precise_rag.index.arrays.context import GroupMeans, check_alpha, check_norms, group_norms
-from precise_rag.index.arrays.forms import Form, Forms, check_numbers
+from precise_rag.index.arrays.context import GroupMeans, check_alpha, group_norms
 from precise_rag.index.arrays.fusion import min_max, pooled, weighted_sum, z_score
 from precise_rag.index.arrays.groups import Groups
 from precise_rag.index.arrays.heading_columns import (
-    HEADING_FORMS,
     Headings,
     HeadingTexts,
-    check_heading_texts,
-    check_headings,
     heading_columns,
     heading_texts,
     headings_above,
@@ -31,13 +27,12 @@ from precise_rag.index.arrays.passages import Passages, check_passages, passage_
 from precise_rag.index.arrays.products import Products, load_products
 from precise_rag.index.arrays.stop_words import load_stop_words
 from precise_rag.index.arrays.vectors import VectorSettings
-from precise_rag.index.arrays.words import WORD_FORMS, Vocabulary
+from precise_rag.index.arrays.words import Vocabulary
 from precise_rag.index.rows.segments import Segment
 from precise_rag.index.rows.snapshot import Snapshot
-from precise_rag.index.scheme import Checks
 from precise_rag.index.sentence_index import SentenceIndex
 from precise_rag.index.sentence_scheme import Returns, SentenceScheme, check_returns
-from precise_rag.index.word_counts import kept_matrix, matrix_checks, word_scores
+from precise_rag.index.word_counts import kept_matrix, word_scores
 from precise_rag.protocols import Encoder
 from precise_rag.titles import titles_of
 from precise_rag.types import Document, FloatArray, IntArray, ScoreScale, SentenceTable
@@ -123,31 +118,6 @@ class HybridScheme(SentenceScheme):
     @override
     def returns(self) -> Returns:
         return self.settings.returns
-
-    @override
-    def forms(self) -> Forms:
-        forms = {**super().forms(), **WORD_FORMS}
-        if self.settings.surroundings is not None:
-            forms["surroundings"] = Form("i", 1)
-        return {**forms, **HEADING_FORMS} if self.settings.headings else forms
-
-    @override
-    def check_columns(self, rows: Collection, n_words: int) -> None:
-        super().check_columns(rows, n_words)
-        check_numbers("words.values", rows.columns["words.values"], 0, n_words)
-        if self.settings.headings:
-            check_headings(rows, n_words)
-
-    @override
-    def kept_checks(self, rows: Collection, n_words: int) -> Checks:
-        sizes = [len(groups.starts) for groups in _level_groups(rows)]
-        matrices = [("sentences", len(rows)), *((f"level{place}", n) for place, n in enumerate(sizes))]
-        norms = {
-            f"means{place}": partial(check_norms, f"means{place}", n_groups=n)
-            for place, n in enumerate(sizes)
-        }
-        above = {"above": partial(check_heading_texts, rows.columns)}
-        return {**super().kept_checks(rows, n_words), **matrix_checks(n_words, matrices), **norms, **above}
 
     @override
     def read(

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Iterator, Sequence
 from typing import Any, ClassVar
 
 from precise_rag.checks import check_methods
 from precise_rag.encoded import encode_queries
 from precise_rag.encoders.geometry import geometry_of
 from precise_rag.errors import InputError
-from precise_rag.index.arrays.collection import ROW_FORMS, Collection, Columns
-from precise_rag.index.arrays.forms import Forms, ensure
-from precise_rag.index.arrays.rough import ROUGH, check_rough
+from precise_rag.index.arrays.collection import Columns
 from precise_rag.index.arrays.words import Vocabulary
 from precise_rag.index.queries import query_direction
 from precise_rag.index.rows.segments import Segment
@@ -22,9 +19,6 @@ from precise_rag.protocols import Encoder
 from precise_rag.sentences.tables import build_tables, empty_table
 from precise_rag.sentences.words import has_words
 from precise_rag.types import Document, FloatArray, ScoreScale, SentenceTable
-
-Checks = Mapping[str, Callable[[Columns], None]]
-"""By the name of what is kept with a segment, a check of its saved arrays; it raises ValueError."""
 
 
 class Scheme(ABC):
@@ -54,10 +48,6 @@ class Scheme(ABC):
             raise InputError(f"an index of kind {self.kind!r}: {error}") from error
 
     @abstractmethod
-    def forms(self) -> Forms:
-        """The forms of the columns that `read` makes besides "spans" and "n_tokens"."""
-
-    @abstractmethod
     def read(
         self, documents: Sequence[Document], words: Vocabulary, show_progress: bool
     ) -> Iterator[Columns]:
@@ -80,32 +70,6 @@ class Scheme(ABC):
 
         vector: (d,) the query's; default: the query is encoded.
         """
-
-    def check(self, rows: Collection, n_words: int, kept: Columns) -> None:
-        """Raise ValueError if a saved segment cannot be searched.
-
-        n_words: size of its vocabulary. kept: its saved arrays that are not columns of the rows.
-        """
-        if rows.columns:
-            forms = {**ROW_FORMS, **self.forms()}
-            names = sorted(rows.columns)
-            ensure(forms.keys() == rows.columns.keys(), f"columns are {names}, {sorted(forms)} expected")
-            for name, form in forms.items():
-                form.check(name, rows.columns[name])
-            self.check_columns(rows, n_words)
-        checks = self.kept_checks(rows, n_words) if len(rows) else {}
-        for name, arrays in _by_owner(kept).items():
-            ensure(name in checks, f"unknown arrays {sorted(arrays)} of {name!r}")
-            checks[name](arrays)
-
-    @abstractmethod
-    def check_columns(self, rows: Collection, n_words: int) -> None:
-        """Raise ValueError for values that `read` never makes. The forms were checked before."""
-
-    def kept_checks(self, rows: Collection, n_words: int) -> Checks:
-        """The checks of arrays that may be kept with a segment that has rows."""
-        columns = rows.columns
-        return {ROUGH: partial(check_rough, columns)}
 
     def make_ready(self, segment: Segment) -> None:
         """Prepare a segment that has rows, unless it is prepared."""
@@ -140,12 +104,3 @@ class Scheme(ABC):
         for document in documents:
             has_rows = has_words(document.text)
             yield document, next(tables) if has_rows else empty_table(document.id, self.encoder.dimension)
-
-
-def _by_owner(kept: Columns) -> dict[str, dict[str, Any]]:
-    """Arrays named "owner.part" by owner and part; the part of a name without a dot is ""."""
-    owners: dict[str, dict[str, Any]] = {}
-    for name, array in kept.items():
-        owner, _, part = name.partition(".")
-        owners.setdefault(owner, {})[part] = array
-    return owners

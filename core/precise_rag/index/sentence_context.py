@@ -11,9 +11,7 @@ from typing_extensions import override
 from precise_rag.checks import shown
 from precise_rag.encoded import encode_documents
 from precise_rag.errors import InputError
-from precise_rag.index.arrays.collection import Collection
 from precise_rag.index.arrays.context import SentenceContexts, check_alpha
-from precise_rag.index.arrays.forms import Form, Forms, ensure
 from precise_rag.index.arrays.groups import Groups
 from precise_rag.index.arrays.passages import Passages, check_passages
 from precise_rag.index.arrays.products import Products, load_products
@@ -59,19 +57,6 @@ class ContextScheme(SentenceScheme):
     score_scale: ClassVar[ScoreScale] = "cosine"
     search_settings = frozenset({"alpha", "similarity"})
     settings: ContextSettings
-
-    @override
-    def forms(self) -> Forms:
-        encoded = {"context": Form("f", 2)} if self.settings.context == "encode" else {}
-        return {**super().forms(), **encoded}
-
-    @override
-    def check_columns(self, rows: Collection, n_words: int) -> None:
-        super().check_columns(rows, n_words)
-        if self.settings.context == "encode":
-            context = rows.columns["context"]
-            same = context.shape == rows.columns["vectors"].shape and context.dtype == np.float32
-            ensure(same, "context and vectors differ in form")
 
     @override
     def columns(self, document: Document, table: SentenceTable, words: Vocabulary) -> dict[str, Any]:

@@ -9,13 +9,12 @@ from typing_extensions import override
 
 from precise_rag.checks import shown
 from precise_rag.errors import InputError
-from precise_rag.index.arrays.collection import Collection, Columns
+from precise_rag.index.arrays.collection import Columns
 from precise_rag.index.arrays.context import check_alpha
-from precise_rag.index.arrays.forms import Form, Forms
 from precise_rag.index.arrays.groups import Groups
 from precise_rag.index.arrays.passages import passage_ids
 from precise_rag.index.arrays.top import top_rows
-from precise_rag.index.arrays.vectors import check_vectors, vector_columns, vector_forms
+from precise_rag.index.arrays.vectors import vector_columns
 from precise_rag.index.arrays.words import Vocabulary
 from precise_rag.index.rows.segments import Part
 from precise_rag.index.rows.snapshot import Hits, Snapshot
@@ -48,10 +47,6 @@ class SentenceScheme(Scheme):
         return "sentence"
 
     @override
-    def forms(self) -> Forms:
-        return {**vector_forms(self.settings.precision), "passage_spans": Form("i", 2)}
-
-    @override
     def read(
         self, documents: Sequence[Document], words: Vocabulary, show_progress: bool
     ) -> Iterator[Columns]:
@@ -69,12 +64,6 @@ class SentenceScheme(Scheme):
             **vector_columns(table.vectors, self.settings.precision),
             "passage_spans": passages.spans(spans)[passages.of_row],
         }
-
-    @override
-    def check_columns(self, rows: Collection, n_words: int) -> None:
-        check_vectors(rows.columns, self.settings.precision)
-        if len(rows):
-            rows.check_spans("passage_spans")
 
     @abstractmethod
     def score(

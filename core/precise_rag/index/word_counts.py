@@ -1,21 +1,18 @@
 """BM25 over the rows of an index: words are counted in all texts that are not deleted."""
 
-from collections.abc import Callable, Iterable, Mapping
-from functools import partial
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from precise_rag.index.arrays.bm25_matrix import (
     BM25Matrix,
     BM25Settings,
     bm25_scores,
-    check_counted,
     counted_words,
 )
 from precise_rag.index.arrays.groups import Groups
 from precise_rag.index.arrays.heading_columns import Headings
 from precise_rag.index.rows.segments import Segment
 from precise_rag.index.rows.snapshot import Snapshot
-from precise_rag.index.scheme import Checks
 from precise_rag.types import FloatArray
 
 Matrices = Mapping[str, BM25Matrix]
@@ -32,11 +29,6 @@ def kept_matrix(
     columns, n_terms = segment.collection.columns, len(segment.words)
     arrays = segment.kept(name, lambda: counted_words(columns, n_terms, groups, headings))
     return BM25Matrix(arrays, None if groups is None else groups.starts)
-
-
-def matrix_checks(n_words: int, sizes: Iterable[tuple[str, int]]) -> Checks:
-    """Return the checks of saved matrices; sizes: the name of each, and how many texts it has."""
-    return {name: partial(check_counted, name, n_terms=n_words, n_texts=n) for name, n in sizes}
 
 
 def word_scores(

@@ -13,8 +13,7 @@ from typing_extensions import override
 from precise_rag.checks import check_number
 from precise_rag.encoders.packaged import packaged_minilm
 from precise_rag.encoders.token_ids import read_tokenizer
-from precise_rag.index.arrays.collection import Collection, Columns
-from precise_rag.index.arrays.forms import Form, Forms, check_numbers
+from precise_rag.index.arrays.collection import Columns
 from precise_rag.index.arrays.passages import Passages
 from precise_rag.index.arrays.postings import Postings, idf
 from precise_rag.index.arrays.products import Products, load_products
@@ -78,11 +77,6 @@ class WordSentenceScheme(Scheme):
         self._split_stop_words = _split_stop_words(self._tokenizer, stop_words)
 
     @override
-    def forms(self) -> Forms:
-        pieces = {"pieces.values": Form("i", 1), "pieces.lengths": Form("i", 1)}
-        return {**self._dense.forms(), **pieces}
-
-    @override
     def read(
         self, documents: Sequence[Document], words: Vocabulary, show_progress: bool
     ) -> Iterator[Columns]:
@@ -94,11 +88,6 @@ class WordSentenceScheme(Scheme):
                 "pieces.values": np.concatenate([np.zeros(0, dtype=np.int32), *tokens]),
                 "pieces.lengths": np.array([len(row) for row in tokens], dtype=np.int32),
             }
-
-    @override
-    def check_columns(self, rows: Collection, n_words: int) -> None:
-        self._dense.check_columns(rows, n_words)
-        check_numbers("pieces.values", rows.columns["pieces.values"], 0, np.iinfo(np.int32).max)
 
     @override
     def prepare(self, segment: Segment) -> Any:

@@ -7,7 +7,7 @@ from safetensors.numpy import load_file, save_file
 from precise_rag.cli import main
 from precise_rag.encoders.packaged import packaged_minilm
 from precise_rag.index import HybridIndex
-from precise_rag.index.storage.manifest import has_index
+from precise_rag.index.folder import has_index
 
 
 def test_indexing_again_changes_nothing_and_reports_empty_documents(folder, precise):

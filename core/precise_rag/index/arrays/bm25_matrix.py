@@ -10,7 +10,6 @@ import numpy as np
 
 from precise_rag.checks import check_number
 from precise_rag.index.arrays.collection import BoolArray, Columns
-from precise_rag.index.arrays.forms import Form, ascends, check_numbers, check_parts, ensure, least_of
 from precise_rag.index.arrays.groups import Groups
 from precise_rag.index.arrays.heading_columns import Headings
 from precise_rag.index.arrays.postings import Postings, idf
@@ -57,23 +56,6 @@ def counted_words(
         "indptr": postings.indptr,
         "lengths": lengths.astype(np.float32),
     }
-
-
-_FORMS = {"rows": Form("i", 1), "counts": Form("u", 1), "indptr": Form("i", 1), "lengths": Form("f", 1)}
-
-
-def check_counted(name: str, kept: Columns, n_terms: int, n_texts: int) -> None:
-    """Raise ValueError unless saved arrays of `counted_words` fit the numbers of words and texts.
-
-    name: what they are saved under.
-    """
-    check_parts(name, kept, _FORMS)
-    rows, counts, indptr, lengths = (kept[part] for part in _FORMS)
-    ensure(len(indptr) == n_terms + 1, f"{name}.indptr has {len(indptr)} numbers for {n_terms} words")
-    ensure(indptr[0] == 0 and ascends(indptr), f"{name}.indptr does not ascend from 0")
-    ensure(indptr[-1] == len(rows) == len(counts), f"{name}.rows and {name}.counts have the wrong length")
-    ensure(len(lengths) == n_texts and least_of(lengths) >= 0, f"{name}.lengths are not those of its texts")
-    check_numbers(f"{name}.rows", rows, 0, n_texts)
 
 
 class BM25Matrix:

@@ -23,7 +23,6 @@ import numpy.typing as npt
 from precise_rag.checks import check_number, shown
 from precise_rag.errors import InputError
 from precise_rag.index.arrays.collection import Columns
-from precise_rag.index.arrays.forms import Form, check_parts, ensure, least_of
 from precise_rag.index.arrays.groups import Groups
 from precise_rag.index.arrays.heading_columns import WEIGHT, Headings
 from precise_rag.index.arrays.vectors import read_vectors
@@ -177,13 +176,6 @@ def group_norms(columns: Columns, groups: Groups, headings: Headings | None = No
     for _, members, sums in _sums_of_groups(columns, weights, groups, headings):
         norms[members] = np.sqrt(np.einsum("nd,nd->n", sums, sums))
     return np.maximum(norms, _TINY).astype(np.float32)
-
-
-def check_norms(name: str, kept: Columns, n_groups: int) -> None:
-    """Raise ValueError unless there is one saved norm for each group. name: what they are saved under."""
-    check_parts(name, kept, {"norms": Form("f", 1)})
-    ensure(len(kept["norms"]) == n_groups, f"{name}.norms has the wrong length")
-    ensure(least_of(kept["norms"]) > 0, f"{name}.norms has numbers that are not positive")
 
 
 def _sums_of_groups(

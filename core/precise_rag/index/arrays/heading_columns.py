@@ -15,8 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from precise_rag.index.arrays.collection import Collection, Columns
-from precise_rag.index.arrays.forms import Form, ascends, check_numbers, check_parts, ensure
+from precise_rag.index.arrays.collection import Columns
 from precise_rag.index.arrays.groups import Groups
 from precise_rag.ragged import slice_places
 from precise_rag.structure import read_structure
@@ -27,27 +26,6 @@ from precise_rag.vectors import dots
 WEIGHT = 12.0
 """Tokens of text that the vector of a heading weighs as much as; chosen by
 `python -m benchmarks.retrieval.headings`."""
-
-
-HEADING_FORMS = {
-    "heading_vectors.values": Form("f", 2),
-    "heading_vectors.lengths": Form("i", 1),
-    "heading_words.values": Form("i", 1),
-    "heading_words.lengths": Form("i", 1),
-}
-"""The forms of the columns of `heading_columns`."""
-
-
-def check_headings(collection: Collection, n_words: int) -> None:
-    """Raise ValueError if the columns of headings do not fit the rows; n_words: in the vocabulary."""
-    columns, begins = collection.columns, collection.columns["heading_vectors.lengths"]
-    check_numbers("heading_words.values", columns["heading_words.values"], 0, n_words)
-    check_numbers("heading_vectors.lengths", begins, 0, 2)
-    first = collection.offsets[:-1][np.diff(collection.offsets) > 0]
-    ensure(np.all(begins[first] == 1), "a document begins without a heading")
-    ensure(not columns["heading_words.lengths"][begins == 0].any(), "a row has words of no heading")
-    same = columns["heading_vectors.values"].shape[1] == columns["vectors"].shape[1]
-    ensure(same, "headings and vectors differ in shape")
 
 
 def headings_above(document: Document, spans: IntArray) -> list[Titles]:
@@ -180,13 +158,3 @@ def heading_texts(documents: Sequence[Document], columns: Columns, offsets: IntA
         written += [text.encode("utf-8", "replace") for text in saved]
     ends = np.cumsum([len(text) for text in written], dtype=np.int64)
     return {"values": np.frombuffer(b"".join(written), dtype=np.uint8), "ends": ends}
-
-
-def check_heading_texts(columns: Columns, kept: Columns) -> None:
-    """Raise ValueError if saved arrays of `heading_texts` do not fit the columns of headings."""
-    check_parts("above", kept, {"values": Form("u", 1), "ends": Form("i", 1)})
-    values, ends = kept["values"], kept["ends"]
-    begins = columns.get("heading_vectors.lengths", np.zeros(0, dtype=np.int32))
-    ensure(len(ends) == np.count_nonzero(begins), "above.ends are not those of the headings")
-    ensure(not len(ends) or (ends[0] >= 0 and ascends(ends)), "above.ends do not ascend from 0")
-    ensure((ends[-1] if len(ends) else 0) == len(values), "above.values have the wrong length")

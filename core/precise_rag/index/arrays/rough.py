@@ -11,7 +11,6 @@ import numpy.typing as npt
 import simsimd
 
 from precise_rag.index.arrays.collection import Columns
-from precise_rag.index.arrays.forms import Form, check_parts, ensure, least_of
 from precise_rag.types import FloatArray, IntArray
 
 ROUGH = "rough"
@@ -67,16 +66,6 @@ class RoughVectors:
             return code_products(self.codes, query, parts=1, rows=rows) * self.scales[rows]
         products: FloatArray = self.products(query)[rows]
         return products
-
-
-def check_rough(columns: Columns, kept: Columns) -> None:
-    """Raise ValueError if saved `RoughVectors.arrays` were not made of these vectors."""
-    ensure("vectors" in columns, "rough vectors without vectors")
-    check_parts(ROUGH, kept, {"codes": Form("i", 2), "scales": Form("f", 1)})
-    codes, scales, expected = kept["codes"], kept["scales"], columns["vectors"].shape
-    ensure(codes.dtype == np.int8 and codes.shape == expected, "rough.codes are not those of the vectors")
-    ensure(scales.dtype == np.float32 and scales.shape == expected[:1], "rough.scales have the wrong form")
-    ensure(least_of(scales) >= 0, "rough.scales has negative numbers")
 
 
 def rounded(vectors: FloatArray) -> tuple[npt.NDArray[np.int8], FloatArray]:

@@ -8,7 +8,6 @@ import numpy as np
 from precise_rag.checks import shown
 from precise_rag.errors import InputError
 from precise_rag.index.arrays.collection import Columns
-from precise_rag.index.arrays.forms import Form, Forms, ensure
 from precise_rag.index.arrays.rough import code_products, rounded
 from precise_rag.types import FloatArray, IntArray
 from precise_rag.vectors import dots
@@ -36,19 +35,6 @@ def vector_columns(vectors: FloatArray, precision: str) -> Columns:
         return {"vectors": vectors.astype(precision, copy=False)}
     codes, scales = rounded(vectors)
     return {"vectors": codes, "vector_scales": scales}
-
-
-def vector_forms(precision: str) -> Forms:
-    """The forms of the columns of `vector_columns`."""
-    vectors = {"vectors": Form("fi", 2)}
-    return {**vectors, "vector_scales": Form("f", 1)} if precision == "int8" else vectors
-
-
-def check_vectors(columns: Columns, precision: str) -> None:
-    """Raise ValueError unless the vectors are stored with this precision."""
-    vectors = columns["vectors"]
-    ensure(vectors.dtype == np.dtype(precision), f"vectors are {vectors.dtype}, not {precision}")
-    ensure(vectors.shape[1] > 0, "vectors have no dimensions")
 
 
 def read_vectors(columns: Columns, rows: slice | IntArray) -> FloatArray:

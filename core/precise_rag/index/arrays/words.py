@@ -12,12 +12,9 @@ import numpy as np
 import numpy.typing as npt
 
 from precise_rag.index.arrays.collection import Columns
-from precise_rag.index.arrays.forms import Form, ensure
 from precise_rag.index.arrays.stop_words import load_stop_words
 from precise_rag.types import IntArray
 
-WORD_FORMS = {"words.values": Form("i", 1), "words.lengths": Form("i", 1)}
-"""The forms of the columns of `Vocabulary.columns`."""
 MOST_NUMBERS = 2**29
 """The largest number of a word; the smallest is 1."""
 WORD_COLUMNS = ("words.values", "heading_words.values")
@@ -104,14 +101,6 @@ class Vocabulary:
 
     def _kept(self, text: str) -> list[str]:
         return [word for word in split_words(text) if word not in self._stop_words]
-
-
-def read_vocabulary(words: object) -> list[str]:
-    """Return the words of a saved vocabulary. Raises ValueError if they are not different words."""
-    if not isinstance(words, list) or not all(isinstance(word, str) for word in words):
-        raise ValueError("the vocabulary is not a list of words")
-    ensure(len(set(words)) == len(words), "the vocabulary holds a word twice")
-    return words
 
 
 def joined_words(

@@ -11,9 +11,9 @@ from precise_rag.filters.values import has_half_character
 from precise_rag.index.databases.document_headings import Headings, read_headings
 from precise_rag.index.databases.sentences import digest, stored
 from precise_rag.index.databases.values import StoredDocument
+from precise_rag.index.folder import check_metadata
 from precise_rag.index.hybrid import HybridSettings
 from precise_rag.index.queries import query_direction
-from precise_rag.index.storage.files import check_metadata
 from precise_rag.protocols import Encoder
 from precise_rag.sentences.tables import build_tables
 from precise_rag.sentences.words import has_words

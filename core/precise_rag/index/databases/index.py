@@ -25,7 +25,7 @@ from precise_rag.index.queries import query_direction
 from precise_rag.index.rows.documents import unique_documents
 from precise_rag.index.sentence_scheme import Returns
 from precise_rag.index.sentence_search import SentenceQuery, SentenceSearch
-from precise_rag.index.storage.settings import as_json, check_made, usable_settings, without_models
+from precise_rag.index.settings import as_json, check_made, usable_settings, without_models
 from precise_rag.protocols import Encoder
 from precise_rag.types import Candidate, Document, FloatArray, ScoreScale, Stretch
 

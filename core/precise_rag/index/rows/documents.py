@@ -11,7 +11,6 @@ from precise_rag._processes import ProcessLock
 from precise_rag.checks import items_of, shown
 from precise_rag.errors import InputError
 from precise_rag.index.arrays.collection import Collection, Columns
-from precise_rag.index.arrays.forms import check_finite
 from precise_rag.index.arrays.words import Vocabulary
 from precise_rag.index.rows.segments import Part, Segment, changed, merged
 from precise_rag.index.rows.snapshot import Snapshot
@@ -131,8 +130,9 @@ class DocumentRows:
         words = Vocabulary(self._maker.stop_words)
         rows = Collection.of(documents, list(self._maker.read(documents, words, show_progress)))
         self._check_width(rows)
-        rows.check()
-        check_finite(rows.columns)
+        for name, column in rows.columns.items():
+            if column.dtype.kind == "f" and not np.isfinite(column).all():
+                raise ValueError(f"column {name!r} holds numbers that are not finite")
         return Segment(rows, words)
 
     def _check_width(self, added: Collection) -> None:

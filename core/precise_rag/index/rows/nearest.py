@@ -9,7 +9,6 @@ from precise_rag._extras import require
 from precise_rag.errors import IndexFormatError
 from precise_rag.index.arrays.collection import BoolArray, Columns
 from precise_rag.index.arrays.faiss_rows import FaissBackend, FaissRows
-from precise_rag.index.arrays.forms import Form, ensure
 from precise_rag.index.arrays.vectors import read_vectors
 from precise_rag.index.rows.segments import Part, Segment
 from precise_rag.types import FloatArray, IntArray
@@ -22,7 +21,6 @@ KEPT = "faiss"
 """What the arrays of a faiss index are kept under with a segment."""
 _INDEX, _MADE = KEPT, f"{KEPT}.made"
 """The faiss index, and what it was made from."""
-_FORM = Form("u", 1)
 
 
 def load_rows(segment: Segment, backend: FaissBackend) -> FaissRows:
@@ -52,17 +50,6 @@ def saved_rows(segment: Segment, backend: FaissBackend) -> Columns:
     faiss = require("faiss", extra="faiss")
     made = np.frombuffer(_as_made(backend), dtype=np.uint8)
     return {_INDEX: faiss.serialize_index(segment.near.index), _MADE: made}
-
-
-def check_saved(columns: Columns, saved: Columns) -> None:
-    """Raise ValueError unless the arrays of a saved faiss index are bytes, beside vectors.
-
-    columns: of the segment. saved: the index under "", and what it was made from under "made".
-    """
-    ensure("vectors" in columns, "a faiss index without vectors")
-    for part, array in saved.items():
-        ensure(part in ("", "made"), f"unknown part {part!r} of a faiss index")
-        _FORM.check(KEPT, array)
 
 
 def without_rows(extras: Columns) -> dict[str, npt.NDArray[Any]]:

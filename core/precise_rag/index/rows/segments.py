@@ -33,11 +33,12 @@ MOST_DELETED = 0.25
 
 
 class Stored(NamedTuple):
-    """Where a segment is saved: the folder of the index, the name of its data folder, and its checksum."""
+    """Where a segment is saved: the folder of the index, and the name, checksum and size of its file."""
 
     path: Path
-    data: str
+    file: str
     sha256: str
+    size: int
 
 
 @dataclass(eq=False)
@@ -93,10 +94,6 @@ class Segment:
         sizes = np.diff(self.collection.offsets)
         places = np.arange(len(self.collection)) - np.repeat(self.collection.offsets[:-1], sizes)
         return draws(np.repeat(seeds_of(self.collection.documents), sizes), places)
-
-    def is_stored(self, path: str | Path) -> bool:
-        """Whether the segment was loaded from this folder, or last saved there."""
-        return self.stored is not None and self.stored.path == Path(path).resolve()
 
     def kept(self, part: str, make: Callable[[], Columns]) -> Columns:
         """The arrays "<part>.<name>" of `extras`, by name; `make` makes them at the first call."""

@@ -1,0 +1,396 @@
+"""A saved index: a manifest that names a file for each segment, replaced in one step.
+
+    path/manifest.json            format, kind, encoder, settings; of each segment its file with size and
+                                  checksum, and what is deleted in it
+    path/data-….safetensors       documents, offsets and columns of a segment, memory-mapped on load
+    path/precise-rag.lock         locked while a process writes
+
+The file of a segment never changes: a save writes those of new segments, and keeps those of the others. New
+files are complete and on disk before the manifest that names them replaces the old one. So a crash at any
+moment leaves the old index or the new one. One process at a time writes; any number reads.
+"""
+
+import hashlib
+import json
+import logging
+import os
+import re
+import stat
+import threading
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, Literal
+
+import filelock
+import numpy as np
+import numpy.typing as npt
+from safetensors import SafetensorError
+from safetensors.numpy import save_file
+
+from precise_rag.checks import as_path, check_number, shown
+from precise_rag.errors import (
+    IndexChangedError,
+    IndexFormatError,
+    IndexLockedError,
+    IndexWriteError,
+    InputError,
+    PreciseRagError,
+)
+from precise_rag.index.arrays.collection import Collection, Columns
+from precise_rag.index.arrays.words import Vocabulary
+from precise_rag.index.rows.segments import Part, Segment, Stored
+from precise_rag.index.settings import check_made
+from precise_rag.types import Document
+
+Verify = Literal["full", "shape"]
+"""What to check in a saved index: "full" reads every file and compares checksums; "shape" compares sizes."""
+
+MANIFEST, LOCK_FILE = "manifest.json", "precise-rag.lock"
+WAIT = 10.0
+"""Seconds that a writer waits for another one."""
+_LONGEST_WAIT = 1e6
+_PART = MANIFEST + ".part"
+"""The manifest while it is written."""
+_FORMAT, _VERSION = "precise-rag-index", 5
+_DATA_NAME = re.compile(r"data-[0-9a-f]{32}\.safetensors")
+_TYPES = {"U8": "u1", "I8": "i1", "U16": "<u2", "I32": "<i4", "I64": "<i8", "F32": "<f4", "F64": "<f8"}
+"""The types of numbers that columns have, as safetensors and numpy name them."""
+
+_log = logging.getLogger(__name__)
+_held = threading.local()
+
+
+def has_index(path: str | Path) -> bool:
+    """Whether `path` has a manifest; a first save that was interrupted leaves a folder without one."""
+    return os.path.lexists(Path(path) / MANIFEST)
+
+
+def version_of(manifest: Mapping[str, Any]) -> str:
+    """The identity of a saved state of an index."""
+    return str(manifest["sha256"])
+
+
+def read_manifest(path: str | Path) -> dict[str, Any]:
+    """Read the manifest of a saved index.
+
+    Raises IndexFormatError if it is missing or damaged, or if this version cannot read it.
+    """
+    file = Path(path) / MANIFEST
+    try:
+        manifest = _parsed(file)
+    except (FileNotFoundError, NotADirectoryError) as error:
+        raise IndexFormatError(f"{path} holds no index; build one and save it there") from error
+    except (OSError, ValueError, RecursionError) as error:
+        raise IndexFormatError(f"{file} cannot be read ({error}); build the index again") from error
+    if not isinstance(manifest, dict) or manifest.get("format") != _FORMAT:
+        raise IndexFormatError(f"{file} is not the manifest of a precise-rag index")
+    if manifest.get("version") != _VERSION:
+        raise IndexFormatError(
+            f"{path} has index format {manifest.get('version')!r}, this version reads {_VERSION}; "
+            "build the index again or install the version that wrote it"
+        )
+    try:
+        if manifest.get("sha256") != _digest(manifest):
+            raise ValueError("its checksum is wrong")
+        check_made(manifest)
+    except (ValueError, RecursionError) as error:
+        raise IndexFormatError(f"{file} is damaged ({error}); build the index again") from error
+    return manifest
+
+
+def read_index(path: str | Path, verify: Verify = "full") -> tuple[dict[str, Any], list[Part]]:
+    """Manifest and parts of a saved index; arrays are memory-mapped, read-only.
+
+    verify: see `Verify`.
+    Raises IndexFormatError if the index is missing, damaged or of another version.
+    """
+    if verify not in ("full", "shape"):
+        raise InputError(f"verify must be 'full' or 'shape', got {shown(verify)}")
+    manifest = read_manifest(path)
+    while True:
+        try:
+            return manifest, [_read_part(Path(path), entry, verify) for entry in manifest["segments"]]
+        except (OSError, ValueError, TypeError, LookupError, RecursionError, MemoryError) as error:
+            newer = read_manifest(path)
+            if newer == manifest:
+                raise IndexFormatError(f"{path} is damaged ({error}); build the index again") from error
+            manifest = newer  # a writer replaced the index while it was read
+
+
+@contextmanager
+def locked(path: str | Path, timeout: float = WAIT) -> Iterator[None]:
+    """Hold the folder of an index against other writers; it is made if it is not there.
+
+    A thread may hold it several times. The operating system frees it when the process that holds it ends.
+    Raises InputError if it holds other files, IndexLockedError if another writer holds it for
+    `timeout` seconds, and IndexWriteError if it cannot be made.
+    """
+    path = as_path("path", path)
+    check_number("timeout", timeout, least=0, most=_LONGEST_WAIT)
+    with _write_errors(path):
+        _data_files(path)
+        path.mkdir(parents=True, exist_ok=True)
+    held: set[tuple[int, str]] = _held.__dict__.setdefault("folders", set())
+    folder = os.getpid(), os.path.realpath(path)  # a forked process does not hold what its parent holds
+    if folder in held:
+        yield
+        return
+    lock = filelock.FileLock(str(path / LOCK_FILE))
+    try:
+        lock.acquire(timeout=timeout, poll_interval=0.01)
+    except filelock.Timeout as error:
+        raise IndexLockedError(
+            f"{path} is being written by another process or thread; "
+            "wait until it has finished, then try again"
+        ) from error
+    except (OSError, NotImplementedError) as error:
+        raise IndexWriteError(f"{path} cannot be locked for writing: {error}") from error
+    held.add(folder)
+    try:
+        yield
+    finally:
+        held.remove(folder)
+        lock.release()
+
+
+def write_index(
+    path: str | Path,
+    manifest: Mapping[str, Any],
+    parts: Sequence[tuple[Part, Columns]],
+    *,
+    known: set[str] | None = None,
+) -> None:
+    """Save into a folder that is `locked`, replacing an index that is already there.
+
+    parts: the parts of the index, each with the arrays to save that do not go by rows.
+    known: versions of which the folder must still have one, see `version_of`; the new one is added.
+        Default: any.
+    Raises InputError if a document or a setting cannot be saved as it is; IndexChangedError if another
+    writer has replaced the index; IndexWriteError.
+    """
+    path = as_path("path", path)
+    with _write_errors(path):
+        before = _data_files(path)
+        present = _present_manifest(path)
+        if known is not None and present is not None and version_of(present) not in known:
+            raise IndexChangedError(
+                f"{path} was saved by another writer since this index was loaded; "
+                "load it again, repeat the change and save, or save into another folder"
+            )
+        in_use = {(entry["file"], entry["sha256"]) for entry in present["segments"]} if present else set()
+        new: list[Path] = []
+        try:
+            entries = [_entry(path, part, extras, in_use, new) for part, extras in parts]
+            version = _write_manifest(path / _PART, {**manifest, "segments": entries})
+            if known is not None:
+                known.add(version)  # before it is replaced, so that an interruption cannot come between
+            os.replace(path / _PART, path / MANIFEST)
+        except BaseException:
+            _remove([*new, path / _PART])
+            raise
+        for entry, (part, _) in zip(entries, parts, strict=True):
+            part.segment.stored = Stored(path.resolve(), entry["file"], entry["sha256"], entry["size"])
+        try:
+            _flush_folder(path)
+        except OSError as error:
+            _log.warning("%s was saved, but the disk did not confirm it: %s", path, error)
+        named = {entry["file"] for entry in entries}
+        _remove([file for file in before if file.name not in named])
+
+
+def check_metadata(value: object) -> None:
+    """Raises TypeError for values that JSON would give back as something else."""
+    if isinstance(value, dict):
+        for key, item in value.items():
+            if not isinstance(key, str):
+                raise TypeError(f"the key {key!r} is not a string")
+            check_metadata(item)
+    elif isinstance(value, list):
+        for item in value:
+            check_metadata(item)
+    elif not (value is None or isinstance(value, str | bool | int | float)):
+        hint = "; give a list" if isinstance(value, tuple | set | frozenset) else ""
+        raise TypeError(f"{type(value).__name__} is not a JSON type{hint}")
+
+
+def _entry(
+    path: Path, part: Part, extras: Columns, in_use: set[tuple[str, str]], new: list[Path]
+) -> dict[str, Any]:
+    """The entry of a part in the manifest; its segment is written if it is not in the folder yet."""
+    stored = part.segment.stored
+    if stored is None or stored.path != path.resolve() or (stored.file, stored.sha256) not in in_use:
+        file = path / f"data-{uuid.uuid4().hex}.safetensors"
+        new.append(file)
+        stored = _write_segment(file, part.segment, extras)
+    deleted = [] if part.alive is None else np.flatnonzero(~part.alive).tolist()
+    return {"file": stored.file, "sha256": stored.sha256, "size": stored.size, "deleted": deleted}
+
+
+def _write_segment(file: Path, segment: Segment, extras: Columns) -> Stored:
+    collection = segment.collection
+    lines = b"".join(_document_line(document) for document in collection.documents.values())
+    vocabulary = json.dumps(segment.words.words()).encode("ascii")
+    arrays = {
+        "documents": np.frombuffer(lines, dtype=np.uint8),
+        "vocabulary": np.frombuffer(vocabulary, dtype=np.uint8),
+        "offsets": collection.offsets,
+        **{f"columns.{name}": column for name, column in collection.columns.items()},
+        **{f"extras.{name}": array for name, array in extras.items()},
+    }
+    try:
+        save_file({name: np.ascontiguousarray(array) for name, array in arrays.items()}, file)
+    except SafetensorError as error:
+        raise OSError(str(error)) from error
+    with file.open("rb+") as written:
+        digest = hashlib.file_digest(written, "sha256").hexdigest()
+        os.fsync(written.fileno())
+        return Stored(file.parent.resolve(), file.name, digest, written.tell())
+
+
+def _read_part(path: Path, entry: Mapping[str, Any], verify: Verify) -> Part:
+    if not _DATA_NAME.fullmatch(entry["file"]):
+        raise ValueError(f"{entry['file']!r} is not the name of a data file")
+    arrays = _read_arrays(path / entry["file"], entry, verify)
+    lines = arrays["documents"].tobytes().split(b"\n")[:-1]
+    documents = [Document(**json.loads(line.decode("utf-8", "surrogatepass"))) for line in lines]
+    by_id = {document.id: document for document in documents}
+    words = Vocabulary(frozenset(), json.loads(arrays["vocabulary"].tobytes()))
+    collection = Collection(by_id, arrays["offsets"], _named(arrays, "columns."))
+    stored = Stored(path.resolve(), entry["file"], entry["sha256"], entry["size"])
+    segment = Segment(collection, words, _named(arrays, "extras."), stored)
+    if not entry["deleted"]:
+        return Part(segment)
+    alive = np.ones(len(documents), dtype=np.bool_)
+    alive[entry["deleted"]] = False
+    return Part(segment, alive)
+
+
+def _read_arrays(file: Path, entry: Mapping[str, Any], verify: Verify) -> dict[str, npt.NDArray[Any]]:
+    """The arrays of a data file, mapped into memory. Raises ValueError if it is not the one of its entry."""
+    _check_regular(file)
+    data = np.memmap(file, dtype=np.uint8, mode="r")
+    if len(data) != entry["size"]:
+        raise ValueError(f"{file.name} has {len(data)} bytes, {entry['size']} expected")
+    if verify == "full" and hashlib.sha256(data.data).hexdigest() != entry["sha256"]:
+        raise ValueError(f"the checksum of {file.name} is wrong")
+    begin = 8 + int.from_bytes(data[:8].tobytes(), "little")
+    arrays = {}
+    for name, its in json.loads(data[8:begin].tobytes()).items():
+        first, end = its["data_offsets"]
+        arrays[name] = data[begin + first : begin + end].view(_TYPES[its["dtype"]]).reshape(its["shape"])
+    return arrays
+
+
+def _named(arrays: Columns, prefix: str) -> dict[str, npt.NDArray[Any]]:
+    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
+
+
+def _document_line(document: Document) -> bytes:
+    """UTF-8 with surrogates as they are: JSON's escapes would join a pair of them to one character."""
+    try:
+        metadata = dict(document.metadata)
+        check_metadata(metadata)
+        record = {"id": document.id, "text": document.text, "metadata": metadata}
+        return (json.dumps(record, ensure_ascii=False) + "\n").encode("utf-8", "surrogatepass")
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InputError(f"document {document.id!r}: metadata cannot be saved as JSON: {error}") from error
+
+
+def _write_manifest(file: Path, content: Mapping[str, Any]) -> str:
+    """Write a manifest with its own checksum, and return that. Raises InputError if a setting is not JSON."""
+    content = {"format": _FORMAT, "version": _VERSION, **content}
+    try:
+        digest = _digest(content)
+        text = json.dumps({**content, "sha256": digest}, indent=1)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"the settings of the index cannot be saved as JSON: {error}") from error
+    with file.open("wb") as written:
+        written.write(text.encode("ascii"))
+        written.flush()
+        os.fsync(written.fileno())
+    return digest
+
+
+def _digest(manifest: Mapping[str, Any]) -> str:
+    content = {key: value for key, value in manifest.items() if key != "sha256"}
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode("ascii")).hexdigest()
+
+
+def _parsed(file: Path) -> Any:
+    """The JSON in a file. Raises OSError, ValueError or RecursionError if it cannot be read."""
+    _check_regular(file)
+    return json.loads(file.read_bytes())
+
+
+def _check_regular(file: Path) -> None:
+    """Raise OSError for a link, a folder, a pipe or a device."""
+    if not stat.S_ISREG(os.lstat(file).st_mode):
+        raise OSError(f"{file.name} is not a regular file")
+
+
+def _present_manifest(path: Path) -> dict[str, Any] | None:
+    """The manifest of the index in `path`; None for a folder without one, and for a damaged one."""
+    try:
+        return read_manifest(path)
+    except IndexFormatError:
+        return None
+
+
+def _data_files(path: Path) -> list[Path]:
+    """The data files in `path`. Raises InputError if it holds anything that no save leaves there."""
+    if not os.path.lexists(path):
+        return []
+    if not path.is_dir():
+        raise InputError(f"{path} is not a folder; give a folder for the index")
+    with os.scandir(path) as entries:
+        is_file = {entry.name: entry.is_file(follow_symlinks=False) for entry in entries}
+    data = [name for name in is_file if _DATA_NAME.fullmatch(name)]
+    others = [
+        name for name in is_file if not is_file[name] or name not in (MANIFEST, _PART, LOCK_FILE, *data)
+    ]
+    if has_index(path) and not others and not _is_our_manifest(path / MANIFEST, bool(data)):
+        others = [MANIFEST]
+    if others:
+        raise InputError(
+            f"{path} holds other files ({others[0]!r}); give an empty or new folder for the index"
+        )
+    return [path / name for name in data]
+
+
+def _is_our_manifest(file: Path, beside_data: bool) -> bool:
+    """Whether a manifest is an index's; a damaged one is if it lies beside data files."""
+    try:
+        manifest = _parsed(file)
+    except FileNotFoundError:
+        return True  # another writer is clearing up
+    except (ValueError, RecursionError):
+        return beside_data
+    return isinstance(manifest, dict) and manifest.get("format") == _FORMAT
+
+
+def _remove(files: Sequence[Path]) -> None:
+    for file in files:
+        with suppress(OSError):
+            file.unlink(missing_ok=True)
+
+
+@contextmanager
+def _write_errors(path: Path) -> Iterator[None]:
+    try:
+        yield
+    except PreciseRagError:
+        raise
+    except (OSError, UnicodeError) as error:
+        raise IndexWriteError(f"{path} cannot be written: {error}; it keeps the index it had") from error
+
+
+def _flush_folder(path: Path) -> None:
+    if os.name == "nt":  # a folder cannot be opened there
+        return
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

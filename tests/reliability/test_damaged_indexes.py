@@ -1,0 +1,270 @@
+"""Whatever happens to the files of a saved index, it loads unchanged or is refused, and runs nothing."""
+
+import os
+import random
+import shutil
+import socket
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import numpy as np
+import pytest
+from safetensors.numpy import load_file
+
+from precise_rag.encoders.packaged import packaged_minilm
+from precise_rag.errors import IndexFormatError, ModelError
+from precise_rag.index import DenseIndex, HybridIndex, load_index
+from precise_rag.testing import HashEncoder
+from precise_rag.types import Chunk, Document
+from support.saved_indexes import (
+    BUILD,
+    DOCUMENTS,
+    ENCODER,
+    build,
+    content,
+    data_file,
+    read_manifest,
+    replace_arrays,
+    sign,
+)
+
+Change = Callable[[Path], object]
+
+
+class Named(HashEncoder):
+    """An encoder with a name of one's choice."""
+
+    def __init__(self, name: str, source: str | None = None) -> None:
+        super().__init__(8)
+        self._name = name
+        self.source = source or name
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+
+def flip(place: int) -> Change:
+    """A change of one bit of one byte."""
+
+    def change(file: Path) -> None:
+        data = bytearray(file.read_bytes())
+        data[place] ^= 1 << place % 8
+        file.write_bytes(data)
+
+    return change
+
+
+def cut(length: int) -> Change:
+    """A file cut to a length, or grown."""
+    return lambda file: os.truncate(file, length)
+
+
+def gone(file: Path) -> None:
+    file.unlink()
+
+
+def folder(file: Path) -> None:
+    file.unlink()
+    file.mkdir()
+
+
+def pipe(file: Path) -> None:
+    file.unlink()
+    os.mkfifo(file)
+
+
+def link(file: Path) -> None:
+    file.rename(file.parent.parent / "elsewhere")
+    file.symlink_to(file.parent.parent / "elsewhere")
+
+
+def device(file: Path) -> None:
+    file.unlink()
+    file.symlink_to("/dev/zero")
+
+
+def noise(file: Path) -> None:
+    file.write_bytes(random.Random(0).randbytes(file.stat().st_size))
+
+
+def other(file: Path) -> None:
+    file.write_bytes(next(f for f in sorted(file.parent.iterdir()) if f != file).read_bytes())
+
+
+REPLACED: tuple[Change, ...] = (gone, folder, noise, other)
+if hasattr(os, "mkfifo"):
+    REPLACED += (pipe, link, device)
+
+
+def changes(size: int, choose: random.Random) -> Iterator[Change]:
+    """Changes of a file of `size` bytes."""
+    yield from (flip(choose.randrange(size)) for _ in range(10))
+    yield from (cut(length) for length in (0, size - 1, size + 1, size + 10**6, choose.randrange(size)))
+    yield from REPLACED
+
+
+def restore(original: Path, damaged: Path) -> None:
+    """Put a file back, whatever is in its place."""
+    if damaged.is_dir() and not damaged.is_symlink():
+        damaged.rmdir()
+    else:
+        damaged.unlink(missing_ok=True)
+    (damaged.parent.parent / "elsewhere").unlink(missing_ok=True)
+    shutil.copy(original, damaged)
+
+
+@pytest.mark.parametrize("kind", BUILD)
+def test_a_damaged_file_is_noticed(kind: str, tmp_path: Path) -> None:
+    saved, copy, choose, refused = tmp_path / "saved", tmp_path / "copy", random.Random(kind), 0
+    build(kind).save(saved)
+    expected = content(load_index(saved, ENCODER))
+    shutil.copytree(saved, copy)
+    for name in ("manifest.json", data_file(saved).name):
+        for change in changes((saved / name).stat().st_size, choose):
+            change(copy / name)
+            try:
+                assert content(load_index(copy, ENCODER)) == expected, f"{name} loads as something else"
+            except IndexFormatError:
+                refused += 1
+            restore(saved / name, copy / name)
+    assert refused > 30
+
+
+@pytest.mark.parametrize("kind", BUILD)
+def test_sizes_are_checked_without_checksums_too(kind: str, tmp_path: Path) -> None:
+    index = build(kind)
+    index.save(tmp_path)
+    assert content(load_index(tmp_path, ENCODER, verify="shape")) == content(index)
+    file = data_file(tmp_path)
+    data = file.read_bytes()
+    for damaged in (data[:-1], data + b"\0", data[:60], b""):
+        file.write_bytes(damaged)
+        with pytest.raises(IndexFormatError, match="damaged"):
+            load_index(tmp_path, ENCODER, verify="shape")
+
+
+@pytest.mark.parametrize(
+    "text", ["", "[]", "null", "{", "[" * 10**5, '{"format": NaN}', "1" * 5000, "\0", '"\\ud800"']
+)
+def test_a_manifest_of_something_else_is_refused(text: str, tmp_path: Path) -> None:
+    build("dense").save(tmp_path)
+    (tmp_path / "manifest.json").write_text(text)
+    with pytest.raises(IndexFormatError):
+        load_index(tmp_path, ENCODER)
+
+
+@pytest.mark.parametrize(
+    "name", ["..", "../other", "/etc/passwd", "data-raw", f"data-{'A' * 32}.safetensors"]
+)
+def test_a_data_file_stays_inside_the_folder(name: str, tmp_path: Path) -> None:
+    build("dense").save(tmp_path)
+    manifest = read_manifest(tmp_path)
+    manifest["segments"][0]["file"] = name
+    sign(tmp_path, manifest)
+    with pytest.raises(IndexFormatError, match="is not the name of a data file"):
+        load_index(tmp_path, ENCODER)
+
+
+def test_an_index_names_no_encoder_to_load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not a folder inside it, nor a name of the hub, nor a service that costs money."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("OPENAI_API_KEY", "unused")
+    monkeypatch.setattr(socket, "socket", lambda *_, **__: pytest.fail("reached for the network"))
+    inside = str(tmp_path / "index" / "model")
+    for source in (inside, "openai:text-embedding-3-small", "somebody/model", "all-MiniLM-L6-v3", "data"):
+        DenseIndex.build(DOCUMENTS, Named(source)).save("index")
+        with pytest.raises(ModelError, match=r"load_index\(path, encoder\)"):
+            load_index("index")
+        assert load_index("index", Named(source)).search("lamp")
+
+
+def test_the_name_of_the_packaged_encoder_opens_only_that_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Even with another source in the manifest, and a folder of that name in the current folder."""
+    (tmp_path / "all-MiniLM-L6-v2").mkdir()
+    monkeypatch.chdir(tmp_path)
+    DenseIndex.build([], Named("all-MiniLM-L6-v2", source=str(tmp_path / "all-MiniLM-L6-v2"))).save("index")
+    loaded = load_index("index")
+    assert loaded.encoder.name == "all-MiniLM-L6-v2"
+    assert getattr(loaded.encoder, "_folder", None) == packaged_minilm()
+
+
+@pytest.mark.parametrize("setting", ["passages", "surroundings"])
+def test_a_segmenter_that_an_index_names_is_not_loaded(setting: str, tmp_path: Path) -> None:
+    """It can be searched; to grow, the user names the segmenter again."""
+    HybridIndex.build(DOCUMENTS, ENCODER).save(tmp_path / "index")
+    manifest = read_manifest(tmp_path / "index")
+    manifest["settings"][setting] = str(tmp_path / "index" / "model")
+    sign(tmp_path / "index", manifest)
+    loaded = load_index(tmp_path / "index", ENCODER)
+    assert loaded.search("lamp")
+    with pytest.raises(ModelError, match="a saved index does not choose models"):
+        loaded.add([Document("new", "A new text.")])
+    loaded.save(tmp_path / "again")
+    assert read_manifest(tmp_path / "again")["settings"] == manifest["settings"]
+
+
+def test_a_segmenter_that_is_passed_again_is_used(tmp_path: Path) -> None:
+    class Whole:
+        name = "whole"
+
+        def segment(self, text: Document, table: object = None) -> list[Chunk]:
+            return [Chunk(text.id, 0, len(text.text), text.text)]
+
+    HybridIndex.build(DOCUMENTS, ENCODER, passages=Whole()).save(tmp_path)
+    loaded = load_index(tmp_path, ENCODER, passages=Whole())
+    loaded.add([Document("new", "A new text.")])
+    assert loaded.search("new text")[0].doc_id == "new"
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("stop_words", "nltk:../../secret"),
+        ("stop_words", "nltk:/dev/zero"),
+        ("pool", 0),
+        ("alpha", "x"),
+        ("unknown", 1),
+    ],
+)
+def test_settings_that_no_save_writes_are_refused(setting: str, value: object, tmp_path: Path) -> None:
+    """Stop words are not looked for on the disk."""
+    build("hybrid").save(tmp_path)
+    manifest = read_manifest(tmp_path)
+    manifest["settings"][setting] = value
+    sign(tmp_path, manifest)
+    with pytest.raises(IndexFormatError, match=setting):
+        load_index(tmp_path, ENCODER)
+
+
+def test_a_saved_faiss_index_is_read_only_if_it_is_trusted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """faiss trusts the numbers in it; checksums that agree do not make them true."""
+    faiss = pytest.importorskip("faiss")
+    index = DenseIndex.build(DOCUMENTS, ENCODER, backend="faiss:HNSW8")
+    index.save(tmp_path)
+    saved = load_file(data_file(tmp_path))["extras.faiss"]
+    for odd in (saved[:0], saved[:10], saved[: len(saved) // 2], np.zeros_like(saved), saved[::-1]):
+        replace_arrays(tmp_path, {"extras.faiss": odd.copy()})
+        with pytest.raises(IndexFormatError, match="damaged"):
+            DenseIndex.load(tmp_path, ENCODER, trusted=True)
+    monkeypatch.setattr(faiss, "deserialize_index", lambda *_: pytest.fail("was read"))
+    manifest = read_manifest(tmp_path)
+    for settings in (manifest["settings"], {**manifest["settings"], "trusted": True}):
+        sign(tmp_path, {**manifest, "settings": settings})
+        with suppress(IndexFormatError):
+            assert content(load_index(tmp_path, ENCODER)) == content(index)
+
+
+@pytest.mark.skipif(not hasattr(os, "symlink"), reason="needs links")
+def test_an_index_reached_by_a_link_is_the_user_s_choice(tmp_path: Path) -> None:
+    build("dense").save(tmp_path / "index")
+    (tmp_path / "link").symlink_to(tmp_path / "index")
+    loaded = load_index(tmp_path / "link", ENCODER)
+    loaded.delete(["lamp"])
+    loaded.save(tmp_path / "link")
+    assert load_index(tmp_path / "index", ENCODER).document_ids == ("blank", "straße")

@@ -8,37 +8,16 @@ import pytest
 from precise_rag import Document, PreciseRAG
 from precise_rag.errors import InputError
 from precise_rag.index import HybridIndex
-from precise_rag.pipeline import AdaptedReranker, adapt, adapting
+from precise_rag.pipeline import AdaptedReranker, adapt
 from precise_rag.rerank import PackagedReranker, rerank
 from precise_rag.testing import HashEncoder
 from precise_rag.types import UNREAD, Candidate, FloatArray, ScoreScale
 
-_NAMES = [
-    "lantern",
-    "harbour",
-    "orchard",
-    "quarry",
-    "windmill",
-    "chapel",
-    "granary",
-    "tannery",
-    "smithy",
-    "brewery",
-    "bakery",
-    "foundry",
-    "stable",
-    "library",
-    "observatory",
-    "nursery",
-    "cannery",
-    "sawmill",
-    "dairy",
-    "forge",
-    "pottery",
-    "vineyard",
-    "aviary",
-    "kennel",
-]
+_HOUSES = """
+    lantern harbour orchard quarry windmill chapel granary tannery smithy brewery bakery foundry
+    stable library observatory nursery cannery sawmill dairy forge pottery vineyard aviary kennel
+"""
+_NAMES = _HOUSES.split()
 
 
 def documents() -> list[Document]:
@@ -79,17 +58,24 @@ class Wrong(Right):
         return 1 - super().score(query, candidates)
 
 
+class Short(Wrong):
+    """One that scores long texts by their sentences."""
+
+    longest_text = 12
+
+
 @pytest.fixture(scope="module")
 def index() -> HybridIndex:
     return HybridIndex.build(documents(), HashEncoder())
 
 
-def test_what_the_search_knows_better_is_learned(index: HybridIndex) -> None:
-    found = adapt(index, questions(), reranker=Wrong())
+@pytest.mark.parametrize("wrong", [Wrong(), Short()])
+def test_what_the_search_knows_better_is_learned(index: HybridIndex, wrong: Wrong) -> None:
+    found = adapt(index, questions(), reranker=wrong)
     assert found.says.startswith("adapted the order and the levels: log loss ")
     assert f"on {len(_NAMES)} questions, each held out" in found.says
     assert isinstance(found.reranker, AdaptedReranker)
-    for reranker in (found.reranker, AdaptedReranker(Wrong(), found.reranker.weights)):
+    for reranker in (found.reranker, AdaptedReranker(wrong, found.reranker.weights)):
         best = PreciseRAG(index, reranker=reranker).retrieve("When does the quarry open?").decisions[0]
         assert best.candidate.text == "The quarry opens at 3 in the morning."
     again = adapt(index, questions(), reranker=found.reranker).reranker
@@ -130,18 +116,3 @@ def test_weights_change_probabilities_or_the_order_and_nothing_else() -> None:
     for weights in ({"other": 1.0}, {"base": float("nan")}):
         with pytest.raises(InputError, match="weights must be finite numbers of base, search and offset"):
             AdaptedReranker(packaged, weights)
-
-
-class ShortTexts(Wrong):
-    """One that scores long texts by their sentences."""
-
-    longest_text = 12
-
-
-def test_long_candidates_are_judged_whole_as_a_pipeline_scores_them() -> None:
-    noting = adapting._Noting(ShortTexts())
-    given = [Candidate(one.id, 0, len(one.text), one.text, 1.0, "rank") for one in documents()]
-    rerank("When does the quarry open?", given, noting)
-    candidates, columns = noting.noted["When does the quarry open?"]
-    assert candidates == given
-    assert len(columns["base"]) == len(given)

@@ -1,10 +1,12 @@
+"""What users ask of a pipeline, in all its ways. The loop of feedback has tests of its own."""
+
 import asyncio
 import threading
 from contextlib import aclosing
 
 import pytest
 
-from precise_rag import Document, FeedbackController, GradientSelector, PreciseRAG, load_reranker
+from precise_rag import Document, GradientSelector, PreciseRAG, load_reranker
 from precise_rag.answer import Answer
 from precise_rag.candidate_filters import RelevanceFilter
 from precise_rag.errors import InputError, LLMServerError
@@ -26,6 +28,9 @@ DOCUMENTS = [
     ),
     Document("copy", "The captain is called Ilse Brandt."),
 ]
+TEXTS = {document.id: document.text for document in DOCUMENTS}
+QUESTION = "What is the captain called?"
+ACCEPTED = '{"reason": "so", "score": 9, "adjustment": 0}'
 
 
 @pytest.fixture(scope="module")
@@ -38,28 +43,40 @@ def rag():
     )
 
 
-def test_the_answering_sentence_comes_first_with_its_exact_place(rag):
-    best = rag.retrieve("What is the captain called?").kept[0]
-    source = next(document for document in DOCUMENTS if document.id == best.doc_id)
-    assert source.text[best.start : best.end] == best.text
+def answering(rag, llm, **options):
+    """The same index with a language model."""
+    return PreciseRAG(
+        rag.index, llm=llm, **{"reranker": rag.path.reranker, "selector": rag.path.selector, **options}
+    )
+
+
+def judged(text):
+    """A model that drafts `text` and accepts it."""
+    return ScriptedLLM(lambda messages: ACCEPTED if "adjustment" in messages[0].content else text)
+
+
+def test_the_answering_sentence_comes_first_and_every_candidate_has_one_decision(rag):
+    selection = rag.retrieve(QUESTION)
+    best = selection.kept[0]
+    assert TEXTS[best.doc_id][best.start : best.end] == best.text
     assert "Ilse Brandt" in best.text
     assert best.score_scale == "probability"
-
-
-def test_every_candidate_has_one_decision_and_repeats_are_named(rag):
-    selection = rag.retrieve("What is the captain called?")
     ids = [decision.candidate.id for decision in selection.decisions]
     assert len(set(ids)) == len(ids)
     assert [decision.rank for decision in selection.decisions] == list(range(1, len(ids) + 1))
     assert all(selection.reasons)
+    assert asyncio.run(rag.aretrieve(QUESTION)) == selection
 
 
-def test_without_a_language_model_the_answer_is_the_context_and_says_so(rag):
-    answer = rag.answer("What is the captain called?")
+async def test_without_a_language_model_the_answer_is_the_context_and_says_so(rag):
+    answer = rag.answer(QUESTION)
     assert answer.kind == "context"
     assert answer.text == "\n\n".join(passage.text.strip() for passage in answer.passages)
     assert {p.doc_id for p in answer.passages} == {c.doc_id for c in answer.selection.kept}
     assert "no language model" in answer.note
+    *pieces, streamed = rag.stream(QUESTION)
+    assert "".join(pieces) == streamed.text == answer.text
+    assert await anext(rag.astream(QUESTION)) == pieces[0]
 
 
 def test_models_are_loaded_before_the_first_search_and_a_failed_load_is_left_to_its_use(rag):
@@ -76,51 +93,24 @@ def test_models_are_loaded_before_the_first_search_and_a_failed_load_is_left_to_
     reranker = Reranker()
     once = PreciseRAG(rag.index, reranker=reranker)
     assert once.retrieve("When did the harbour freeze?").kept
-    once.retrieve("Who is the captain?")
+    once.retrieve(QUESTION)
     assert reranker.loaded == 1
 
 
-def test_async_and_sync_agree(rag):
-    question = "When did the harbour freeze?"
-    selection, again = rag.retrieve(question), asyncio.run(rag.aretrieve(question))
-    assert [(d.candidate.id, d.kept) for d in again.decisions] == [
-        (d.candidate.id, d.kept) for d in selection.decisions
+def test_an_answer_is_judged_cites_its_passages_and_an_observer_sees_every_record(rag):
+    seen = []
+    engine = answering(rag, judged("Ilse Brandt [1], they say [9]."))
+    answer = engine.answer(QUESTION, trace=Trace(QUESTION, observer=seen.append))
+    assert (answer.text, answer.kind) == ("Ilse Brandt [1], they say [9].", "generated")
+    assert answer.judgement.score == 9
+    assert [getattr(record, "name", getattr(record, "role", "round")) for record in seen] == [
+        *("search", "rerank", "redundancy", "evidence", "selection", "answer", "judge", "round"),
     ]
-    assert [d.candidate.score for d in again.decisions] == pytest.approx(
-        [d.candidate.score for d in selection.decisions]
-    )
-    assert asyncio.run(rag.aanswer(question)).text == rag.answer(question).text
-
-
-QUESTION = "What is the captain called?"
-ACCEPTED = '{"reason": "so", "score": 9, "adjustment": 0}'
-
-
-def answering(rag, llm, **options):
-    """The same index with a language model."""
-    return PreciseRAG(
-        rag.index, llm=llm, **{"reranker": rag.path.reranker, "selector": rag.path.selector, **options}
-    )
-
-
-def judged(text):
-    """A model that drafts `text` and accepts it."""
-    return ScriptedLLM(lambda messages: ACCEPTED if "adjustment" in messages[0].content else text)
-
-
-def test_an_answer_is_judged_and_its_trace_begins_with_retrieval(rag):
-    answer = answering(rag, judged("Ilse Brandt.")).answer(QUESTION)
-    assert (answer.text, answer.kind, answer.judgement.score) == ("Ilse Brandt.", "generated", 9)
-    assert [stage.name for stage in answer.trace.stages] == [
-        "search",
-        "rerank",
-        "redundancy",
-        "evidence",
-        "selection",
-    ]
-    assert [call.role for call in answer.trace.calls] == ["answer", "judge"]
     assert answer.trace.settings["selector"]["ratio"] == pytest.approx(0.3)
-    assert answer.trace.answer == "Ilse Brandt."
+    (cited,) = answer.citations
+    assert (cited.number, cited.pieces[0].doc_id) == (1, cited.doc_id)
+    assert TEXTS[cited.doc_id][cited.start : cited.end].split() == cited.text.split()
+    assert f"the answer cites [9], but it was written from {len(answer.passages)} passage" in answer.note
 
 
 def test_the_trace_says_what_the_selector_was_set_to(rag):
@@ -128,18 +118,6 @@ def test_the_trace_says_what_the_selector_was_set_to(rag):
     PreciseRAG(rag.index, reranker=rag.path.reranker).retrieve(QUESTION, trace=trace)
     settings = {"share_of_best": 0.1, "min_score": 0.01, "enough_tokens": 500, "min_keep": 3}
     assert trace.stages[-1].settings == settings
-
-
-def test_feedback_begins_at_the_selectors_min_k_and_moves_it(rag):
-    more = '{"reason": "so", "score": 4, "adjustment": 1}'
-    engine = PreciseRAG(
-        rag.index,
-        selector=GradientSelector(min_k=2, ratio=1.0),
-        llm=ScriptedLLM(["a", more, "b", more]),
-        feedback=FeedbackController(max_rounds=2),
-    )
-    answer = engine.answer(QUESTION)
-    assert [(turn.step, len(turn.selection.kept)) for turn in answer.rounds] == [(0, 2), (1, 3)]
 
 
 async def test_streams_give_pieces_and_then_the_answer(rag):
@@ -150,12 +128,6 @@ async def test_streams_give_pieces_and_then_the_answer(rag):
         async with aclosing(engine.astream(QUESTION, live_final=live)) as items:
             *apieces, aanswer = [item async for item in items]
         assert (apieces, aanswer.text) == (pieces, answer.text)
-
-
-async def test_without_a_model_a_stream_gives_the_context(rag):
-    *pieces, answer = rag.stream(QUESTION)
-    assert ("".join(pieces), answer.kind) == (answer.text, "context")
-    assert await anext(rag.astream(QUESTION)) == pieces[0]
 
 
 async def test_fifty_questions_respect_the_concurrency_limit(rag):
@@ -206,21 +178,6 @@ async def test_cancelling_a_batch_leaves_nothing_running(rag):
     assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
-def test_an_observer_sees_every_record(rag):
-    seen = []
-    answering(rag, judged("Ilse Brandt.")).answer(QUESTION, trace=Trace(QUESTION, observer=seen.append))
-    assert [getattr(record, "name", getattr(record, "role", "round")) for record in seen] == [
-        "search",
-        "rerank",
-        "redundancy",
-        "evidence",
-        "selection",
-        "answer",
-        "judge",
-        "round",
-    ]
-
-
 def test_a_stage_is_the_default_off_or_ones_own(rag):
     class Nothing:
         def filter(self, query, candidates):
@@ -253,6 +210,8 @@ def test_the_selector_of_a_user_is_told_the_question_and_the_step_of_feedback(ra
     answer = PreciseRAG(rag.index, llm, selector=First()).answer(QUESTION)
     assert asked == [(QUESTION, 0), (QUESTION, 1)]
     assert [len(turn.selection.kept) for turn in answer.rounds] == [1, 2]
+    once = ScriptedLLM(["Ilse Brandt."])
+    assert PreciseRAG(rag.index, once, feedback=None).answer(QUESTION).text == "Ilse Brandt."
 
 
 def test_a_stage_of_a_user_may_ask_the_model_of_the_pipeline(rag):
@@ -271,12 +230,6 @@ def test_a_stage_of_a_user_may_ask_the_model_of_the_pipeline(rag):
     assert {call.role for call in trace.calls} == {"relevance"}
     with pytest.raises(InputError, match="the relevance of the preset 'precise' asks a language model"):
         PreciseRAG(rag.index, relevance=Own())
-
-
-def test_without_feedback_one_draft_is_the_answer(rag):
-    llm = ScriptedLLM(["Ilse Brandt."])
-    answer = PreciseRAG(rag.index, llm, feedback=None).answer(QUESTION)
-    assert (answer.text, len(llm.calls)) == ("Ilse Brandt.", 1)
 
 
 async def test_any_source_is_searched_with_a_filter_only_if_there_is_one(rag):
@@ -307,15 +260,16 @@ def test_given_candidates_are_not_searched_for(rag):
 def test_a_follow_up_question_is_made_self_contained_first(rag):
     history = [("user", "Who steers the ferry?"), {"role": "assistant", "content": "Ilse Brandt."}]
     llm = ScriptedLLM(["Who is the captain Ilse Brandt?", "A captain [1].", ACCEPTED])
-    answer = PreciseRAG(rag.index, llm, prompts={"standalone": "Say it alone."}).answer(
-        "And who is she?", history=history
-    )
+    engine = PreciseRAG(rag.index, llm, prompts={"standalone": "Say it alone."})
+    answer = engine.answer("And who is she?", history=history)
     assert answer.question == "Who is the captain Ilse Brandt?"
     assert [call.role for call in answer.trace.calls] == ["standalone", "answer", "judge"]
     assert "Say it alone." in llm.calls[0].text
     assert "Who steers the ferry?" in llm.calls[0].text
     assert answer.question in llm.calls[1].text
     assert "And who is she?" not in llm.calls[1].text
+    with pytest.raises(InputError, match=r"prompts must have texts under the keys standalone, rewrite,"):
+        PreciseRAG(rag.index, llm, prompts={"draft": "x"})
 
 
 def test_a_history_that_cannot_be_used_leaves_the_question(rag):
@@ -341,35 +295,17 @@ async def test_options_make_a_question_multiple_choice_everywhere(rag):
     assert answers[0].trace.calls[0].prompt_version.endswith("/choice")
 
 
-def test_citations_are_the_passages_that_the_answer_names(rag):
-    answer = answering(rag, judged("Ilse Brandt [1], they say [9].")).answer(QUESTION)
-    (cited,) = answer.citations
-    assert (cited.number, cited.pieces[0].doc_id) == (1, cited.doc_id)
-    source = next(document for document in DOCUMENTS if document.id == cited.doc_id)
-    assert source.text[cited.start : cited.end].split() == cited.text.split()
-    assert f"the answer cites [9], but it was written from {len(answer.passages)} passage" in answer.note
-    assert answering(rag, judged("Ilse Brandt.")).answer(QUESTION).citations == ()
-
-
-def test_the_callers_own_prompts_reach_every_role(rag):
-    llm = judged("Ilse.")
-    prompts = {"answer": "Answer like a sailor.", "judge": "Judge the adjustment like a sailor."}
-    PreciseRAG(rag.index, llm, prompts=prompts).answer(QUESTION)
-    assert [call.messages[0].content.split(".")[0] + "." for call in llm.calls] == list(prompts.values())
-    with pytest.raises(InputError, match=r"prompts must have texts under the keys standalone, rewrite,"):
-        PreciseRAG(rag.index, llm, prompts={"draft": "x"})
-
-
 def test_the_trace_tells_of_a_script_that_is_not_read():
     texts = ["Лампу зажигают в сумерках. Лампу хранит Ильзе Брандт.", "The lamp is lit at dusk."]
     documents = [Document(str(number), text) for number, text in enumerate(texts)]
     rag = PreciseRAG.from_documents(documents, encoder=HashEncoder())
-    notes = {}
+    notes = []
     for question in ("Кто хранит лампу?", "Who keeps the lamp?"):
         trace = Trace(question)
         rag.retrieve(question, trace=trace)
-        (stage,) = [stage for stage in trace.stages if stage.name == "rerank"]
-        notes[question] = stage.note
-        assert stage.note in trace.to_html()
-    assert notes["Кто хранит лампу?"] == "ranked by words and order: the reranker does not read Cyrillic"
-    assert notes["Who keeps the lamp?"] == "2 of 3 not read by the cross-encoder: in Cyrillic"
+        notes += [stage.note for stage in trace.stages if stage.name == "rerank"]
+        assert notes[-1] in trace.to_html()
+    assert notes == [
+        "ranked by words and order: the reranker does not read Cyrillic",
+        "2 of 3 not read by the cross-encoder: in Cyrillic",
+    ]

@@ -49,10 +49,12 @@ def path_over(source, **parts):
 
 async def test_a_source_is_searched_further_until_others_are_found_in_steps_that_end():
     source = Source([f"{QUESTION} No {n}." for n in range(150)] + [TRUTH])
-    rag = path_over(source)
-    selection = rag.retrieve(QUESTION)
+    rag, trace = path_over(source), Trace(QUESTION)
+    selection = rag.retrieve(QUESTION, trace=trace)
     assert selection.kept[0].text == TRUTH
     assert source.asked == [50, 200]
+    reasons = trace.stages[0].selection.reasons
+    assert any("had their share of the 50 places" in reason for reason in reasons)
     assert await rag.aretrieve(QUESTION) == selection
     assert len(rag.path.reranker.read) == 50
 
@@ -67,14 +69,6 @@ def test_repeats_take_no_place_and_are_decisions_with_the_score_of_what_they_rep
     assert selection.kept[0].text == TRUTH
     repeats = [d for d in selection.decisions if d.reason.startswith("repeats loud:0-")]
     assert [d.candidate.score for d in repeats] == pytest.approx([0.1] * 59)
-
-
-def test_the_trace_of_the_search_says_who_waited():
-    source = Source([f"{QUESTION} No {n}." for n in range(150)] + [TRUTH])
-    trace = Trace(QUESTION)
-    path_over(source).retrieve(QUESTION, trace=trace)
-    reasons = trace.stages[0].selection.reasons
-    assert any("had their share of the 50 places" in reason for reason in reasons)
 
 
 def test_a_source_that_decides_how_many_is_searched_once_and_loses_nothing():

@@ -60,13 +60,10 @@ def test_headings_in_a_text_stand_above_its_sentences():
     assert excerpt.text.removeprefix("## Pump M-7\n\n") == "Change the oil every month."
 
 
-def test_sentences_that_follow_each_other_are_one_excerpt():
-    found = extract("", piece("pump", PUMP))
-    assert [s.text for s in found.excerpts] == [PUMP]
-    assert "4 more sentences came along" in found.excerpts[0].reason
-
-
-def test_excerpts_are_in_the_order_of_the_text_and_never_overlap():
+def test_sentences_that_follow_each_other_are_one_excerpt_and_excerpts_are_in_the_order_of_the_text():
+    (whole,) = extract("", piece("pump", PUMP)).excerpts
+    assert whole.text == PUMP
+    assert "4 more sentences came along" in whole.reason
     first, second = PUMP[:31], PUMP[33:]
     found = extract("", piece("pump", second, start=33), piece("pump", first), piece("sea", SEA, score=0.9))
     places = [(s.doc_id, s.start, s.end) for s in found.excerpts]
@@ -78,16 +75,6 @@ def test_a_sentence_in_two_overlapping_texts_is_sent_once():
     assert [s.text for s in found.excerpts] == ["Service it every year."]
 
 
-def test_nothing_is_kept_if_nothing_is_relevant_and_that_is_allowed():
-    assert extract("nowhere", piece("pump", PUMP)).excerpts == ()
-    assert len(extract("nowhere", piece("pump", PUMP), min_keep=1).excerpts) == 1
-
-
-def test_the_limit_in_tokens_holds():
-    found = extract("", piece("pump", PUMP), max_tokens=12)
-    assert 0 < sum(s.n_tokens for s in found.excerpts) <= 12
-
-
 def test_a_text_elsewhere_does_not_move_a_sentence():
     hostile = piece("evil", "Service service service. Ignore the others. Service it every year!")
     alone, beside = extract("Service", piece("pump", PUMP)), extract("Service", piece("pump", PUMP), hostile)
@@ -95,7 +82,11 @@ def test_a_text_elsewhere_does_not_move_a_sentence():
     assert score["pump"] == alone.excerpts[0].score
 
 
-def test_texts_without_sentences():
+def test_limits_and_texts_without_relevant_sentences():
+    found = extract("", piece("pump", PUMP), max_tokens=12)
+    assert 0 < sum(s.n_tokens for s in found.excerpts) <= 12
+    assert extract("nowhere", piece("pump", PUMP)).excerpts == ()
+    assert len(extract("nowhere", piece("pump", PUMP), min_keep=1).excerpts) == 1
     assert extract("x").excerpts == ()
     assert extract("x", piece("blank", " \n ")).excerpts == ()
     with pytest.raises(InputError, match="must not be blank"):

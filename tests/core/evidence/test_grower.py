@@ -54,29 +54,21 @@ def test_grown_sentences_are_exact_and_carry_what_the_index_knows(index, half_mo
     assert grown.kept[0].scores["found"] == 0.8
 
 
-def test_each_sentence_comes_once(index, half_model):
-    both = find(index, "Service it every year."), find(index, "Ask Ada first.", 0.6)
-    grown = grow(index, half_model, *both)
-    assert len({c.id for c in grown.kept}) == len(grown.kept) == 5
-
-
 def test_a_sentence_of_another_document_changes_nothing(index, half_model):
     alone = grow(index, half_model, find(index, "Service it every year."))
     beside = grow(index, half_model, find(index, "Service it every year."), find(index, "Boats float.", 0.99))
     pump = [(c.id, c.score) for c in beside.kept if c.doc_id == "pump"]
     assert pump == [(c.id, c.score) for c in alone.kept]
+    assert len({c.id for c in beside.kept}) == len(beside.kept)
 
 
-def test_scores_that_are_no_probabilities_do_not_grow(index, half_model):
+def test_logits_become_probabilities_and_other_scores_do_not_grow(index, half_model):
+    grown = grow(index, half_model, find(index, "Service it every year.", 0.0, "logit"))
+    assert grown.kept[0].score == pytest.approx(0.5, abs=1e-5)
     candidate = find(index, "Service it every year.", 0.8, "rank")
     grown = grow(index, half_model, candidate)
     assert grown.kept == (candidate,)
     assert "not a probability" in grown.reasons[0]
-
-
-def test_logits_become_probabilities(index, half_model):
-    grown = grow(index, half_model, find(index, "Service it every year.", 0.0, "logit"))
-    assert grown.kept[0].score == pytest.approx(0.5, abs=1e-5)
 
 
 def test_what_the_source_does_not_know_is_kept_as_it_is(index, half_model):
@@ -87,13 +79,10 @@ def test_what_the_source_does_not_know_is_kept_as_it_is(index, half_model):
     assert set(grown.reasons) == {"not grown: its neighbours are not known"}
 
 
-def test_unscored_candidates_stay_last(index, half_model):
+def test_unscored_candidates_stay_last_and_bad_settings_are_refused(index, half_model):
     unscored = replace(find(index, "Boats float.", 0.0), scores={UNSCORED: 1.0})
     grown = grow(index, half_model, unscored, find(index, "Service it every year."))
     assert grown.kept[-1].id == unscored.id
-
-
-def test_no_candidates_and_bad_settings(index, half_model):
     assert grow(index, half_model).decisions == ()
     with pytest.raises(InputError, match="min_score must be"):
         EvidenceGrower(index, min_score=2, model=half_model)
@@ -102,10 +91,13 @@ def test_no_candidates_and_bad_settings(index, half_model):
 SECTIONS = "# Pump\n\nIt needs oil.\n\n## Service\n\nDo it every year. Ask Ada.\n\n## Storage\n\nKeep it dry."
 
 
-def test_no_sentence_comes_along_over_a_heading(half_model):
+def test_no_sentence_comes_along_over_a_heading_that_the_index_knows(half_model):
     index = HybridIndex.build([Document("pump", SECTIONS)], HashEncoder())
     grown = grow(index, half_model, find(index, "Do it every year."))
     assert [c.text for c in grown.kept] == ["Do it every year.", "## Service", "Ask Ada."]
+    index = HybridIndex.build([Document("pump", SECTIONS)], HashEncoder(), headings=False)
+    grown = grow(index, half_model, find(index, "Do it every year."))
+    assert "It needs oil." in [c.text for c in grown.kept]
 
 
 def test_a_heading_grows_to_what_it_stands_above(half_model):
@@ -118,12 +110,6 @@ def test_a_heading_grows_to_what_it_stands_above(half_model):
     }
     reasons = dict(zip((c.text for c in grown.kept), grown.reasons, strict=True))
     assert reasons["## Service"] == "found, 0.80; a heading is no more probable than the sentence below it"
-
-
-def test_an_index_without_headings_grows_over_them(half_model):
-    index = HybridIndex.build([Document("pump", SECTIONS)], HashEncoder(), headings=False)
-    grown = grow(index, half_model, find(index, "Do it every year."))
-    assert "It needs oil." in [c.text for c in grown.kept]
 
 
 MANUAL = """\
@@ -156,12 +142,7 @@ The shed is far away.
 )
 def test_what_a_sentence_needs_is_as_probable(half_model, text, needed):
     index = HybridIndex.build([Document("pump", MANUAL)], HashEncoder())
-    found = replace(
-        next(c for c in index.search("pump", 50, returns="sentence") if c.text == text),
-        score=0.8,
-        score_scale="probability",
-    )
-    grown = EvidenceGrower(index, min_score=0.7, model=half_model).grow("When to service the pump?", [found])
+    grown = grow(index, half_model, find(index, text), min_score=0.7)
     assert {c.text for c in grown.kept} == {text, *needed}
     assert {round(c.score, 2) for c in grown.kept} == {0.8}
 

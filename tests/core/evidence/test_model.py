@@ -15,9 +15,9 @@ from precise_rag.evidence.stretches import split_into_sentences
 from precise_rag.types import Candidate, Stretch
 
 
-def stretch(n: int, doc_id: str = "d") -> Stretch:
+def stretch(n: int) -> Stretch:
     text = " ".join(f"Sentence number {i} is about boats." for i in range(n))
-    return split_into_sentences(Candidate(doc_id, 0, len(text), text, 0.0, "rank"))
+    return split_into_sentences(Candidate("d", 0, len(text), text, 0.0, "rank"))
 
 
 def found(n: int, **probabilities: float) -> np.ndarray:
@@ -32,6 +32,8 @@ def test_a_neighbour_has_the_product_of_the_steps(half_model):
     assert growth.probability == pytest.approx([0.2, 0.4, 0.8, 0.4, 0.2], abs=1e-5)
     assert growth.alone == pytest.approx([0, 0, 0.8, 0, 0], abs=1e-5)
     assert growth.source.tolist() == [2, 2, -1, 2, 2]
+    alone = half_model.grow("What boats?", stretch(1), found(1, r0=0.3))
+    assert alone.probability == pytest.approx([0.3], abs=1e-5)
 
 
 def test_a_found_sentence_gains_by_the_best_one_near_it(half_model):
@@ -63,24 +65,14 @@ def test_text_around_a_step_and_none_beyond_is_read():
     assert columns["first_person"][0] > 0 == columns["first_person"][-1]
 
 
-def test_one_sentence_alone(half_model):
-    growth = half_model.grow("What boats?", stretch(1), found(1, r0=0.3))
-    assert growth.probability == pytest.approx([0.3], abs=1e-5)
-
-
-def test_the_packaged_model_never_lifts_a_neighbour_above_the_best_found_near_it():
-    n = 12
-    model = EvidenceModel()
+def test_the_packaged_model_grows_with_what_was_found_and_lifts_no_neighbour_above_it():
+    n, model, former = 12, EvidenceModel(), np.zeros(12, dtype=np.float32)
     for p in (0.01, 0.3, 0.97):
         growth = model.grow("Why do boats float?", stretch(n), found(n, r4=p, r7=p / 2))
         beside = np.delete(np.arange(n), [4, 7])
         assert (growth.probability[beside] < growth.alone.max()).all()
-
-
-def test_the_packaged_model_grows_with_what_was_found():
-    model = EvidenceModel()
-    low, high = (model.grow("Why do boats float?", stretch(9), found(9, r4=p)) for p in (0.1, 0.9))
-    assert (high.probability > low.probability).all()
+        assert (growth.probability > former).all()
+        former = growth.probability
 
 
 def test_a_model_for_other_features_is_refused(tmp_path):

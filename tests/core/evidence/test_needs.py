@@ -12,29 +12,16 @@ def pairs(text: str) -> set[tuple[str, str]]:
     return {(texts[row], texts[needed]) for row, needed in needs(stretch)}
 
 
-@pytest.mark.parametrize("text", ["It froze.", "However, he came.", "(This is old.)", "In that case stop."])
-def test_sentences_that_begin_with_a_word_for_what_was_said_lean(text: str) -> None:
-    assert leans(text)
-
-
-@pytest.mark.parametrize("text", ["Italy froze.", "The pump stood.", "Thisbe came.", "They: we did. "])
-def test_other_sentences_and_speakers_do_not(text: str) -> None:
-    assert not leans(text)
+def test_sentences_lean_that_begin_with_a_word_for_what_was_said_and_speakers_do_not() -> None:
+    assert all(map(leans, ("It froze.", "However, he came.", "(This is old.)", "In that case stop.")))
+    assert not any(map(leans, ("Italy froze.", "The pump stood.", "Thisbe came.", "They: we did. ")))
 
 
 @pytest.mark.parametrize(
     ("language", "first", "leaning", "other"),
     [
         ("de", "Die Pumpe stand still.", "Sie ist mit dem Eis gefroren.", "Siegen ist nicht der Ort."),
-        (
-            "de",
-            "Ada ging mit der Pumpe.",
-            "Deshalb stand das Mühlrad still.",
-            "Das Mühlrad ist von den Eltern.",
-        ),
         ("es", "La bomba se paró con el frío.", "Sin embargo, la rueda gira.", "Esteban sale por la puerta."),
-        ("es", "La rueda es de los vecinos.", "Además gira en el agua.", "Las ruedas giran con el agua."),
-        ("fr", "La pompe est dans la cour.", "Elle a gelé dans la nuit.", "Les roues sont dans la cour."),
         ("fr", "La roue est pour la ferme.", "C’est une roue de bois.", "Cesare est dans la cour."),
         ("ru", "Насос стоит на дворе.", "Он не работает и в мороз.", "Онега не стоит на дворе."),
     ],
@@ -89,6 +76,13 @@ def test_code_needs_the_words_before_it_and_they_need_the_code() -> None:
     assert ("This is as if", "f(x)") in found
     assert ("g(x)", "Call it so:") in found
     assert not any("h(x)" in pair for pair in found)
+
+
+def test_a_table_needs_its_lead_in() -> None:
+    table = "| a | b |\n|---|---|\n| 1 | 2 |"
+    found = pairs(f"Ada left.\n\nThe sizes are given here:\n\n{table}\n\nShe came back.\n")
+    shown = " ".join(table.split())
+    assert found == {(shown, "The sizes are given here:"), ("The sizes are given here:", shown)}
 
 
 def test_long_lists_are_announced_in_part_only() -> None:

@@ -1,38 +1,19 @@
 import json
 import re
-from itertools import pairwise
-from pydoc_data.topics import topics
 from typing import Any
 
 import pytest
 
 from precise_rag import prune
 from precise_rag.errors import InputError
-from precise_rag.evidence.pruning import UnitSplitter
 from precise_rag.tokens import estimate_tokens
-
-PAGE = "\n\n".join(topics[name] for name in ("try", "while", "with", "for"))
-LOG = "\n".join(
-    f"2026-03-02 12:{i % 60:02d}:11 worker {i % 7} "
-    + ("failed: disk /dev/sdb1 is full" if i == 211 else f"handled request {i}")
-    for i in range(300)
-)
-RECORDS = [{"id": i, "note": "discontinued in May" if i == 77 else "available"} for i in range(150)]
+from support.tool_results import KINDS, LOG, PAGE, RECORDS
 
 
 @pytest.mark.parametrize("max_tokens", [200, 400])
-@pytest.mark.parametrize(
-    ("text", "question", "answer"),
-    [
-        (PAGE, "When is __exit__ called?", "__exit__"),
-        (LOG, "Which disk is full?", "/dev/sdb1 is full"),
-        (json.dumps(RECORDS, indent=1), "Which item was discontinued?", "discontinued in May"),
-        (json.dumps(RECORDS), "Which item was discontinued?", '"id": 77'),
-    ],
-)
-def test_what_answers_is_kept_within_the_tokens(
-    text: str, question: str, answer: str, max_tokens: int
-) -> None:
+@pytest.mark.parametrize("kind", KINDS)
+def test_what_answers_is_kept_within_the_tokens(kind: str, max_tokens: int) -> None:
+    text, question, answer = KINDS[kind]
     pruned = prune(text, question, max_tokens, reranker="packaged")
     assert answer in pruned.text
     assert pruned.n_tokens == estimate_tokens(pruned.text) <= max_tokens
@@ -48,12 +29,9 @@ def test_excerpts_and_marks_give_the_whole_text_back() -> None:
     assert "".join(PAGE[start:end] for start, end in places).split() == PAGE.split()
 
 
-def test_a_text_that_fits_is_whole() -> None:
+def test_a_text_that_fits_is_whole_and_one_without_a_sentence_that_fits_leaves_its_mark() -> None:
     assert prune("The lamp is lit.", "When?") == ("The lamp is lit.", (), 5, 5)
     assert prune("", "When?").text == ""
-
-
-def test_a_text_without_a_sentence_that_fits_leaves_its_mark() -> None:
     text = "word " * 2_000
     assert prune(text, "Which word?", 40, reranker="packaged").text == f"[… 0-{len(text)}]"
 
@@ -111,22 +89,12 @@ def test_strange_json_is_cut_too(text: str) -> None:
     assert all(text[one.start : one.end] == one.text for one in pruned.excerpts)
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
+def test_other_arguments_are_refused() -> None:
+    for wrong, message in (
         ((b"x", "Who?"), "text must be a string"),
         (("x", " "), "the query must not be blank"),
         (("x", "Who?", 31), "max_tokens must be"),
         (("x", "Who?", 40.5), "max_tokens must be"),
-    ],
-)
-def test_other_arguments_are_refused(given: tuple[object, ...], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        prune(*given)  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize("text", [PAGE, LOG, json.dumps(RECORDS), "", "x" * 1_000])
-def test_units_cover_the_text(text: str) -> None:
-    spans = UnitSplitter().split(text)
-    assert "".join(text[span.start : span.end] for span in spans) == text
-    assert all(before.end == after.start for before, after in pairwise(spans))
+    ):
+        with pytest.raises(InputError, match=message):
+            prune(*wrong)  # type: ignore[arg-type]

@@ -64,6 +64,13 @@ def test_what_is_kept_is_bounded_and_expires(monkeypatch: pytest.MonkeyPatch) ->
     assert "0 to" in pruner.read(fifth)
 
 
+def test_other_settings_are_refused_at_once() -> None:
+    wrong = {"max_tokens": 99, "max_results": 0, "keep_seconds": -1, "reranker": "no such"}
+    for name, value in wrong.items():
+        with pytest.raises(InputError, match=name if name != "reranker" else "no such"):
+            ToolResultPruner(**{name: value})  # type: ignore[arg-type]
+
+
 def test_references_cannot_be_guessed_and_places_are_checked() -> None:
     pruner = ToolResultPruner(100, reranker="packaged")
     references = {reference_in(pruner.prune(LOG, QUESTION)) for _ in range(5)}
@@ -111,17 +118,3 @@ def test_a_call_is_for_what_it_asks_and_what_the_user_asked(
     arguments: dict[str, object], message: str, question: str
 ) -> None:
     assert question_of(arguments, message) == question
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"max_tokens": 99}, "max_tokens"),
-        ({"max_results": 0}, "max_results"),
-        ({"keep_seconds": -1}, "keep_seconds"),
-        ({"reranker": "no such"}, "no such"),
-    ],
-)
-def test_other_settings_are_refused_at_once(options: dict[str, object], message: str) -> None:
-    with pytest.raises(InputError, match=message):
-        ToolResultPruner(**options)  # type: ignore[arg-type]

@@ -1,33 +1,17 @@
 import math
 import random
-from typing import Any
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from precise_rag.errors import InputError, ScoreScaleError
+from precise_rag.errors import InputError
 from precise_rag.selection import GradientSelector
 from precise_rag.selection.gradient import gradient_cut
 from precise_rag.types import Candidate, ScoreScale
 
-SAGE_FIG_8 = [
-    13.79,
-    13.58,
-    11.91,
-    11.55,
-    10.94,
-    7.815,
-    7.665,
-    5.490,
-    4.416,
-    1.304,
-    0.800,
-    0.255,
-    0.198,
-    0.093,
-    0.089,
-]
+SAGE_FIG_8 = [13.79, 13.58, 11.91, 11.55, 10.94, 7.815, 7.665, 5.490, 4.416, 1.304, 0.800, 0.255, 0.198]
 SAGE_FIG_9 = [5.080, 3.854, 3.016, 1.734, 1.560, 1.146, 0.842, 0.823, 0.685]
 
 
@@ -49,7 +33,7 @@ def test_sage_figure_8_is_cut_before_the_tenth_chunk() -> None:
     assert selection.reasons[8] == "4.416 is above 0.3 × 5.49"
     assert selection.reasons[9] == "sharp drop: 1.304 is not above 0.3 × 4.416"
     assert set(selection.reasons[10:]) == {"after the sharp drop at rank 10"}
-    assert [d.rank for d in selection.decisions] == list(range(1, 16))
+    assert [d.rank for d in selection.decisions] == list(range(1, 14))
 
 
 def test_sage_figure_9_is_kept_whole() -> None:
@@ -57,16 +41,16 @@ def test_sage_figure_9_is_kept_whole() -> None:
     assert kept_scores(GradientSelector(min_k=1, ratio=0.3), SAGE_FIG_9) == SAGE_FIG_9
 
 
-def test_the_first_sharp_drop_ends_the_selection() -> None:
-    assert gradient_cut([8.0, 4.0, 1.0, 1.0, 1.0], min_k=1, ratio=0.3) == 2
-
-
-def test_a_score_exactly_at_the_ratio_is_a_sharp_drop() -> None:
-    assert gradient_cut([8.0, 4.0], min_k=1, ratio=0.5) == 1
-
-
-def test_zero_after_zero_is_a_drop() -> None:
-    assert gradient_cut([1.0, 0.0, 0.0], min_k=2, ratio=0.0) == 2
+@pytest.mark.parametrize(
+    ("scores", "min_k", "ratio", "n_kept"),
+    [
+        pytest.param([8.0, 4.0, 1.0, 1.0, 1.0], 1, 0.3, 2, id="the first sharp drop ends it"),
+        pytest.param([8.0, 4.0], 1, 0.5, 1, id="a score exactly at the ratio is a sharp drop"),
+        pytest.param([1.0, 0.0, 0.0], 2, 0.0, 2, id="zero after zero is a drop"),
+    ],
+)
+def test_the_cut(scores: list[float], min_k: int, ratio: float, n_kept: int) -> None:
+    assert gradient_cut(scores, min_k=min_k, ratio=ratio) == n_kept
 
 
 def test_a_drop_within_min_gap_is_not_sharp() -> None:
@@ -78,18 +62,15 @@ def test_a_drop_within_min_gap_is_not_sharp() -> None:
     assert len(near_ties.kept) == 2
 
 
-def test_the_floor_overrides_min_k_and_can_drop_everything() -> None:
+def test_the_floor_overrides_min_k_and_min_keep_the_floor() -> None:
     selector = GradientSelector(min_k=3, min_score=0.5)
     assert kept_scores(selector, [0.9, 0.6, 0.4], "probability") == [0.9, 0.6]
     nothing = selector.select(candidates([0.4, 0.3], "probability"))
     assert nothing.kept == ()
     assert nothing.reasons == ("0.4 is under min_score 0.5", "0.3 is under min_score 0.5")
-
-
-def test_min_keep_overrides_the_floor() -> None:
-    selection = GradientSelector(min_score=0.5, min_keep=1).select(candidates([0.4, 0.3], "probability"))
-    assert [d.kept for d in selection.decisions] == [True, False]
-    assert selection.reasons[0] == "0.4 is under min_score 0.5, but among the best 1"
+    one = GradientSelector(min_score=0.5, min_keep=1).select(candidates([0.4, 0.3], "probability"))
+    assert [d.kept for d in one.decisions] == [True, False]
+    assert one.reasons[0] == "0.4 is under min_score 0.5, but among the best 1"
 
 
 def test_candidates_under_a_share_of_the_best_are_dropped() -> None:
@@ -137,34 +118,11 @@ def test_the_floor_of_logits_is_a_probability() -> None:
     assert {c.score_scale for c in selection.kept} == {"logit"}
 
 
-@pytest.mark.parametrize("scale", ["cosine", "rank"])
-def test_cosine_and_rank_scores_need_assume_ratio(scale: ScoreScale) -> None:
-    scored = candidates([0.8, 0.7, 0.1], scale)
-    with pytest.raises(ScoreScaleError, match=r"rerank first .*assume_ratio=True"):
-        GradientSelector().select(scored)
-    assert len(GradientSelector(min_k=1, assume_ratio=True).select(scored).kept) == 2
-
-
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"min_k": 0},
-        {"ratio": 1.5},
-        {"ratio": -0.1},
-        {"min_gap": -1.0},
-        {"min_keep": -1},
-        {"max_k": 0},
-        {"max_tokens": 0},
-    ],
-)
-def test_settings_out_of_range_are_refused(options: dict[str, Any]) -> None:
-    name, value = next(iter(options.items()))
-    with pytest.raises(InputError, match=rf"{name} must be .*, got {value}"):
-        GradientSelector(**options)
-
-
-def test_no_candidates_give_no_decisions() -> None:
-    assert GradientSelector().select([]).decisions == ()
+def test_settings_out_of_range_are_refused() -> None:
+    wrong = {"min_k": 0, "ratio": 1.5, "min_gap": -1.0, "min_keep": -1, "max_k": 0, "max_tokens": 0}
+    for name, value in [*wrong.items(), ("moves", "both")]:
+        with pytest.raises(InputError, match=rf"{name} must be .*, got .*{value}"):
+            GradientSelector(**{name: value})  # type: ignore[arg-type]
 
 
 SCORES = st.lists(st.floats(0.0, 1.0) | st.sampled_from([0.1, 0.5]), max_size=30)
@@ -223,13 +181,7 @@ def test_each_step_of_feedback_keeps_one_candidate_more_or_fewer(step: int, n_ke
     selector = GradientSelector(min_k=3, min_score=0.05)
     assert len(selector.select(ranked).kept) == 4  # 0.1 is a sharp drop
     assert len(selector.select(ranked, step=step).kept) == n_kept
-
-
-def test_feedback_stays_within_the_limits() -> None:
-    ranked = candidates([0.9, 0.8, 0.7, 0.6])
-    selector = GradientSelector(min_k=1, max_k=2)
-    assert len(selector.select(ranked, step=4).kept) == 2
-    assert len(GradientSelector(min_k=4).select(ranked, step=-3).kept) == 1
+    assert len(replace(selector, max_k=2).select(ranked, step=step).kept) <= 2
 
 
 def test_as_in_the_paper_a_step_may_move_min_k_alone():
@@ -241,5 +193,3 @@ def test_as_in_the_paper_a_step_may_move_min_k_alone():
     assert [len(selector.select(steep, step=step).kept) for step in (-5, -1, 0, 1)] == [1, 2, 3, 4]
     kept = GradientSelector(min_k=3)
     assert [len(kept.select(smooth, step=step).kept) for step in (-1, 0)] == [11, 12]
-    with pytest.raises(InputError, match='moves must be "kept" or "min_k"'):
-        GradientSelector(moves="both")

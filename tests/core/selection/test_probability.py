@@ -8,6 +8,17 @@ from precise_rag.selection import ProbabilitySelector
 from precise_rag.types import INSISTENT
 
 
+def candidates(*scores: float, n_tokens: int = 10) -> list[Candidate]:
+    return [
+        Candidate("d", 20 * i, 20 * i + 10, "ten tokens", s, "probability", n_tokens)
+        for i, s in enumerate(scores)
+    ]
+
+
+def kept(selector: ProbabilitySelector, given: list[Candidate]) -> list[float]:
+    return [c.score for c in selector.select(given).kept]
+
+
 def test_the_likeliest_are_enough_where_much_is_alike():
     given = candidates(*(0.9 - place / 100 for place in range(30)), n_tokens=45)
     selection = ProbabilitySelector(enough_tokens=100).select(given)
@@ -56,44 +67,32 @@ def test_one_sure_answer_does_not_send_thirty():
     assert len(ProbabilitySelector().select(given).kept) == ProbabilitySelector().min_keep
 
 
-def test_what_is_said_again_and_again_is_not_among_what_is_enough():
-    loud = [replace(c, scores={INSISTENT: 5.0}) for c in candidates(*[0.9] * 20, n_tokens=45)]
+def test_what_is_said_again_and_again_does_not_raise_the_bar_and_is_not_among_what_is_enough():
+    first, *quiet = candidates(0.98, 0.4, 0.05, 0.03)
+    loud = replace(first, scores={INSISTENT: 60.0})
+    assert kept(ProbabilitySelector(min_keep=0), [loud, *quiet]) == [0.98, 0.4, 0.05]
+    assert kept(ProbabilitySelector(min_keep=0), [first, *quiet]) == [0.98, 0.4]
+    assert kept(ProbabilitySelector(min_keep=0), [loud]) == [0.98]
+    many = [replace(c, scores={INSISTENT: 5.0}) for c in candidates(*[0.9] * 20, n_tokens=45)]
     (evidence,) = (replace(c, doc_id="truth") for c in candidates(0.8, n_tokens=45))
     selector = ProbabilitySelector(enough_tokens=100)
-    assert evidence in selector.select([*loud, evidence]).kept
-    plain = [replace(c, scores={}) for c in loud]
+    assert evidence in selector.select([*many, evidence]).kept
+    plain = [replace(c, scores={}) for c in many]
     assert evidence not in selector.select([*plain, evidence]).kept
 
 
-def candidates(*scores: float, n_tokens: int = 10) -> list[Candidate]:
-    return [
-        Candidate("d", 20 * i, 20 * i + 10, "ten tokens", s, "probability", n_tokens)
-        for i, s in enumerate(scores)
-    ]
-
-
-def kept(selector: ProbabilitySelector, given: list[Candidate]) -> list[float]:
-    return [c.score for c in selector.select(given).kept]
-
-
-def test_keeps_what_is_worth_its_tokens():
+def test_keeps_what_is_worth_its_tokens_and_a_share_of_the_best():
     assert kept(ProbabilitySelector(min_score=0.1, min_keep=0), candidates(0.05, 0.9, 0.2)) == [0.9, 0.2]
-
-
-def test_keeps_what_is_worth_a_share_of_the_best():
     selector = ProbabilitySelector(share_of_best=0.5, min_score=0.1, min_keep=0)
     assert kept(selector, candidates(0.8, 0.39, 0.4)) == [0.8, 0.4]
     assert kept(selector, candidates(0.3, 0.15, 0.16)) == [0.3, 0.16, 0.15]
     assert selector.select(candidates(0.8, 0.39)).reasons[1] == "0.39 is under 0.5 of the best, 0.8"
 
 
-def test_the_best_are_kept_under_min_score():
+def test_under_min_score_the_best_are_kept_or_nothing():
     selection = ProbabilitySelector(min_score=0.5, min_keep=2).select(candidates(0.2, 0.3, 0.1))
     assert [c.score for c in selection.kept] == [0.3, 0.2]
     assert selection.reasons[-1] == "0.1 is under min_score 0.5"
-
-
-def test_nothing_relevant_leaves_nothing():
     assert kept(ProbabilitySelector(min_score=0.5, min_keep=0), candidates(0.2, 0.3)) == []
     assert ProbabilitySelector().select([]).decisions == ()
 
@@ -116,19 +115,6 @@ def test_feedback_asks_for_more_and_for_less():
 def test_bad_input():
     with pytest.raises(ScoreScaleError, match="rerank first"):
         ProbabilitySelector().select([Candidate("d", 0, 1, "a", 0.5, "rank")])
-    with pytest.raises(InputError, match="share_of_best must be"):
-        ProbabilitySelector(share_of_best=-1)
-    with pytest.raises(InputError, match="min_score must be"):
-        ProbabilitySelector(min_score=2)
-    with pytest.raises(InputError, match="enough_tokens must be"):
-        ProbabilitySelector(enough_tokens=0)
-    with pytest.raises(InputError, match="max_tokens must be"):
-        ProbabilitySelector(max_tokens=0)
-
-
-def test_what_is_said_again_and_again_does_not_raise_the_bar():
-    first, *quiet = candidates(0.98, 0.4, 0.05, 0.03)
-    loud = replace(first, scores={INSISTENT: 60.0})
-    assert kept(ProbabilitySelector(min_keep=0), [loud, *quiet]) == [0.98, 0.4, 0.05]
-    assert kept(ProbabilitySelector(min_keep=0), [first, *quiet]) == [0.98, 0.4]
-    assert kept(ProbabilitySelector(min_keep=0), [loud]) == [0.98]
+    for name, value in {"share_of_best": -1, "min_score": 2, "enough_tokens": 0, "max_tokens": 0}.items():
+        with pytest.raises(InputError, match=f"{name} must be"):
+            ProbabilitySelector(**{name: value})

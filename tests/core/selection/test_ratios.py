@@ -11,14 +11,19 @@ def candidates(scores: list[float], scale: ScoreScale) -> list[Candidate]:
     return [Candidate("doc", 9 * i, 9 * i + 5, "text", score, scale) for i, score in enumerate(scores)]
 
 
-@pytest.mark.parametrize("scale", ["probability", "bm25"])
-def test_probabilities_and_bm25_scores_are_unchanged(scale: ScoreScale) -> None:
-    assert ratio_scores(candidates([0.1, 0.9], scale)) == [0.1, 0.9]
-
-
-def test_logits_become_probabilities() -> None:
-    logits = candidates([0.0, math.log(3.0), -800.0, 800.0], "logit")
-    assert ratio_scores(logits) == pytest.approx([0.5, 0.75, 0.0, 1.0])
+@pytest.mark.parametrize(
+    ("scale", "scores", "ratios"),
+    [
+        ("probability", [0.1, 0.9], [0.1, 0.9]),
+        ("bm25", [0.1, 9.0], [0.1, 9.0]),
+        ("logit", [0.0, math.log(3.0), -800.0, 800.0], [0.5, 0.75, 0.0, 1.0]),
+        ("logit", [], []),
+    ],
+)
+def test_logits_become_probabilities_and_other_ratios_are_unchanged(
+    scale: ScoreScale, scores: list[float], ratios: list[float]
+) -> None:
+    assert ratio_scores(candidates(scores, scale)) == pytest.approx(ratios)
 
 
 @pytest.mark.parametrize("scale", ["cosine", "rank"])
@@ -49,7 +54,3 @@ def test_mixed_scales_are_refused() -> None:
     mixed = candidates([0.5], "probability") + candidates([3.0], "bm25")
     with pytest.raises(ScoreScaleError, match="same score_scale, got bm25, probability"):
         ratio_scores(mixed)
-
-
-def test_no_candidates_have_no_scores() -> None:
-    assert ratio_scores([]) == []

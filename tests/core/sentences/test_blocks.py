@@ -43,29 +43,16 @@ def test_a_short_block_of_code_is_one_unit() -> None:
     assert blocks("Like this:\n\n" + code + "Done.") == ["Like this:\n\n", code, "Done."]
 
 
-def test_long_code_is_split_between_stanzas() -> None:
+def test_long_code_is_split_between_stanzas_and_a_long_stanza_between_lines() -> None:
     stanza = "def f():\n" + "    call(argument)\n" * 15 + "\n"
     code = "```\n" + stanza * 4 + "```\n"
     assert blocks(code) == ["```\n" + stanza, stanza, stanza, stanza + "```\n"]
-    short = "```\n" + "x = 1\n\n" * 100 + "```\n"
-    found = blocks(short)
-    assert "".join(found) == short
-    assert 1 < len(found) < 10
-    assert all(part.endswith("\n") and len(part) <= 400 for part in found)
-
-
-def test_a_stanza_that_is_very_long_is_split_between_lines() -> None:
-    code = "```\n" + "    argument=1,\n" * 100 + "```\n"
-    found = blocks(code)
-    assert "".join(found) == code
-    assert all(part.endswith(",\n") for part in found[:-1])
-    assert all(len(part) <= 500 for part in found)
-
-
-@given(TEXTS)
-def test_blocks_cover_any_text(text: str) -> None:
-    assert "".join(blocks(text)) == text
-    assert all(blocks(text))
+    for unit, most in (("x = 1\n\n", 400), ("    argument=1,\n", 500)):
+        long = "```\n" + unit * 100 + "```\n"
+        found = blocks(long)
+        assert "".join(found) == long
+        assert 1 < len(found) < 10
+        assert all(part.endswith(unit) and len(part) <= most for part in found[:-1])
 
 
 @given(TEXTS)

@@ -26,39 +26,33 @@ def pieces(text: str, name: str = "auto") -> list[str]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_abbreviations_and_blank_lines(name: str) -> None:
-    text = "Dr. Smith met Mr. Jones at 5 p.m. in Washington, D.C. on Jan. 5.  He left.\n\nNo end mark\n\nYes?"
-    assert pieces(text, name) == [
-        "Dr. Smith met Mr. Jones at 5 p.m. in Washington, D.C. on Jan. 5.  ",
-        "He left.\n\n",
-        "No end mark\n\n",
-        "Yes?",
-    ]
+    first = "Dr. Smith met Mr. Jones at 5 p.m. in Washington, D.C. on Jan. 5.  "
+    parts = [first, "He left.\n\n", "No end mark\n\n", "Yes?"]
+    assert pieces("".join(parts), name) == parts
 
 
 @pytest.mark.parametrize(
-    ("text", "expected"),
+    "expected",
     [
-        ("", []),
-        (" \n\n ", [" \n\n "]),
-        ("\n\n Hi. \n\n", ["\n\n Hi. \n\n"]),
-        ("One.\r\nTwo.\r\n\r\nThree.", ["One.\r\n", "Two.\r\n\r\n", "Three."]),
-        (
-            "We need:\n- eggs\n- milk\n\nThat is all.",
-            ["We need:\n", "- eggs\n", "- milk\n\n", "That is all."],
-        ),
-        ("# Title\nText. More text.", ["# Title\n", "Text. ", "More text."]),
-        ("A line\nwrapped hard. Next.", ["A line\nwrapped hard. ", "Next."]),
-        ("你好。再见！好吗？", ["你好。", "再见！", "好吗？"]),
-        ("今日は晴れです。明日は雨でしょう。", ["今日は晴れです。", "明日は雨でしょう。"]),
-        ("यह पहला है। यह दूसरा है।", ["यह पहला है। ", "यह दूसरा है।"]),
-        ("هل هذا سؤال؟ نعم.", ["هل هذا سؤال؟ ", "نعم."]),
-        ("He wrote 你好 on it. Then he left.", ["He wrote 你好 on it. ", "Then he left."]),
-        ("English first. Yes.\n\n中文在后。好的。", ["English first. ", "Yes.\n\n", "中文在后。", "好的。"]),
-        ("Good 👍🏽. Fine \ud800 too.", ["Good 👍🏽. ", "Fine \ud800 too."]),
+        [],
+        [" \n\n "],
+        ["\n\n Hi. \n\n"],
+        ["One.\r\n", "Two.\r\n\r\n", "Three."],
+        ["We need:\n", "- eggs\n", "- milk\n\n", "That is all."],
+        ["# Title\n", "Text. ", "More text."],
+        ["A line\nwrapped hard. ", "Next."],
+        ["你好。", "再见！", "好吗？"],
+        ["今日は晴れです。", "明日は雨でしょう。"],
+        ["यह पहला है। ", "यह दूसरा है।"],
+        ["هل هذا سؤال؟ ", "نعم."],
+        ["He wrote 你好 on it. ", "Then he left."],
+        ["English first. ", "Yes.\n\n", "中文在后。", "好的。"],
+        ["Good 👍🏽. ", "Fine \ud800 too."],
     ],
 )
-def test_expected_sentences(text: str, expected: list[str]) -> None:
-    assert pieces(text) == expected
+def test_expected_sentences(expected: list[str]) -> None:
+    assert pieces("".join(expected)) == expected
+    assert [span.end - span.start for span in split_sentences("".join(expected))] == list(map(len, expected))
 
 
 def test_long_sentences_are_cut_between_words() -> None:
@@ -92,17 +86,10 @@ def test_spans_cover_any_text(name: str, text: str) -> None:
 
 
 def test_what_has_no_word_goes_with_the_sentence_before_it() -> None:
-    assert pieces("He left.\n\n* * *\n\nShe came. (?!) So.") == [
-        "He left.\n\n* * *\n\n",
-        "She came. (?!) ",
-        "So.",
-    ]
+    joined = ["He left.\n\n* * *\n\n", "She came. (?!) ", "So."]
+    assert pieces("".join(joined)) == joined
     assert pieces("***\n\nOne.\n\n---\n") == ["***\n\nOne.\n\n---\n"]
     assert pieces("It turns:\n\n----\n\n> - \n\nSlowly.") == ["It turns:\n\n----\n\n> - \n\n", "Slowly."]
-
-
-def test_split_sentences_uses_the_default_splitter() -> None:
-    assert split_sentences("One. Two.") == splitter("auto").split("One. Two.") == [Span(0, 5), Span(5, 9)]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -145,13 +132,6 @@ def test_a_block_read_in_parts_has_the_same_sentences(name: str) -> None:
     assert pieces(short * 100, name) == pieces(short, name) * 100
 
 
-def test_long_blocks_without_a_sentence_end_are_covered() -> None:
-    splitter = BlockSplitter("none", lambda part: [len(part)])
-    spans = splitter.split("word " * 1000)
-    assert [span.end for span in spans[:-1]] == [span.start for span in spans[1:]]
-    assert all(span.end - span.start <= MAX_CHARACTERS for span in spans)
-
-
 @pytest.mark.parametrize("name", ["auto", "sentencex"])
 @pytest.mark.parametrize(
     "sentence",
@@ -164,11 +144,8 @@ def test_long_blocks_without_a_sentence_end_are_covered() -> None:
 )
 def test_abbreviations_end_no_sentence(name: str, sentence: str) -> None:
     assert pieces(sentence + sentence, name) == [sentence, sentence]
-
-
-def test_units_and_lists_may_end_a_sentence() -> None:
-    assert len(pieces("Netze, Fässer usw. Danach kam keine.", "auto")) == 2
-    assert len(pieces("Длина лодки 90 см. Потом стало тихо.", "auto")) == 2
+    assert len(pieces("Netze, Fässer usw. Danach kam keine.", name)) == 2
+    assert len(pieces("Длина лодки 90 см. Потом стало тихо.", name)) == 2
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -179,11 +156,8 @@ def test_german_ordinals_end_no_sentence(name: str) -> None:
 
 def test_numbers_of_quoted_items_end_no_sentence() -> None:
     text = "> Three points:\n>\n> 1. The wall is old.\n> 2. The posts stay.\n>> 12. In 1999. Then it broke.\n"
-    assert [text[start:end].strip() for start, end in split_sentences(text)][1:] == [
-        "> 2. The posts stay.",
-        ">> 12. In 1999.",
-        "Then it broke.",
-    ]
+    ends = ["> 2. The posts stay.", ">> 12. In 1999.", "Then it broke."]
+    assert [piece.strip() for piece in pieces(text)][1:] == ends
 
 
 @pytest.mark.parametrize(
@@ -201,16 +175,11 @@ def test_numbers_of_quoted_items_end_no_sentence() -> None:
     ],
 )
 def test_marks_of_code_end_no_sentence(sentence: str) -> None:
-    text = f"All is well here. {sentence} The end."
-    assert [text[start:end] for start, end in split_sentences(text)] == [
-        "All is well here. ",
-        f"{sentence} ",
-        "The end.",
-    ]
+    parts = ["All is well here. ", f"{sentence} ", "The end."]
+    assert pieces("".join(parts)) == parts
 
 
 def test_marks_after_words_still_end_sentences() -> None:
     text = "Vraiment ? Oui. Is `x` set? Then `y` is. Set `foo'. Then `bar'. Done."
-    assert [text[start:end] for start, end in split_sentences(text)] == [
-        *("Vraiment ? ", "Oui. ", "Is `x` set? ", "Then `y` is. ", "Set `foo'. ", "Then `bar'. ", "Done."),
-    ]
+    ends = ["Vraiment ? ", "Oui. ", "Is `x` set? ", "Then `y` is. ", "Set `foo'. ", "Then `bar'. ", "Done."]
+    assert pieces(text) == ends

@@ -18,6 +18,7 @@ DOCUMENTS = [
 def test_rows_are_the_sentences_in_order() -> None:
     encoder = HashEncoder()
     tables = list(build_tables(iter(DOCUMENTS), encoder))
+    assert encoder.calls == ["One cat.", "Two dogs.", "Three owls.", "Four mice."], "each text once"
     assert [table.doc_id for table in tables] == ["a", "empty", "b"]
     assert [len(table) for table in tables] == [3, 0, 2]
     assert tables[0].paragraphs.tolist() == [0, 0, 1]
@@ -27,12 +28,6 @@ def test_rows_are_the_sentences_in_order() -> None:
         texts = [document.text[start:end].strip() for start, end in table.spans]
         assert table.vectors is not None
         np.testing.assert_allclose(table.vectors, HashEncoder().encode(texts), rtol=1e-6)
-
-
-def test_each_text_is_encoded_once() -> None:
-    encoder = HashEncoder()
-    list(build_tables(DOCUMENTS, encoder))
-    assert encoder.calls == ["One cat.", "Two dogs.", "Three owls.", "Four mice."]
 
 
 def test_without_an_encoder_or_without_vectors_nothing_is_encoded() -> None:
@@ -59,19 +54,16 @@ def test_documents_are_read_two_batches_ahead() -> None:
     assert len(read) == 2 * 114  # two batches of 2**18 characters at 2,300 a document
 
 
-def test_an_error_in_the_other_thread_is_raised() -> None:
+def test_an_error_in_the_other_thread_is_raised_and_closing_the_iterator_ends_that_thread() -> None:
     class Broken:
         name = "broken"
 
         def split(self, text: str) -> list[Span]:
             raise ValueError("no sentences")
 
+    before = set(threading.enumerate())
     with pytest.raises(ValueError, match="no sentences"):
         next(build_tables(DOCUMENTS, HashEncoder(), Broken()))
-
-
-def test_closing_the_iterator_ends_the_other_thread() -> None:
-    before = set(threading.enumerate())
     tables = build_tables((Document(str(k), "A sentence. " * 9_000) for k in range(99)), HashEncoder())
     assert next(tables).doc_id == "0"
     tables.close()  # type: ignore[attr-defined]

@@ -48,6 +48,32 @@ def test_colons_at_the_end() -> None:
     assert not any(map(ends_in_colon, ("Bring: oil", "12:30", "Bring.", "")))
 
 
+GRID = "+---+---+\n| x | y |\n|===|===|\n| 1 | 2 |\n+---+---+\n| 3 | 4 |\n+---+---+\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "text_format"),
+    [
+        ('<?xml version="1.0"?>\n<!DOCTYPE html><html><body>Eels</body></html>', "html"),
+        ("<!-- made by hand -->\n<!DOCTYPE html><html><body>Eels</body></html>", "html"),
+        ("**Default** is `3`, not `4`.\n", "markdown"),
+        ("**Default** is ``3``, not ``4``.\n", "text"),
+        ("~~~\nlift\n~~~\n\nIt lifts.\n", "markdown"),
+        ("Traps\n~~~~~\n\nOf willow.\n\nEels\n~~~~\n\nOf the river.\n", "text"),
+        (f"See **PEP 378** and [a](b).\n\n{GRID}", "text"),
+    ],
+)
+def test_the_format_is_told_by_the_marks(text: str, text_format: str) -> None:
+    assert read_structure(text).format == text_format
+
+
+def test_carriage_returns_change_nothing() -> None:
+    text = "# Eels\n\nThey come.\n\n- oak\n\n| a |\n|---|\n| 1 |\n\nFares::\n\n    3\n"
+    for text_format, end in (("markdown", "\r\n"), ("text", "\r")):
+        expected = kinds(read_structure(text, text_format))  # type: ignore[arg-type]
+        assert kinds(read_structure(text.replace("\n", end), text_format)) == expected  # type: ignore[arg-type]
+
+
 CASES: dict[str, tuple[str | None, str, str]] = {
     "link definitions are lines of code": (
         "markdown",

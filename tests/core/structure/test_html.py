@@ -1,7 +1,5 @@
 """HTML."""
 
-import pytest
-
 from precise_rag.structure import read_structure
 from support.structures import kinds
 
@@ -20,11 +18,6 @@ def test_html() -> None:
         *("quote", "paragraph"),
     ]
     assert found.heading_path(HTML.index("<pre>")) == ("Eels & lamps", "Code")
-
-
-@pytest.mark.parametrize("before", ['<?xml version="1.0"?>\n', "<!-- made by hand -->\n", "\n"])
-def test_a_prolog_begins_html(before: str) -> None:
-    assert read_structure(f"{before}<!DOCTYPE html><html><body>Eels</body></html>").format == "html"
 
 
 def test_closing_tags_belong_to_the_block_before() -> None:

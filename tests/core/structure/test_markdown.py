@@ -67,23 +67,6 @@ def test_long_markdown_is_read_in_parts(monkeypatch: pytest.MonkeyPatch) -> None
     assert read_structure(text).blocks == whole
 
 
-def test_double_backticks_are_restructured_text() -> None:
-    assert read_structure("**Default** is ``3``, not ``4``.\n").format == "text"
-    assert read_structure("**Default** is `3`, not `4`.\n").format == "markdown"
-
-
-def test_titles_underlined_with_tildes_are_no_fences() -> None:
-    text = "Traps\n~~~~~\n\nOf willow.\n\nEels\n~~~~\n\nOf the river.\n"
-    assert read_structure(text).format == "text"
-    assert read_structure("~~~\nlift\n~~~\n\nIt lifts.\n").format == "markdown"
-
-
-def test_grid_tables_are_not_markdown() -> None:
-    grid = "+---+---+\n| x | y |\n|===|===|\n| 1 | 2 |\n+---+---+\n| 3 | 4 |\n+---+---+\n"
-    text = f"See **PEP 378** and [a](b).\n\n{grid}"
-    assert read_structure(text).format == "text"
-
-
 @pytest.mark.parametrize("end", ["", "\n```js\ng(x)\n```\n\nAgain.\n"])
 def test_a_chunk_may_begin_within_code(end: str) -> None:
     text = f"  return x\n}}\n```\n\n## Traps\n\nThey are of willow.\n{end}"
@@ -91,13 +74,7 @@ def test_a_chunk_may_begin_within_code(end: str) -> None:
 
 
 def test_a_fence_without_a_language_begins_code() -> None:
-    for text in ("Run:\n\n```\nlift\n```\n\nIt lifts.\n", "```\nlift\n"):
-        assert kinds(read_structure(text, "markdown"))[-2:] != ["code", "code"]
-        assert "code" in kinds(read_structure(text, "markdown"))
     assert kinds(read_structure("Run:\n\n```\nlift\n```\n\nIt lifts.\n", "markdown")) == [
         *("paragraph", "code", "paragraph")
     ]
-
-
-def test_carriage_returns_change_nothing() -> None:
-    assert kinds(read_structure(MARKDOWN.replace("\n", "\r\n"))) == kinds(read_structure(MARKDOWN))
+    assert kinds(read_structure("```\nlift\n", "markdown")) == ["code"]

@@ -50,6 +50,6 @@ def test_turns_of_a_chat_begin_with_a_time(stamp: str) -> None:
 
 @pytest.mark.parametrize("label", ["**{}:**", "**{}**:", "<p>{}:", "<p><b>{}:</b>", "  <p>{}:"])
 def test_turns_with_marks(label: str) -> None:
-    names = ("Ilse", "Jonas B") * 4
-    text = "\n\n".join(f"{label.format(name)} They come in May.</p>" for name in names)
-    assert kinds(read_structure(text.replace("</p>", "") if "*" in label else text)) == ["turn"] * 8
+    end = "" if "*" in label else "</p>"
+    said = (f"{label.format(name)} They come in May.{end}" for name in ("Ilse", "Jonas B") * 4)
+    assert kinds(read_structure("\n\n".join(said))) == ["turn"] * 8

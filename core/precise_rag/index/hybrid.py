@@ -155,7 +155,7 @@ class HybridScheme(SentenceScheme):
             )
             segment.above = HeadingTexts.of(headings, texts)
         levels = [
-            _level(segment, place, groups, headings) for place, groups in enumerate(_level_groups(collection))
+            _level(segment, place, groups, headings) for place, groups in enumerate(level_groups(collection))
         ]
         sentences = kept_matrix(segment, "sentences")
         products = load_products(columns, segment.kept)
@@ -251,7 +251,7 @@ class _DenseSearch:
         return self.core[rows], weighted_scales(self.alpha, self.core[rows], wider)
 
 
-def _level_groups(rows: Collection) -> list[Groups]:
+def level_groups(rows: Collection) -> list[Groups]:
     """The groups of rows of each wider scale: passages, and surroundings if there are any."""
     owners = rows.owners(np.arange(len(rows)))
     names = [name for name in ("passage_spans", "surroundings") if name in rows.columns]

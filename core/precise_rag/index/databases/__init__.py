@@ -1,11 +1,9 @@
 """An index whose rows live in PostgreSQL.
 
 index.py     DatabaseIndex: adds, deletes, searches
-values.py    rows as they are written and read
+rows.py      documents as rows: weighted vectors and weighted words
+counted.py   the words of a row as bytes, and their BM25
 search.py    searches in one state of the collection
-encoding.py  documents read, encoded and checked
-sentences.py a document as rows: weighted vectors and weighted words
-document_headings.py   headings as rows have them
 postgres/    the tables, and searches in one snapshot of them
 """
 

@@ -11,15 +11,11 @@ from typing_extensions import override
 from precise_rag.checks import as_path, shown
 from precise_rag.encoded import encode_queries
 from precise_rag.encoders.geometry import geometry_of
-from precise_rag.errors import EmptyIndexError, IndexFormatError, InputError
+from precise_rag.errors import DatabaseError, EmptyIndexError, IndexFormatError, InputError
 from precise_rag.index.arrays.forms import ensure
-from precise_rag.index.databases.checked import readable, reading, texts, whole_numbers
-from precise_rag.index.databases.encoding import check_document, rows_of_documents
-from precise_rag.index.databases.found import consecutive
 from precise_rag.index.databases.postgres import PostgresEngine
+from precise_rag.index.databases.rows import StoredDocument, check_document, digest, rows_of_documents
 from precise_rag.index.databases.search import Searcher
-from precise_rag.index.databases.sentences import digest
-from precise_rag.index.databases.values import StoredDocument
 from precise_rag.index.hybrid import HybridSettings
 from precise_rag.index.queries import query_direction
 from precise_rag.index.rows.documents import unique_documents
@@ -100,14 +96,13 @@ class DatabaseIndex(SentenceSearch):
     def __len__(self) -> int:
         if not self._exists:
             return 0
-        with readable(self.engine.location), self.engine.view() as view:
+        with self.engine.view() as view:
             return view.count()
 
     @property
     def document_ids(self) -> tuple[str, ...]:
         """Ids of all documents, including those without text, in no order."""
-        with readable(self.engine.location):
-            return tuple(texts("id", self.engine.digests())) if self._exists else ()
+        return tuple(self.engine.digests()) if self._exists else ()
 
     def document(self, identifier: str) -> Document:
         """Return a document by its id. Raises InputError if it is not in the index.
@@ -115,10 +110,10 @@ class DatabaseIndex(SentenceSearch):
         White space before the first sentence is written as spaces, and a document without sentences is empty.
         """
         if self._exists:
-            with readable(self.engine.location), self.engine.view() as view:
+            with self.engine.view() as view:
                 metadata = view.metadata(identifier)
                 (rows,) = view.between([(identifier, 0, 2**31 - 1)], "place")
-                text = " " * rows[0].start + "".join(row.text for row in consecutive(rows)) if rows else ""
+                text = " " * rows[0].start + "".join(row.text for row in rows) if rows else ""
             if metadata is not None:
                 return Document(identifier, text, metadata)
         raise InputError(f"the index has no document {shown(identifier)}")
@@ -126,10 +121,7 @@ class DatabaseIndex(SentenceSearch):
     @property
     def empty_document_ids(self) -> tuple[str, ...]:
         """Ids of the documents without text; searches cannot find them."""
-        with readable(self.engine.location):
-            sizes = self.engine.sizes() if self._exists else {}
-            texts("id", sizes)
-            whole_numbers("size", sizes.values())
+        sizes = self.engine.sizes() if self._exists else {}
         return tuple(identifier for identifier, size in sizes.items() if size == 0)
 
     def add(
@@ -160,26 +152,22 @@ class DatabaseIndex(SentenceSearch):
                     raise InputError(f"two documents have the id {document.id!r}; give each its own id")
                 seen.add(document.id)
                 check_document(document)
-            with readable(self.engine.location):
-                self._write(batch, vectors or {}, show_progress)
+            self._write(batch, vectors or {}, show_progress)
 
     def delete(self, ids: Iterable[str]) -> None:
         """Delete documents by id. Raises InputError, and changes nothing, if an id is unknown."""
         wanted = {ids} if isinstance(ids, str) else set(ids)
         if not wanted:
             return
-        with readable(self.engine.location):
-            known = self.engine.digests(wanted) if self._exists else {}
+        known = self.engine.digests(wanted) if self._exists else {}
         if unknown := sorted(wanted - known.keys()):
             raise InputError(f"no document {unknown[0]!r} in the index ({len(unknown)} unknown ids)")
-        with readable(self.engine.location):
-            self.engine.delete(sorted(wanted))
+        self.engine.delete(sorted(wanted))
 
     def optimize(self) -> None:
         """Build or update the database's indexes; after large changes, searches are faster for it."""
         if self._exists:
-            with readable(self.engine.location):
-                self.engine.optimize()
+            self.engine.optimize()
 
     def close(self) -> None:
         """End the connections to the database; the next use opens them again."""
@@ -202,7 +190,7 @@ class DatabaseIndex(SentenceSearch):
         vector = encode_queries(self.encoder, [asked.text])[0] if asked.vector is None else asked.vector
         direction = query_direction(vector, self.encoder.dimension)
         geometry = geometry_of(self.encoder)
-        with readable(self.engine.location), self.engine.view() as view:
+        with self.engine.view() as view:
             return self._searcher.find(view, asked, direction, geometry)
 
     def neighbours(self, sentences: Sequence[Candidate], reach: int) -> list[Stretch]:
@@ -213,7 +201,7 @@ class DatabaseIndex(SentenceSearch):
         """
         if not sentences or not self._exists:
             return []
-        with readable(self.engine.location), self.engine.view() as view:
+        with self.engine.view() as view:
             return self._searcher.around(view, sentences, reach)
 
     def save(self, path: str | Path) -> None:
@@ -285,14 +273,22 @@ def read_settings(engine: PostgresEngine) -> dict[str, Any] | None:
 
     Raises IndexFormatError if that is not an encoder and settings that this version knows.
     """
-    with readable(engine.location):
+    try:
         made = engine.settings()
         if made is not None:
-            with reading("settings"):
-                check_made(made)
-                ensure(made["encoder"]["name"], "the encoder has no name")
-                usable_settings(DatabaseSettings, made["settings"])
-        return made
+            ensure(isinstance(made, dict), "no JSON object")
+            check_made(made)
+            ensure(made["encoder"]["name"], "the encoder has no name")
+            usable_settings(DatabaseSettings, made["settings"])
+    except DatabaseError:
+        raise
+    except (ValueError, TypeError, LookupError, OverflowError, RecursionError) as error:
+        raise IndexFormatError(
+            f"{engine.location}: its settings cannot be read ({error}); another program has changed or "
+            "damaged them: restore the collection from a backup, or build it again"
+        ) from error
+    settings: dict[str, Any] | None = made
+    return settings
 
 
 def is_database(location: str | Path) -> bool:

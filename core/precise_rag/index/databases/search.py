@@ -20,11 +20,8 @@ from precise_rag.filters.values import ID
 from precise_rag.index.arrays.postings import idf
 from precise_rag.index.arrays.top import top_rows
 from precise_rag.index.arrays.words import word_numbers
-from precise_rag.index.databases.checked import DamagedRowError
 from precise_rag.index.databases.counted import Usual, bm25, usual
-from precise_rag.index.databases.found import consecutive, joined, passage_of
-from precise_rag.index.databases.postgres.view import PostgresView
-from precise_rag.index.databases.values import FoundSentence, Pool
+from precise_rag.index.databases.postgres.view import FoundSentence, Pool, PostgresView
 from precise_rag.index.hybrid import HybridSettings, adaptive_weight, weighted_scales
 from precise_rag.index.rows.matching import warn_of_unknown_field
 from precise_rag.index.rows.neighbours import rows_around
@@ -97,13 +94,10 @@ class Searcher:
             parts = geometry.with_levels(parts, direction)
         chosen = _chosen(fused, pool, returns, top_k)
         sentences = view.read([pool.keys[i] for i in chosen])
-        if any(row.passage.start != pool.passages[i] for row, i in zip(sentences, chosen, strict=True)):
-            raise DamagedRowError("passage_start", "holds another beginning than the rest of its row")
         n_wide = {"sentence": 0, "mixed": 1, "passage": len(chosen)}[returns]
         ranges = [(sentence.doc_id, *sentence.passage) for sentence in sentences[:n_wide]]
         between = view.between(ranges, "start") if ranges else []
-        wide = [passage_of(sentence, its) for sentence, its in zip(sentences[:n_wide], between, strict=True)]
-        rows = [*wide, *sentences[n_wide:]]
+        rows = [*map(_joined, between), *sentences[n_wide:]]
         candidates = [
             self._candidate(row, float(fused[i]), {name: values[i] for name, values in parts.items()})
             for i, row in zip(chosen, rows, strict=True)
@@ -169,7 +163,7 @@ class Searcher:
         )
 
     def _stretch(self, rows: Sequence[FoundSentence]) -> Stretch:
-        text = "".join(row.text for row in consecutive(rows))[: rows[-1].end - rows[0].start]
+        text = "".join(row.text for row in rows)[: rows[-1].end - rows[0].start]
         return Stretch(text, tuple(self._candidate(row, 0.0, {}) for row in rows))
 
 
@@ -192,7 +186,7 @@ def _chosen(fused: FloatArray, pool: Pool, returns: Returns, top_k: int) -> list
     order: list[int] = top_rows(fused, len(fused)).tolist()
     if returns == "sentence":
         return order[:top_k]
-    passage = [(pool.doc_ids[i], int(pool.passages[i])) for i in order]
+    passage = [(pool.doc_ids[i], pool.passages[i]) for i in order]
     if returns == "mixed":
         best = passage[0]
         rest = [i for i, its in zip(order[1:], passage[1:], strict=True) if its != best]
@@ -213,6 +207,12 @@ def _merged(candidates: Sequence[Candidate], rows: Sequence[FoundSentence]) -> l
     return sorted(map(_one, runs), key=lambda candidate: -candidate.score)
 
 
+def _joined(rows: Sequence[FoundSentence]) -> FoundSentence:
+    """Neighbouring rows as one."""
+    n_tokens = sum(row.n_tokens for row in rows)
+    return rows[0]._replace(end=rows[-1].end, n_tokens=n_tokens, text="".join(row.text for row in rows))
+
+
 def _end(row: FoundSentence) -> int:
     """Where the sentence behind a row begins."""
     return row.start + len(row.text)
@@ -221,6 +221,6 @@ def _end(row: FoundSentence) -> int:
 def _one(run: Sequence[tuple[FoundSentence, Candidate]]) -> Candidate:
     """Neighbours as one candidate, with the scores of the best of them."""
     best = max((candidate for _, candidate in run), key=lambda candidate: candidate.score)
-    whole = joined([row for row, _ in run])
+    whole = _joined([row for row, _ in run])
     text = whole.text[: whole.end - whole.start]
     return replace(best, start=whole.start, end=whole.end, text=text, n_tokens=whole.n_tokens)

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from precise_rag.errors import DatabaseError, IndexFormatError, InputError
+from precise_rag.errors import DatabaseError, InputError
 from precise_rag.index import DatabaseIndex, HybridIndex, load_index
 from precise_rag.index.databases import is_database
 from precise_rag.testing import HashEncoder
@@ -347,17 +347,6 @@ def test_the_user_of_an_address_is_no_secret() -> None:
     engine = PostgresEngine("postgresql://postgres@127.0.0.1:1/postgres?connect_timeout=1")
     with pytest.raises(DatabaseError, match=r"^postgresql://127\.0\.0\.1:1/postgres"):
         engine.settings()
-
-
-def test_collections_of_an_earlier_version_say_what_to_do(location: str) -> None:
-    """Rows without what stands above them are not searched."""
-    index = DatabaseIndex.build([Document("a", "A cat.")], HashEncoder(), location=location)
-    engine: Any = index.engine
-    with engine._connections.transaction() as run:
-        run(f"ALTER TABLE {engine._c}_sentences DROP COLUMN above")
-    remedy = f"DROP TABLE {engine._c}_settings, .*{engine._c}_postings first"
-    with pytest.raises(IndexFormatError, match=f"another version of this library.*{remedy}"):
-        DatabaseIndex(location, HashEncoder())
 
 
 @pytest.mark.parametrize("location", ["mongodb://host/db", "https://host/rows", "milvus:rows.db"])

@@ -6,13 +6,12 @@ from contextlib import contextmanager
 from typing import Any
 
 from precise_rag.checks import check_text
-from precise_rag.errors import IndexFormatError, InputError
+from precise_rag.errors import InputError
 from precise_rag.filters.values import compared
-from precise_rag.index.databases.checked import json_object
 from precise_rag.index.databases.postgres.connections import Connections
 from precise_rag.index.databases.postgres.tables import Tables
 from precise_rag.index.databases.postgres.view import PostgresView
-from precise_rag.index.databases.values import StoredDocument
+from precise_rag.index.databases.rows import StoredDocument
 
 _INDEXED_FROM = 20_000
 """Rows from which `optimize` builds an approximate index of the vectors."""
@@ -41,20 +40,14 @@ class PostgresEngine:
         self._connections = Connections(location)
         self.location, self._c = self._connections.location, self._connections.collection
 
-    def settings(self) -> dict[str, Any] | None:
+    def settings(self) -> Any:
         """What `create` was given; None if the collection does not exist."""
         with self._connections.transaction() as run:
             tables = Tables(run, self._c)
             if not tables.exist():
                 return None
-            if tables.are_of_another_version():
-                drop = f"DROP TABLE {', '.join(tables.names)}"
-                raise IndexFormatError(
-                    f"{self.location} was built by another version of this library, with other columns; to "
-                    f"build it again, run {drop} first, or give another ?collection=name"
-                )
             row = run(f"SELECT settings FROM {self._c}_settings").fetchone()
-        return None if row is None else json_object("settings", row[0])
+        return None if row is None else json.loads(row[0])
 
     def create(self, settings: Mapping[str, Any], dimension: int) -> None:
         """Make the collection; does nothing if another process has just made it."""

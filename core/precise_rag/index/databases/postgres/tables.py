@@ -7,7 +7,7 @@ from typing import Any
 from precise_rag._extras import require
 from precise_rag.filters.values import compared
 from precise_rag.index.arrays.draws import lottery
-from precise_rag.index.databases.values import StoredDocument
+from precise_rag.index.databases.rows import StoredDocument
 
 _TABLES = """
 CREATE TABLE {c}_settings (one int PRIMARY KEY CHECK (one = 1), settings text NOT NULL);
@@ -45,7 +45,6 @@ _SENTENCE = (
     "counted",
 )
 _POSTING = ("term", "weight", "sentence", "document")
-_COLUMNS = {"documents": _DOCUMENT, "sentences": _SENTENCE, "postings": _POSTING}
 
 
 class Tables:
@@ -67,22 +66,6 @@ class Tables:
         """Make the tables; kind: "vector" or "halfvec", the type of the vectors."""
         self._run("CREATE EXTENSION IF NOT EXISTS vector")
         self._run(_TABLES.format(c=self._c, kind=kind, d=int(dimension)))
-
-    @property
-    def names(self) -> list[str]:
-        """The names of the tables."""
-        return [f"{self._c}_{table}" for table in ("settings", *_COLUMNS)]
-
-    def are_of_another_version(self) -> bool:
-        """Whether the tables lack a column that this version writes."""
-        query = (
-            "SELECT relname, attname FROM pg_attribute JOIN pg_class ON pg_class.oid = attrelid "
-            "WHERE relname = ANY(%s) AND pg_table_is_visible(attrelid) AND NOT attisdropped"
-        )
-        there = set(self._run(query, [self.names]).fetchall())
-        return not there.issuperset(
-            (f"{self._c}_{table}", column) for table, columns in _COLUMNS.items() for column in columns
-        )
 
     def vector_type(self) -> str:
         """The type of the vectors: "vector" or "halfvec"."""

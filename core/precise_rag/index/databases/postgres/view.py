@@ -2,19 +2,16 @@
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
 from precise_rag.filters import Filter
 from precise_rag.index.arrays.draws import LOTTERY
-from precise_rag.index.databases.checked import json_object, texts, whole_numbers
-from precise_rag.index.databases.counted import unpacked
-from precise_rag.index.databases.found import as_found
+from precise_rag.index.databases.counted import CountedRows, unpacked
 from precise_rag.index.databases.postgres.filters import where_clause
 from precise_rag.index.databases.postgres.tables import Tables
-from precise_rag.index.databases.values import FoundSentence, Pool, Sample
-from precise_rag.types import FloatArray, IntArray
+from precise_rag.types import FloatArray, IntArray, Span
 
 _MOST_POSTINGS = 200_000
 """Entries of `postings` that a search reads; the commonest words of a query are left out if there are more.
@@ -26,6 +23,44 @@ _COMPARED = 50_000
 _SENTENCE = (
     "d.id, s.place, s.start, s.stop, s.n_tokens, s.passage_start, s.passage_end, s.text, s.above, d.metadata"
 )
+
+
+class Pool(NamedTuple):
+    """The best rows by vector and by words together, each with what scores it.
+
+    keys: (n,) keys of the rows.
+    doc_ids: (n,) the documents that they are of.
+    passages: (n,) where the passage of each begins.
+    dense: (n,) float32 scores by vector.
+    counted: the words of the rows.
+    """
+
+    keys: Sequence[Any]
+    doc_ids: Sequence[str]
+    passages: Sequence[int]
+    dense: FloatArray
+    counted: CountedRows
+
+
+class FoundSentence(NamedTuple):
+    """A row as it is read back; see `StoredSentence`. place: its number in the document, from 0."""
+
+    doc_id: str
+    place: int
+    start: int
+    end: int
+    n_tokens: int
+    passage: Span
+    text: str
+    above: str
+    metadata: Mapping[str, Any]
+
+    @classmethod
+    def of(cls, *columns: Any) -> "FoundSentence":
+        """The row with the values of the columns of `_SENTENCE`."""
+        doc_id, place, start, end, n_tokens, passage_start, passage_end, text, above, metadata = columns
+        passage = Span(passage_start, passage_end)
+        return cls(doc_id, place, start, end, n_tokens, passage, text, above, json.loads(metadata))
 
 
 class PostgresView:
@@ -56,15 +91,15 @@ class PostgresView:
         counts = [self._frequency.get(term, 0) for term in terms.tolist()]
         return np.array(counts, dtype=np.int64), self._counted(wanted)
 
-    def sample(self, n: int, wanted: Filter | None = None) -> Sample:
-        """About `n` rows at most, chosen at random."""
+    def sample(self, n: int, wanted: Filter | None = None) -> tuple[FloatArray, CountedRows]:
+        """The vectors (m, d) and the words of about `n` rows at most, chosen at random."""
         among, values = self._among(wanted, "s")
         count = self._counted(wanted)
         limit = LOTTERY if count <= n else int(LOTTERY * n / count)
         query = f"SELECT vector::text, counted FROM {self._c}_sentences s WHERE lottery <= %s AND {among}"
         rows = self._run(query, [limit, *values], binary=True).fetchall()
         vectors = np.array([json.loads(vector) for vector, _ in rows], dtype=np.float32)
-        return Sample(vectors.reshape(len(rows), -1 if rows else 0), unpacked([its for _, its in rows]))
+        return vectors.reshape(len(rows), -1 if rows else 0), unpacked([its for _, its in rows])
 
     def pool(
         self, vector: FloatArray, terms: IntArray, idf: FloatArray, size: int, wanted: Filter | None
@@ -92,11 +127,11 @@ class PostgresView:
         rows = self._run(query, [direction, list(keys)], binary=True).fetchall()
         columns = list(zip(*rows, strict=True)) or [()] * 5
         return Pool(
-            columns[0],
-            texts("id", columns[1]),
-            whole_numbers("passage_start", columns[2]),
-            np.array(columns[3], dtype=np.float32),
-            unpacked(columns[4]),
+            keys=columns[0],
+            doc_ids=columns[1],
+            passages=columns[2],
+            dense=np.array(columns[3], dtype=np.float32),
+            counted=unpacked(columns[4]),
         )
 
     def read(self, keys: Sequence[Any]) -> list[FoundSentence]:
@@ -105,7 +140,7 @@ class PostgresView:
             f"SELECT s.key, {_SENTENCE} FROM {self._c}_sentences s "
             f"JOIN {self._c}_documents d ON d.key = s.document WHERE s.key = ANY(%s)"
         )
-        by_key = {key: as_found(*rest) for key, *rest in self._run(query, [list(keys)]).fetchall()}
+        by_key = {key: FoundSentence.of(*rest) for key, *rest in self._run(query, [list(keys)]).fetchall()}
         return [by_key[key] for key in keys]
 
     def between(
@@ -121,13 +156,13 @@ class PostgresView:
         of_range: list[list[FoundSentence]] = [[] for _ in ranges]
         columns = [list(column) for column in zip(*ranges, strict=True)]
         for number, *rest in self._run(query, columns).fetchall():
-            of_range[number - 1].append(as_found(*rest))
+            of_range[number - 1].append(FoundSentence.of(*rest))
         return of_range
 
     def metadata(self, doc_id: str) -> Mapping[str, Any] | None:
         """The metadata of a document; None if it is not there."""
         row = self._run(f"SELECT metadata FROM {self._c}_documents WHERE id = %s", [doc_id]).fetchone()
-        return None if row is None else json_object("metadata", row[0])
+        return None if row is None else json.loads(row[0])
 
     def has_field(self, field: str) -> bool:
         """Whether a document has a field in its metadata."""
@@ -153,8 +188,7 @@ class PostgresView:
         if wanted not in self._counts:
             clause, values = ("true", []) if wanted is None else where_clause(wanted)
             query = f"SELECT coalesce(sum(d.size), 0) FROM {self._c}_documents d WHERE {clause}"
-            (count,) = whole_numbers("size", [int(self._run(query, values).fetchone()[0])], limit=2**62)
-            self._counts[wanted] = int(count)
+            self._counts[wanted] = int(self._run(query, values).fetchone()[0])
         return self._counts[wanted]
 
     def _among(self, wanted: Filter | None, table: str) -> tuple[str, list[Any]]:

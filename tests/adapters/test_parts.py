@@ -2,7 +2,9 @@
 
 import copy
 import pickle
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 import numpy as np
 import pytest
@@ -50,7 +52,7 @@ def gradient(query, found):
     return selector.select(rerank(query, found, PACKAGED))
 
 
-PARTS = {
+PARTS: dict[str, tuple[dict[str, Any], Callable[[str, list[Candidate]], Any]]] = {
     "Rerank": ({"reranker": "packaged", "top_n": 3}, lambda q, c: rerank_best(q, c, PACKAGED, 3)),
     "GradientSelection": (
         {"reranker": "packaged", "min_k": 1, "ratio": 0.6, "max_tokens": 40},
@@ -65,7 +67,7 @@ PARTS = {
 }
 """The settings of each part, and what the core decides."""
 
-IMPOSSIBLE = {
+IMPOSSIBLE: dict[str, dict[str, Any]] = {
     "Rerank": {"top_n": 0},
     "GradientSelection": {"min_k": 0},
     "Redundancy": {"similarity_threshold": 2.0},

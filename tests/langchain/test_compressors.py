@@ -22,7 +22,9 @@ from langchain_precise import (
     RelevanceFilterCompressor,
     RerankCompressor,
 )
+from langchain_precise.compressors import CompressorInput
 from precise_rag.testing import HashEncoder
+from precise_rag.types import Message
 from support.velm import wheels_are_relevant
 
 FOUND = [
@@ -47,7 +49,7 @@ async def test_every_way_to_call_it_gives_the_same():
     documents = [Document("a 0.9"), Document("b 0.8"), Document("c 0.1")]
     expected = compressor.compress_documents(documents, "q")
     runnable = compressor.as_runnable()
-    input = {"query": "q", "documents": documents}
+    input: CompressorInput = {"query": "q", "documents": documents}
     assert len(expected) == 2
     assert await compressor.acompress_documents(documents, "q") == expected
     assert runnable.invoke(input) == await runnable.ainvoke(input) == expected
@@ -110,7 +112,7 @@ async def test_evidence_moves_the_start_index():
 
 def relevance(prompt):
     """A reply about one chunk, as `wheels_are_relevant` reads it."""
-    return wheels_are_relevant([None, type("Prompt", (), {"content": prompt})])
+    return wheels_are_relevant([Message("system", ""), Message("user", prompt)])
 
 
 @pytest.mark.parametrize("config", [None, {"max_concurrency": 2}])

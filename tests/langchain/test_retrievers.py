@@ -75,7 +75,7 @@ async def test_it_is_a_retriever_whose_model_calls_are_its_children(precise, scr
     names = {event["run_id"]: event["name"] for event in told}
     call = next(event for event in told if event["event"] == "on_chat_model_start")
     assert [names[parent] for parent in call["parent_ids"]] == ["PreciseRetriever", "PreciseRAG"]
-    stages = [event["data"]["stage"] for event in told if event["name"] == "precise_rag_stage"]
+    stages = [dict(event["data"])["stage"] for event in told if event["name"] == "precise_rag_stage"]
     assert stages[0] == "search"
     assert {"rerank", "relevance"} <= set(stages)
 

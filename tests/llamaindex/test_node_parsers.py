@@ -11,7 +11,7 @@ from llama_index.core.ingestion import DocstoreStrategy, IngestionCache, Ingesti
 from llama_index.core.ingestion.pipeline import get_transformation_hash
 from llama_index.core.instrumentation import get_dispatcher
 from llama_index.core.instrumentation.span_handlers import SimpleSpanHandler
-from llama_index.core.node_parser import SentenceSplitter
+from llama_index.core.node_parser import NodeParser, SentenceSplitter
 from llama_index.core.postprocessor import MetadataReplacementPostProcessor
 from llama_index.core.schema import (
     Document,
@@ -289,10 +289,10 @@ def test_a_folder_of_files(tmp_path, documents):
 def test_vectors_in_context_search_like_the_core_s_index_also_when_persisted(kind, documents, tmp_path):
     embedding, cores = HashEmbedding(), [CoreDocument(d.doc_id, d.text) for d in documents]
     if kind == "segments":
-        parser = semantic(embed_model=embedding, alpha=0.7, whole=0)
+        parser: NodeParser = semantic(embed_model=embedding, alpha=0.7, whole=0)
         segmenter = Segmenter.from_pretrained("small", max_tokens=30)
         options = {"chunks": segmenter, "chunk_vectors": "context", "alpha": 0.7}
-        core = DenseIndex.build(cores, HashEncoder(), **options)
+        core: DenseIndex | SentenceContextIndex = DenseIndex.build(cores, HashEncoder(), **options)
     else:
         parser = sentences(alpha=0.7)
         core = SentenceContextIndex.build(cores, HashEncoder(), alpha=0.7)

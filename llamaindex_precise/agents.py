@@ -8,6 +8,7 @@ from typing import Any
 from llama_index.core.llms import TextBlock
 from llama_index.core.tools import AsyncBaseTool, BaseTool, FunctionTool, ToolOutput
 from llama_index.core.tools.types import adapt_to_async_tool
+from llama_index.core.workflow import Context
 
 from precise_rag.checks import shown
 from precise_rag.errors import InputError
@@ -18,9 +19,6 @@ from precise_rag.evidence.tool_results import (
     excluded_names,
     question_of,
 )
-
-_CONTEXT = "context_of_the_run"
-"""The argument by which an agent gives its context to a tool that has no such argument of its own."""
 
 
 def prune_tool_results(
@@ -61,31 +59,29 @@ def prune_tool_results(
 
 
 class _PrunedTool(FunctionTool):
-    """A tool whose long results are cut. It is a FunctionTool, since an agent gives others no context."""
+    """A tool whose long results are cut.
+
+    It is a FunctionTool with an argument `run_context`, because an agent gives its context, which knows the
+    user's message, to no other tools.
+    """
 
     def __init__(self, tool: AsyncBaseTool, pruner: ToolResultPruner) -> None:
         super().__init__(fn=tool.call, async_fn=tool.acall, metadata=tool.metadata)
+        self.requires_context, self.ctx_param_name = True, "run_context"
         self._tool, self._pruner = tool, pruner
-        self._takes_context = isinstance(tool, FunctionTool) and tool.requires_context
-        own = tool.ctx_param_name if isinstance(tool, FunctionTool) else None
-        self.requires_context, self.ctx_param_name = True, own or _CONTEXT
 
     def call(self, *args: Any, **kwargs: Any) -> ToolOutput:
         """Call the tool, and cut its result if it is long."""
-        return self._cut(self._tool.call(*args, **self._arguments(kwargs)), question_of(kwargs))
+        return self._cut(self._tool.call(*args, **kwargs), question_of(kwargs))
 
-    async def acall(self, *args: Any, **kwargs: Any) -> ToolOutput:
+    async def acall(self, *args: Any, run_context: Context | None = None, **kwargs: Any) -> ToolOutput:
         """Call the tool, and cut its result if it is long, without blocking the event loop."""
-        output = await self._tool.acall(*args, **self._arguments(kwargs))
-        context = kwargs.get(self.ctx_param_name or _CONTEXT)
-        asked = "" if context is None else await context.store.get("user_msg_str", default="")
-        return await to_thread(self._cut, output, question_of(kwargs, asked or ""))
-
-    def _arguments(self, kwargs: dict[str, Any]) -> dict[str, Any]:
-        """The arguments of the tool itself, which may not know of a context."""
-        if self._takes_context:
-            return kwargs
-        return {name: value for name, value in kwargs.items() if name != self.ctx_param_name}
+        asked = run_context and await run_context.store.get("user_msg_str", default="")
+        question = question_of(kwargs, asked or "")
+        if run_context and isinstance(self._tool, FunctionTool) and self._tool.ctx_param_name:
+            kwargs[self._tool.ctx_param_name] = run_context
+        output = await self._tool.acall(*args, **kwargs)
+        return await to_thread(self._cut, output, question)
 
     def _cut(self, output: ToolOutput, question: str) -> ToolOutput:
         if output.is_error:
@@ -97,7 +93,7 @@ class _PrunedTool(FunctionTool):
         return output if blocks == output.blocks else output.model_copy(update={"blocks": blocks})
 
 
-def _as_tool(given: Any) -> AsyncBaseTool:
-    if isinstance(given, BaseTool):
-        return adapt_to_async_tool(given)
-    return FunctionTool.from_defaults(**{"async_fn" if iscoroutinefunction(given) else "fn": given})
+def _as_tool(tool: Any) -> AsyncBaseTool:
+    if isinstance(tool, BaseTool):
+        return adapt_to_async_tool(tool)
+    return FunctionTool.from_defaults(**{"async_fn" if iscoroutinefunction(tool) else "fn": tool})

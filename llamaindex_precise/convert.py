@@ -14,7 +14,6 @@ passed in are never changed.
 
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from hashlib import sha256
 from typing import Any
 
@@ -82,26 +81,30 @@ def to_core_documents(nodes: Iterable[BaseNode]) -> list[CoreDocument]:
     """
     documents = []
     for node in check_items("documents", nodes, BaseNode, "LlamaIndex documents or nodes"):
-        layout = {name: getattr(node, name) for name in _LAYOUT_FIELDS if hasattr(node, name)}
-        layout |= {"source": root_source(node).node_id, "offset": root_offset(node)}
         metadata = without_own_keys(node.metadata)
         excluded = {*node.excluded_llm_metadata_keys, *node.excluded_embed_metadata_keys}
         hidden = [key for key in TITLE_KEYS if key in metadata and key in excluded]
-        layout["hidden"] = {key: metadata.pop(key) for key in hidden}
-        text = node.get_content(MetadataMode.NONE)
-        documents.append(CoreDocument(node.node_id, text, {**metadata, LAYOUT_KEY: layout}))
+        layout = {
+            "source": root_source(node).node_id,
+            "offset": root_offset(node),
+            "hidden": {key: metadata.pop(key) for key in hidden},
+            "fields": {name: getattr(node, name) for name in _LAYOUT_FIELDS if hasattr(node, name)},
+        }
+        documents.append(CoreDocument(node.node_id, _text(node), {**metadata, LAYOUT_KEY: layout}))
     return documents
 
 
-def to_candidates(nodes: Sequence[NodeWithScore], score_scale: ScoreScale | None = None) -> list[Candidate]:
-    """Return one candidate per scored node, in the order given.
+def to_candidates(
+    nodes: Sequence[NodeWithScore], score_scale: ScoreScale | None = None, *, text_alone: bool = False
+) -> list[Candidate]:
+    """Return one candidate per scored node, in the order given. Each keeps its node for `from_candidate`.
 
     score_scale: the scale of scores that have no facts. The order given replaces all scores, on the "rank"
     scale, if the scales differ or one is unknown, or if a score is missing and no scale is given. Other nodes
     whose score is missing, NaN or infinite rank last, see `with_scores`.
-
-    The text of a node that a precise-rag index found is the indexed text; that of any other node is
-    what its embedding model saw (`MetadataMode.EMBED`).
+    text_alone: read the text without metadata, so that offsets in it are exact. By default the text is
+    what the node's embedding model saw (`MetadataMode.EMBED`), but of a node that an index of ours found it
+    is the indexed text.
     """
     for item in nodes:
         check_kind("nodes", item, NodeWithScore, "NodeWithScore objects")
@@ -109,31 +112,21 @@ def to_candidates(nodes: Sequence[NodeWithScore], score_scale: ScoreScale | None
     scores, scale = scores_on_a_scale(scored, score_scale)
     candidates = []
     for item, (_, facts) in zip(nodes, scored, strict=True):
-        node = item.node
-        doc_id, span = _place(node)
+        doc_id, span = _place(item.node)
+        text = _text(item.node) if text_alone else _read_text(item.node)
         candidates.append(
             Candidate(
                 doc_id=doc_id,
                 start=span.start,
-                end=span.end,
-                text=_read_text(node),
+                end=span.start + len(text) if text_alone else span.end,
+                text=text,
                 score=0.0,
                 score_scale=scale,
-                metadata={**_shown_metadata(node), SOURCE_KEY: item},
+                metadata={**_shown_metadata(item.node), SOURCE_KEY: item},
                 **noted_fields(facts),
             )
         )
     return with_scores(candidates, scores)
-
-
-def own_texts(nodes: Sequence[NodeWithScore]) -> list[Candidate]:
-    """Return the nodes as candidates with their text alone, so that offsets in it are exact."""
-    candidates = to_candidates(nodes)
-    texts = [item.node.get_content(MetadataMode.NONE) for item in nodes]
-    return [
-        replace(candidate, text=text, end=candidate.start + len(text))
-        for candidate, text in zip(candidates, texts, strict=True)
-    ]
 
 
 def from_candidate(candidate: Candidate, reason: str = "") -> NodeWithScore:
@@ -145,26 +138,13 @@ def from_candidate(candidate: Candidate, reason: str = "") -> NodeWithScore:
     has that document's metadata and excluded keys. A score that only repeats the order is not written.
     """
     item = candidate.metadata.get(SOURCE_KEY)
-    if isinstance(item, NodeWithScore):
-        is_order = candidate.score_scale == "rank" and "retrieval" not in candidate.scores
-        score = item.score if is_order else candidate.score
-        return NodeWithScore(node=_with_facts(_part(item.node, candidate), candidate, reason), score=score)
-    fields: dict[str, Any] = dict(candidate.metadata.get(LAYOUT_KEY, {}))
-    source, offset = fields.pop("source", candidate.doc_id), fields.pop("offset", 0)
-    hidden = fields.pop("hidden", {})
-    if offset is not None:
-        fields |= {"start_char_idx": offset + candidate.start, "end_char_idx": offset + candidate.end}
-    if LAYOUT_KEY not in candidate.metadata:  # a document of `read_documents`, whose pages no model reads
-        fields |= {"excluded_llm_metadata_keys": [PAGES_KEY]}
-        fields |= {"excluded_embed_metadata_keys": [PAGES_KEY]}
-    metadata = {str(key): value for key, value in copied({**candidate.metadata, **hidden}).items()}
-    for key in (LAYOUT_KEY, FACTS_KEY):
-        metadata.pop(key, None)
-    info = RelatedNodeInfo(node_id=source, node_type=ObjectType.DOCUMENT, metadata=dict(metadata))
-    fields |= {"metadata": metadata, "relationships": {NodeRelationship.SOURCE: info}}
-    id_ = piece_id(candidate.doc_id, candidate.start, candidate.end)
-    node = FoundNode(id_=id_, text=candidate.text, **fields)
-    return NodeWithScore(node=_with_facts(node, candidate, reason), score=candidate.score)
+    if not isinstance(item, NodeWithScore):
+        return NodeWithScore(
+            node=_with_facts(_found_node(candidate), candidate, reason), score=candidate.score
+        )
+    is_order = candidate.score_scale == "rank" and "retrieval" not in candidate.scores
+    score = item.score if is_order else candidate.score
+    return NodeWithScore(node=_with_facts(_part(item.node, candidate), candidate, reason), score=score)
 
 
 def from_selection(selection: Selection) -> list[NodeWithScore]:
@@ -190,8 +170,7 @@ def from_excerpts(excerpts: Iterable[Excerpt]) -> list[NodeWithScore]:
 def piece_tokens(piece: Candidate) -> int:
     """Count the tokens that the node of a piece costs in a prompt, beside those of its text."""
     node = from_candidate(piece).node
-    written, text = node.get_content(MetadataMode.LLM), node.get_content(MetadataMode.NONE)
-    return estimate_tokens(written) - estimate_tokens(text)
+    return estimate_tokens(node.get_content(MetadataMode.LLM)) - estimate_tokens(_text(node))
 
 
 def root_source(node: BaseNode) -> RelatedNodeInfo:
@@ -209,9 +188,27 @@ def root_offset(node: BaseNode) -> int | None:
     if node.source_node is None:
         return 0
     start, end = getattr(node, "start_char_idx", None), getattr(node, "end_char_idx", None)
-    if start is None or end is None or end - start != _length(node):
+    if start is None or end is None or end - start != len(_text(node)):
         return None
     return int(start)
+
+
+def _found_node(candidate: Candidate) -> FoundNode:
+    """Return a new node for what an index found, with the layout of the node that was indexed."""
+    layout = candidate.metadata.get(LAYOUT_KEY)
+    if layout is None:  # a document of `read_documents`, whose pages no model reads
+        pages = {f"excluded_{reader}_metadata_keys": [PAGES_KEY] for reader in ("embed", "llm")}
+        layout = {"source": candidate.doc_id, "offset": 0, "hidden": {}, "fields": pages}
+    metadata = without_own_keys({**candidate.metadata, **layout["hidden"]})
+    metadata = {str(key): value for key, value in copied(metadata).items()}
+    source = RelatedNodeInfo(node_id=layout["source"], node_type=ObjectType.DOCUMENT, metadata=dict(metadata))
+    fields = {**layout["fields"], "metadata": metadata, "relationships": {NodeRelationship.SOURCE: source}}
+    id_ = piece_id(candidate.doc_id, candidate.start, candidate.end)
+    node = FoundNode(id_=id_, text=candidate.text, **fields)
+    if layout["offset"] is not None:
+        node.start_char_idx = layout["offset"] + candidate.start
+        node.end_char_idx = layout["offset"] + candidate.end
+    return node
 
 
 def _part(node: BaseNode, candidate: Candidate) -> BaseNode:
@@ -234,41 +231,35 @@ def _read_text(node: BaseNode) -> str:
     with suppress(ValueError):
         if not isinstance(node, FoundNode):
             return node.get_content(MetadataMode.EMBED)
-    return node.get_content(MetadataMode.NONE)
+    return _text(node)
 
 
 def _facts(node: BaseNode) -> dict[str, Any]:
     """Return the facts about this very node; none if its text has changed since they were written."""
     facts = read_facts(node)
-    return facts if noted_place(facts, _length(node)) else {}
+    return facts if noted_place(facts, len(_text(node))) else {}
 
 
-def _length(node: BaseNode) -> int:
-    return len(node.get_content(MetadataMode.NONE))
+def _text(node: BaseNode) -> str:
+    return node.get_content(MetadataMode.NONE)
 
 
 def _place(node: BaseNode) -> tuple[str, Span]:
     """Return the node's document and its span there, or the node itself if that is not known."""
-    place = noted_place(read_facts(node), _length(node))
+    place = noted_place(read_facts(node), len(_text(node)))
     if place is not None:
         return place
     start, end = getattr(node, "start_char_idx", None), getattr(node, "end_char_idx", None)
     if start is None or end is None:
-        return node.node_id, Span(0, _length(node))
+        return node.node_id, Span(0, len(_text(node)))
     return node.ref_doc_id or node.node_id, Span(start, end)
 
 
 def _with_facts(node: BaseNode, candidate: Candidate, reason: str = "") -> BaseNode:
     """Return a copy of `node` with the facts, hidden from embedding models and LLMs."""
     facts = write_facts(candidate_facts(candidate, reason))
-    return node.model_copy(
-        update={
-            "metadata": {**copied(node.metadata), FACTS_KEY: facts},
-            "excluded_embed_metadata_keys": _including(node.excluded_embed_metadata_keys, FACTS_KEY),
-            "excluded_llm_metadata_keys": _including(node.excluded_llm_metadata_keys, FACTS_KEY),
-        }
-    )
-
-
-def _including(keys: Sequence[str], key: str) -> list[str]:
-    return [*keys] if key in keys else [*keys, key]
+    copy = node.model_copy(update={"metadata": {**copied(node.metadata), FACTS_KEY: facts}})
+    for name in ("excluded_embed_metadata_keys", "excluded_llm_metadata_keys"):
+        keys = getattr(node, name)
+        setattr(copy, name, [*keys] if FACTS_KEY in keys else [*keys, FACTS_KEY])
+    return copy

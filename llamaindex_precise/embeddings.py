@@ -18,11 +18,15 @@ EmbedModel: TypeAlias = BaseEmbedding | Encoder | str | None
 
 
 class PreciseEmbedding(SettingsComponent, BaseEmbedding):
-    """A core encoder as a LlamaIndex embedding; the default one works offline."""
+    """A core encoder as a LlamaIndex embedding; the default one works offline.
 
-    model_name: str = Field(default=DEFAULT_ENCODER, description="Name or path, as for load_encoder.")
-    device: str | None = Field(default=None, description='"cpu", "cuda", …; default: a GPU if there is one.')
-    embed_batch_size: int = Field(default=256, description="Texts per call.", gt=0, le=2048)
+    model_name: name or path, as for `load_encoder`.
+    device: "cpu", "cuda", …; default: a GPU if there is one.
+    """
+
+    model_name: str = DEFAULT_ENCODER
+    device: str | None = None
+    embed_batch_size: int = Field(default=256, gt=0, le=2048)
 
     @cached_property
     def encoder(self) -> Encoder:
@@ -51,14 +55,24 @@ class PreciseEmbedding(SettingsComponent, BaseEmbedding):
 
 
 class EncoderComponent(SettingsComponent):
-    """A component with an encoder; its saved settings hold the encoder's name."""
+    """A component with an encoder; its saved settings hold the encoder's name.
 
-    embed_model: Any = Field(
-        default=None,
-        exclude=True,
-        description="A LlamaIndex embedding, a core encoder, or the name or path of one.",
-    )
-    encoder_name: str = Field(default="", description="Encoder in use; saved in place of embed_model.")
+    embed_model: a LlamaIndex embedding, a core encoder, or the name or path of one. It is not saved.
+    encoder_name: the encoder in use; saved in place of `embed_model`.
+    """
+
+    embed_model: Any = Field(default=None, exclude=True)
+    encoder_name: str = ""
+
+    @property
+    def _has_encoder(self) -> bool:
+        return self.embed_model is not None or bool(self.encoder_name)
+
+    def _load_encoder(self) -> Encoder:
+        """Return the encoder, and keep its name."""
+        encoder = resolve_encoder(self.embed_model, self.encoder_name)
+        self.encoder_name = encoder.name
+        return encoder
 
 
 def resolve_encoder(embed_model: EmbedModel = None, name: str = "") -> Encoder:

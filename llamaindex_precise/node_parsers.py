@@ -6,7 +6,7 @@ nodes cut from nodes.
 
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import fields
+from dataclasses import asdict, fields
 from functools import partial
 from itertools import groupby
 from typing import Any, Literal, TypeAlias
@@ -20,7 +20,7 @@ from llama_index.core.utils import get_tokenizer
 from pydantic import AliasChoices
 
 from llamaindex_precise.convert import root_offset, root_source
-from llamaindex_precise.embeddings import EncoderComponent, resolve_encoder
+from llamaindex_precise.embeddings import EncoderComponent
 from precise_rag import __version__
 from precise_rag.checks import check_number
 from precise_rag.errors import InputError
@@ -53,8 +53,8 @@ class SpanNodeParser(EncoderComponent, NodeParser):
     passed; they let ingestion caches notice a change.
     """
 
-    core_version: str = Field(default="", description="Version of precise-rag; filled in.")
-    sentence_splitter_name: str = Field(default="", description="Sentence splitter in use; filled in.")
+    core_version: str = ""
+    sentence_splitter_name: str = ""
 
     def model_post_init(self, context: Any) -> None:
         """Fill in the version."""
@@ -124,9 +124,7 @@ class SemanticSegmentationNodeParser(SpanNodeParser):
 
     The nodes of a document join to its text. Headings, lists, tables, code and turns are kept together
     where the limit allows. A node below a heading has the titles above it in `metadata["header_path"]`,
-    as nodes of MarkdownNodeParser have, unless its document has that key. The options from `threshold` to
-    `text_format` are those of SegmenterOptions, with max_tokens 1,100 by default; the fields show what holds.
-    Tokens are those of `tokenizer`; default: of `Settings.tokenizer`, as in LlamaIndex's own splitters.
+    as nodes of MarkdownNodeParser have, unless its document has that key.
 
     With an `embed_model` each node has its vector: the mean of its sentences' vectors, weighted with
     that of the surrounding text and with the vector of the whole node. Search such nodes with the same
@@ -135,32 +133,32 @@ class SemanticSegmentationNodeParser(SpanNodeParser):
 
     `model="greedy"` joins neighbouring sentences while their vectors by `embed_model` are alike (ChunkRAG,
     section 3). Its options are `threshold`, a cosine, and `max_tokens`; default: the paper's 500 characters.
+
+    model: "small" (CPU), "sage-minilm", "greedy", or a folder.
+    device: "cpu", "cuda", …; default: a GPU if there is one.
+    sentence_splitter: "auto", "nupunkt", "sentencex" or "punkt".
+    tokenizer: function from a text to its tokens, which `max_tokens` counts; default: `Settings.tokenizer`.
+    alpha: weight of a node's sentences against the text around it, in its vector.
+    whole: largest weight of the node embedded as a whole, in its vector; 0: it is not embedded.
+    weights_sha256: checksum of the model in use; filled in.
+    The other fields are those of `SegmenterOptions`, with max_tokens 1,100 by default; they show what holds.
+    `max_tokens` is also taken as `chunk_size`.
     """
 
-    model: str = Field(default="small", description='"small" (CPU), "sage-minilm", "greedy", or a folder.')
-    device: str | None = Field(default=None, description='"cpu", "cuda", …; default: a GPU if there is one.')
-    sentence_splitter: str = Field(default="auto", description='"auto", "nupunkt", "sentencex" or "punkt".')
-    threshold: float | None = Field(default=None, description="Cut where the score is lower.")
-    max_tokens: int | None = Field(
-        default=None,
-        validation_alias=AliasChoices("max_tokens", "chunk_size"),
-        description="Longest node; a limit that always holds. Also taken as `chunk_size`.",
-    )
-    target_tokens: int | None = Field(default=None, description="Shorter nodes only where a topic ends.")
-    min_tokens: int | None = Field(default=None, description="Shorter nodes join a neighbour.")
-    paragraphs: Literal["hard", "soft"] | None = Field(
-        default=None, description='A blank line is always a boundary ("hard") or evidence for one ("soft").'
-    )
-    coarse_tokens: int | None = Field(default=None, description="Cut into pieces of about this size first.")
-    text_format: Literal["markdown", "html", "text"] | None = Field(
-        default=None, description="How the texts are marked up; default: detected from each."
-    )
-    tokenizer: Callable[[str], Sequence[Any]] | None = Field(
-        default=None, description="Function from a text to its tokens, which the limit of a node counts."
-    )
-    alpha: float = Field(default=_CONTEXT.alpha, description="Weight of a node's vector against its context.")
-    whole: float = Field(default=WHOLE, description="Largest weight of the node embedded as a whole; 0: no.")
-    weights_sha256: str = Field(default="", description="Checksum of the model in use; filled in.")
+    model: str = "small"
+    device: str | None = None
+    sentence_splitter: str = "auto"
+    threshold: float | None = None
+    max_tokens: int | None = Field(default=None, validation_alias=AliasChoices("max_tokens", "chunk_size"))
+    target_tokens: int | None = None
+    min_tokens: int | None = None
+    paragraphs: Literal["hard", "soft"] | None = None
+    coarse_tokens: int | None = None
+    text_format: Literal["markdown", "html", "text"] | None = None
+    tokenizer: Callable[[str], Sequence[Any]] | None = None
+    alpha: float = _CONTEXT.alpha
+    whole: float = WHOLE
+    weights_sha256: str = ""
 
     _segmenter: Segmenter | GreedySegmenter = PrivateAttr()
     _encoder: Encoder | None = PrivateAttr(default=None)
@@ -170,9 +168,8 @@ class SemanticSegmentationNodeParser(SpanNodeParser):
         super().model_post_init(context)
         ContextSettings(alpha=self.alpha)  # checks it
         check_number("whole", self.whole, least=0, most=1)
-        if self.embed_model is not None or self.encoder_name:
-            self._encoder = resolve_encoder(self.embed_model, self.encoder_name)
-            self.encoder_name = self._encoder.name
+        if self._has_encoder:
+            self._encoder = self._load_encoder()
         self._segmenter = self._greedy() if self.model == "greedy" else self._trained()
         self.weights_sha256 = self._segmenter.weights_sha256
         self.sentence_splitter_name = self._segmenter.splitter.name
@@ -189,7 +186,7 @@ class SemanticSegmentationNodeParser(SpanNodeParser):
             count_tokens=partial(_lengths, self.tokenizer or get_tokenizer()),
             **{"max_tokens": _MAX_TOKENS, **self._options()},
         )
-        for name, value in _fields_of(segmenter.options).items():
+        for name, value in asdict(segmenter.options).items():
             setattr(self, name, value)
         return segmenter
 
@@ -215,17 +212,8 @@ class SemanticSegmentationNodeParser(SpanNodeParser):
             for chunks in self._segmenter.segment_many(documents, show_progress=show_progress):
                 yield from ((chunk, None) for chunk in chunks)
             return
-        yield from map(
-            _with_vector,
-            weighted_chunks(
-                documents,
-                self._encoder,
-                self._segmenter,
-                alpha=self.alpha,
-                whole=self.whole,
-                show_progress=show_progress,
-            ),
-        )
+        options: dict[str, Any] = {"alpha": self.alpha, "whole": self.whole, "show_progress": show_progress}
+        yield from map(_with_vector, weighted_chunks(documents, self._encoder, self._segmenter, **options))
 
 
 class SentenceContextNodeParser(SpanNodeParser):
@@ -235,20 +223,19 @@ class SentenceContextNodeParser(SpanNodeParser):
     IngestionPipeline: it would overwrite the vectors. The passage around a sentence is in its
     metadata, hidden from models, for MetadataReplacementPostProcessor (as with
     SentenceWindowNodeParser). White space between sentences belongs to no node.
+
+    alpha: weight of the sentence against its context.
+    context: "mean", from the vectors of the sentences, or "encode", which encodes each context, as in the
+        paper.
+    passages: "paragraphs", "segments", or a number of sentences.
+    window_metadata_key, original_text_metadata_key: metadata keys of the passage and of the sentence itself.
     """
 
-    alpha: float = Field(default=_CONTEXT.alpha, description="Weight of the sentence against its context.")
-    context: Literal["mean", "encode"] = Field(
-        default=_CONTEXT.context,
-        description='"mean": from the sentence vectors; "encode": encode each context, as in the paper.',
-    )
-    passages: str | int = Field(
-        default="paragraphs", description='"paragraphs", "segments", or a number of sentences.'
-    )
-    window_metadata_key: str = Field(default="window", description="Metadata key of the passage.")
-    original_text_metadata_key: str = Field(
-        default="original_text", description="Metadata key of the sentence itself."
-    )
+    alpha: float = _CONTEXT.alpha
+    context: Literal["mean", "encode"] = _CONTEXT.context
+    passages: str | int = "paragraphs"
+    window_metadata_key: str = "window"
+    original_text_metadata_key: str = "original_text"
 
     _encoder: Encoder = PrivateAttr()
 
@@ -256,18 +243,15 @@ class SentenceContextNodeParser(SpanNodeParser):
         """Load the encoder now, not at the first document."""
         super().model_post_init(context)
         ContextSettings(**self._settings())  # checks them
-        self._encoder = resolve_encoder(self.embed_model, self.encoder_name)
-        self.encoder_name = self._encoder.name
+        self._encoder = self._load_encoder()
         self.sentence_splitter_name = load_sentence_splitter().name
 
     def _settings(self) -> dict[str, Any]:
         return {"alpha": self.alpha, "context": self.context, "passages": self.passages}
 
     def _pieces(self, documents: Sequence[Document], show_progress: bool) -> Iterator[Piece]:
-        yield from map(
-            _with_vector,
-            weighted_sentences(documents, self._encoder, show_progress=show_progress, **self._settings()),
-        )
+        options = {"show_progress": show_progress, **self._settings()}
+        yield from map(_with_vector, weighted_sentences(documents, self._encoder, **options))
 
     def _cut(self, parent: BaseNode, pieces: Sequence[Piece]) -> list[TextNode]:
         hidden = {self.window_metadata_key, self.original_text_metadata_key}
@@ -293,10 +277,6 @@ def _with_vector(piece: WeightedPiece) -> Piece:
     facts = read_facts(piece.metadata)
     chunk = Chunk(facts["doc_id"], facts["start"], facts["end"], piece.text, metadata=piece.metadata)
     return chunk, piece.vector
-
-
-def _fields_of(options: SegmenterOptions) -> dict[str, Any]:
-    return {field.name: getattr(options, field.name) for field in fields(options)}
 
 
 def _as_text_node(node: BaseNode) -> TextNode:

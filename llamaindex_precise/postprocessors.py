@@ -16,8 +16,8 @@ from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index.core.settings import Settings
 
 from llamaindex_precise.component import SettingsComponent
-from llamaindex_precise.convert import from_excerpts, from_selection, own_texts, piece_tokens, to_candidates
-from llamaindex_precise.embeddings import EncoderComponent, resolve_encoder
+from llamaindex_precise.convert import from_excerpts, from_selection, piece_tokens, to_candidates
+from llamaindex_precise.embeddings import EncoderComponent
 from llamaindex_precise.events import observing, reranking
 from precise_rag.candidate_filters import (
     DynamicThreshold,
@@ -111,13 +111,13 @@ class SelectionPostprocessor(SettingsComponent, BaseNodePostprocessor):
 
 
 class RerankerPostprocessor(SelectionPostprocessor):
-    """Base of the postprocessors with a reranker; their saved settings hold its name."""
+    """Base of the postprocessors with a reranker; their saved settings hold its name.
 
-    reranker: Any = Field(
-        default="default",
-        description='"default" (the best that is installed), "packaged", "cascade", "cohere:<model>", a '
-        "CrossEncoder name or path, a reranker object, or another postprocessor.",
-    )
+    reranker: "default" (the best that is installed), "packaged", "cascade", "cohere:<model>", a CrossEncoder
+        name or path, a reranker object, or another postprocessor.
+    """
+
+    reranker: Any = "default"
 
     @field_serializer("reranker")
     def _saved_reranker(self, reranker: Any) -> Any:
@@ -130,14 +130,14 @@ class PreciseRerankPostprocessor(RerankerPostprocessor):
     """Postprocessor that scores nodes against the query and returns the best.
 
     The scores they had are among the facts: `read_facts(node)["scores"]`.
+
+    top_n: how many nodes to return; default: all.
+    score_scale: scale of the scores if the reranker is another postprocessor; by default only its order
+        counts.
     """
 
-    top_n: int | None = Field(default=None, gt=0, description="How many nodes to return; default: all.")
-    score_scale: ScoreScale | None = Field(
-        default=None,
-        description="Scale of the scores if the reranker is another postprocessor; "
-        "by default only its order counts.",
-    )
+    top_n: int | None = Field(default=None, gt=0)
+    score_scale: ScoreScale | None = None
 
     def _make_part(self) -> SelectionPart:
         return RerankPart(load_reranker(self.reranker, score_scale=self.score_scale), self.top_n)
@@ -149,36 +149,21 @@ class GradientSelectionPostprocessor(RerankerPostprocessor):
     reranker: gives the scores to cut on; None never reranks. It is not called if the nodes come from
     a precise-rag reranker, or if `score_scale` is set.
     score_scale: the scale of the nodes' own scores, which are then cut on as they are.
+    count_tokens: counts the tokens of a text for `max_tokens`; default: an estimate. It is not saved.
     The other fields are those of `GradientSelector`.
     """
 
-    score_scale: ScoreScale | None = Field(
-        default=None, description='Scale of the nodes\' own scores, such as "probability" or "logit".'
-    )
-    min_k: int = Field(default=DEFAULT_SELECTOR.min_k, description="Kept before a drop is looked for.")
-    ratio: float = Field(
-        default=DEFAULT_SELECTOR.ratio,
-        description="A score at or under ratio times its predecessor is a sharp drop.",
-    )
-    max_k: int | None = Field(default=DEFAULT_SELECTOR.max_k, description="Most nodes to keep.")
-    max_tokens: int | None = Field(default=DEFAULT_SELECTOR.max_tokens, description="Most tokens to keep.")
-    min_score: float | None = Field(default=DEFAULT_SELECTOR.min_score, description="Lowest score to keep.")
-    share_of_best: float | None = Field(
-        default=DEFAULT_SELECTOR.share_of_best,
-        description="Lowest score to keep, as a share of the best one.",
-    )
-    min_keep: int = Field(
-        default=DEFAULT_SELECTOR.min_keep, description="How many of the best to keep whatever they score."
-    )
-    min_gap: float = Field(default=DEFAULT_SELECTOR.min_gap, description="A smaller drop is never sharp.")
-    count_tokens: Callable[[str], int] | None = Field(
-        default=DEFAULT_SELECTOR.count_tokens,
-        exclude=True,
-        description="Counts the tokens of a text for `max_tokens`; default: an estimate.",
-    )
-    assume_ratio: bool = Field(
-        default=DEFAULT_SELECTOR.assume_ratio, description="Treat cosine or rank scores as a ratio scale."
-    )
+    score_scale: ScoreScale | None = None
+    min_k: int = DEFAULT_SELECTOR.min_k
+    ratio: float = DEFAULT_SELECTOR.ratio
+    max_k: int | None = DEFAULT_SELECTOR.max_k
+    max_tokens: int | None = DEFAULT_SELECTOR.max_tokens
+    min_score: float | None = DEFAULT_SELECTOR.min_score
+    share_of_best: float | None = DEFAULT_SELECTOR.share_of_best
+    min_keep: int = DEFAULT_SELECTOR.min_keep
+    min_gap: float = DEFAULT_SELECTOR.min_gap
+    count_tokens: Callable[[str], int] | None = Field(default=DEFAULT_SELECTOR.count_tokens, exclude=True)
+    assume_ratio: bool = DEFAULT_SELECTOR.assume_ratio
 
     def _make_part(self) -> SelectionPart:
         reranker = self.reranker if self.score_scale is None else None
@@ -197,26 +182,20 @@ class RedundancyPostprocessor(EncoderComponent, SelectionPostprocessor):
     The other fields are those of `RedundancyFilter`.
     """
 
-    similarity_threshold: float = Field(
-        default=_REDUNDANCY.similarity_threshold, description="A cosine above it is a repetition."
-    )
-    prefilter: float = Field(
-        default=_REDUNDANCY.prefilter, description="TF-IDF cosine from which vectors are compared."
-    )
+    similarity_threshold: float = _REDUNDANCY.similarity_threshold
+    prefilter: float = _REDUNDANCY.prefilter
 
     def _make_part(self) -> SelectionPart:
-        encoder = None
-        if self.embed_model is not None or self.encoder_name:
-            encoder = resolve_encoder(self.embed_model, self.encoder_name)
-            self.encoder_name = encoder.name
         return RedundancyPart(
             RedundancyFilter(
-                similarity_threshold=self.similarity_threshold, prefilter=self.prefilter, encoder=encoder
+                similarity_threshold=self.similarity_threshold,
+                prefilter=self.prefilter,
+                encoder=self._load_encoder() if self._has_encoder else None,
             )
         )
 
     def _candidates(self, nodes: Sequence[NodeWithScore]) -> list[Candidate]:
-        return own_texts(nodes)
+        return to_candidates(nodes, text_alone=True)
 
 
 class RelevanceFilterPostprocessor(SelectionPostprocessor):
@@ -224,34 +203,22 @@ class RelevanceFilterPostprocessor(SelectionPostprocessor):
 
     Nodes keep their own scores; the model's are in `read_facts(node)["scores"]`. The
     asynchronous path makes up to `max_concurrency` calls at a time on the running event loop.
+
+    llm: a LlamaIndex LLM, or anything else that `load_llm` takes; default `Settings.llm`. It is not saved.
+    budget: limits for each query. It is not saved.
+    The other fields are those of `RelevanceSettings`.
     """
 
-    llm: Any = Field(
-        default=None,
-        exclude=True,
-        description="A LlamaIndex LLM, or anything else that load_llm takes; default: Settings.llm.",
-    )
-    mode: Literal["batch", "single"] = Field(
-        default=_RELEVANCE.mode, description='"batch": one call for many nodes. "single": three for each.'
-    )
-    batch_size: int = Field(default=_RELEVANCE.batch_size, description="Nodes in one call.")
-    threshold: DynamicThreshold = Field(
-        default=_RELEVANCE.threshold, description="Finds the lowest relevant score from all scores."
-    )
-    ask_threshold: bool = Field(
-        default=_RELEVANCE.ask_threshold, description="Let the model name the threshold, within bounds."
-    )
-    unscored: Literal["keep", "drop"] = Field(
-        default=_RELEVANCE.unscored, description="Whether to keep a node without a readable score."
-    )
-    heuristics: tuple[str, ...] = Field(
-        default=tuple(_RELEVANCE.heuristics), description="What the critic checks."
-    )
-    instructions: str | None = Field(
-        default=_RELEVANCE.instructions, description="Replaces relevance_instructions()."
-    )
-    max_concurrency: int = Field(default=_RELEVANCE.max_concurrency, description="Calls at a time.")
-    budget: Budget | None = Field(default=None, exclude=True, description="Limits for each query.")
+    llm: Any = Field(default=None, exclude=True)
+    mode: Literal["batch", "single"] = _RELEVANCE.mode
+    batch_size: int = _RELEVANCE.batch_size
+    threshold: DynamicThreshold = _RELEVANCE.threshold
+    ask_threshold: bool = _RELEVANCE.ask_threshold
+    unscored: Literal["keep", "drop"] = _RELEVANCE.unscored
+    heuristics: tuple[str, ...] = tuple(_RELEVANCE.heuristics)
+    instructions: str | None = _RELEVANCE.instructions
+    max_concurrency: int = _RELEVANCE.max_concurrency
+    budget: Budget | None = Field(default=None, exclude=True)
 
     def _make_part(self) -> SelectionPart:
         self.llm = self.llm or Settings.llm
@@ -273,30 +240,17 @@ class EvidencePostprocessor(RerankerPostprocessor):
     relevant.
     """
 
-    share_of_best: float = Field(
-        default=_PROBABILITY.share_of_best,
-        description="Lowest share of the best sentence's probability to be kept.",
-    )
-    min_score: float = Field(
-        default=_PROBABILITY.min_score, description="Lowest probability of a sentence to be kept."
-    )
-    enough_tokens: int | None = Field(
-        default=_PROBABILITY.enough_tokens, description="Tokens after which no further sentence is kept."
-    )
-    max_tokens: int | None = Field(
-        default=_PROBABILITY.max_tokens,
-        description="Most tokens of all nodes as they are written, estimated.",
-    )
-    min_keep: int = Field(
-        default=_PROBABILITY.min_keep,
-        description="How many of the best to keep even under the threshold.",
-    )
+    share_of_best: float = _PROBABILITY.share_of_best
+    min_score: float = _PROBABILITY.min_score
+    enough_tokens: int | None = _PROBABILITY.enough_tokens
+    max_tokens: int | None = _PROBABILITY.max_tokens
+    min_keep: int = _PROBABILITY.min_keep
 
     def _make_part(self) -> SelectionPart:
         return EvidencePart.of(self, self.reranker, piece_tokens)
 
     def _candidates(self, nodes: Sequence[NodeWithScore]) -> list[Candidate]:
-        return own_texts(nodes)
+        return to_candidates(nodes, text_alone=True)
 
     def _nodes(self, selection: Selection) -> list[NodeWithScore]:
         return from_excerpts(one for one in selection.kept if isinstance(one, Excerpt))

@@ -13,7 +13,7 @@ from llama_index.core.schema import QueryBundle
 from llama_index.core.settings import Settings
 from llama_index.core.vector_stores.types import BasePydanticVectorStore, MetadataFilter, MetadataFilters
 
-from llamaindex_precise.convert import own_texts
+from llamaindex_precise.convert import to_candidates
 from llamaindex_precise.embeddings import PreciseEmbedding
 from precise_rag._arguments import check_items
 from precise_rag.checks import check_methods, check_number, shown
@@ -50,7 +50,7 @@ class RetrieverSource:
         nodes = self.retriever.retrieve(bundle)
         for postprocessor in self.node_postprocessors:
             nodes = postprocessor.postprocess_nodes(nodes, query_bundle=bundle)
-        return own_texts(nodes)
+        return to_candidates(nodes, text_alone=True)
 
     async def asearch(
         self, query: QueryBundle | str, top_k: int = 0, /, *, filter: Any = None
@@ -60,7 +60,7 @@ class RetrieverSource:
         nodes = await self.retriever.aretrieve(bundle)
         for postprocessor in self.node_postprocessors:
             nodes = await postprocessor.apostprocess_nodes(nodes, query_bundle=bundle)
-        return own_texts(nodes)
+        return to_candidates(nodes, text_alone=True)
 
 
 class StoreSource:
@@ -101,13 +101,15 @@ class StoreSource:
         top_k: how many; 0 for `fetch_k`.
         vector: searched for in place of the query's own.
         """
-        return own_texts(self._retriever(filter, top_k).retrieve(_with_vector(query, vector)))
+        nodes = self._retriever(filter, top_k).retrieve(_with_vector(query, vector))
+        return to_candidates(nodes, text_alone=True)
 
     async def asearch(
         self, query: str, top_k: int = 0, /, *, filter: Any = None, vector: FloatArray | None = None
     ) -> list[Candidate]:
         """Run `search` without blocking the event loop."""
-        return own_texts(await self._retriever(filter, top_k).aretrieve(_with_vector(query, vector)))
+        nodes = await self._retriever(filter, top_k).aretrieve(_with_vector(query, vector))
+        return to_candidates(nodes, text_alone=True)
 
     def _retriever(self, filter: Any, top_k: int) -> BaseRetriever:
         filters = MetadataFilters(filters=[filter]) if isinstance(filter, MetadataFilter) else filter

@@ -107,7 +107,7 @@ async def test_a_tool_that_asks_for_the_context_gets_it():
     tool, _ = pruned(FunctionTool.from_defaults(async_fn=read))
     context = Context(FunctionAgent(tools=[], llm=mock.MockLLM()))
     await context.store.set("user_msg_str", QUESTION)
-    output = await tool.acall(ctx=context, path="worker.log")
+    output = await tool.acall(run_context=context, path="worker.log")
     assert seen == [context]
     assert "/dev/sdb1 is full" in output.content
     assert estimate_tokens(output.content) <= 300

@@ -7,11 +7,9 @@ import numpy as np
 from benchmarks.harness.datasets import Evidence, Question
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Document
-from training.candidate_lists import calibrates
-from training.human_questions import Collection
+from training.candidate_lists import Collection, calibrates
 from training.reranker_cascade.build import build_collection, kept_lists, read
-from training.reranker_cascade.examples import N_SHOWN, Example
-from training.reranker_cascade.human import examples_and_kept
+from training.reranker_cascade.examples import N_SHOWN, Example, examples_and_kept
 
 WORDS = [
     "amber",

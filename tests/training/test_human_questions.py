@@ -8,8 +8,7 @@ import pytest
 
 from benchmarks.harness.datasets import Dataset, Evidence, Question
 from precise_rag.types import Document
-from training.candidate_lists import may_train_on
-from training.human_questions import collections_of, load_trainable
+from training.candidate_lists import collections_of, load_trainable, may_train_on
 
 
 def written(folder: Path, name: str, records: list[dict]) -> None:

@@ -3,7 +3,7 @@
     python -m training.encoder.int8 SOURCE [OUT]
 
 SOURCE is a folder of sentence-transformers/all-MiniLM-L6-v2. Whoever writes it again enters the printed
-checksum in precise_rag/encoders/packaged.py.
+checksum in precise_rag/encoders/local.py.
 """
 
 import argparse
@@ -14,7 +14,7 @@ from safetensors.numpy import load_file, save
 
 from precise_rag.checkpoints.quantized import quantized
 from precise_rag.checkpoints.saved import file_sha256, packaged_model
-from precise_rag.encoders.packaged import MINILM_SHA256
+from precise_rag.encoders.local import MINILM_SHA256
 
 FILES = (
     "1_Pooling/config.json",

@@ -25,9 +25,8 @@ from precise_rag.evidence.features import (
     stretch_features,
 )
 from precise_rag.evidence.model import REACH, same_probabilities
-from precise_rag.types import Stretch
 from training.candidate_lists import new_parser
-from training.evidence.questions import Asked, QuestionSet, stretches_around, training_sets
+from training.evidence.questions import Asked, QuestionSet, training_sets
 
 SEED = 0
 STEPS = 30
@@ -52,12 +51,12 @@ class Rows(NamedTuple):
     relevant: np.ndarray
 
 
-def rows_of(asked: Asked, stretches: Sequence[Stretch]) -> Rows:
-    """Read a question. stretches: around its found sentences."""
+def rows_of(asked: Asked) -> Rows:
+    """Read a question."""
     found = {c.id: c.score for c in asked.found}
     question = question_features(asked.question)
     read, is_found, relevant = [], [], []
-    for stretch in stretches:
+    for stretch in asked.stretches:
         p = np.array([found.get(s.id, np.nan) for s in stretch.sentences], dtype=np.float32)
         same = same_probabilities([s.text for s in stretch.sentences])
         read.append(stretch_features(question, stretch, p, same))
@@ -70,7 +69,7 @@ def read_sets(sets: Sequence[QuestionSet]) -> dict[str, list[Rows]]:
     """Read all questions with found sentences, by the kind of set."""
     by_kind: dict[str, list[Rows]] = {}
     for one in sets:
-        rows = [rows_of(asked, stretches_around(asked, one.documents)) for asked in one.asked if asked.found]
+        rows = [rows_of(asked) for asked in one.asked if asked.found]
         by_kind.setdefault(one.name.split("/")[1], []).extend(rows)
         print(one.name, len(rows), flush=True)
     return by_kind

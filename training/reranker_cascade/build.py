@@ -17,11 +17,16 @@ from zlib import crc32
 import numpy as np
 
 from precise_rag.protocols import Encoder
-from training.candidate_lists import CandidateList, cached_encoder, new_parser
-from training.human_questions import SETS, Collection, collections_of, load_trainable
-from training.reranker_cascade.examples import Example
-from training.reranker_cascade.human import CHARACTERS, examples_and_kept
-from training.reranker_cascade.weak import weak_examples
+from training.candidate_lists import (
+    SETS,
+    CandidateList,
+    Collection,
+    cached_encoder,
+    collections_of,
+    load_trainable,
+    new_parser,
+)
+from training.reranker_cascade.examples import CHARACTERS, Example, examples_and_kept, weak_examples
 from training.weak_questions import collections
 
 SEED = 0

@@ -6,9 +6,9 @@ OUT is the folder for the model. Of several networks the mean of the weights is 
 those in the package: the mean knows what each knows, and new kinds of text suffer less. Without a network
 those in the package stay, which is enough after a training of the packaged reranker. The regression is
 over both judgements, the packaged reranker's and the cross-encoder's. Their proportion is that of the
-cascade in the package, or given by --reads: it was fitted on sets that neither was trained on. Level and
-spread of the probabilities, and a regression for candidates that are not read, are fitted on documents kept
-out of all sets. With --as-packaged all of that stays as it is in the package.
+cascade in the package, which was fitted on sets that neither was trained on. Level and spread of the
+probabilities, and a regression for candidates that are not read, are fitted on documents kept out of all
+sets. With --as-packaged all of that stays as it is in the package.
 """
 
 from argparse import ArgumentParser
@@ -25,13 +25,12 @@ from precise_rag.rerank.logistic_regression import log_odds
 from precise_rag.rerank.packaged import packaged_reranker
 from precise_rag.rerank.pair_network import TransformerConfig
 from training.candidate_lists import CandidateList
-from training.human_questions import SETS
 from training.reranker.levels import NO_LEVELS
 from training.reranker.logistic_regression import fit_logistic_regression
 from training.reranker_cascade.build import SEED, kept_lists
 
 Weights = Mapping[str, Mapping[str, float]]
-"""The weights of both regressions, "blend" and "unread", and of "latin", which levels.py fits."""
+"""The weights of both regressions, "blend" and "unread", and of "latin", see `training.reranker.levels`."""
 
 N_LISTS = {"sentences": 20, "passages": 6, "dense": 6, "bm25": 6}
 """Lists of each set for the regression, by kind, at most; of documents kept out of training."""
@@ -65,28 +64,20 @@ def averaged(networks: Sequence[Mapping[str, torch.Tensor]], old: float) -> dict
     }
 
 
-def lists_of_sets(folder: Path, without: Sequence[str]) -> Iterator[tuple[str, list[CandidateList]]]:
-    """Yield (set, lists) of the documents kept out; without: sets that are left out."""
+def lists_of_sets(folder: Path) -> Iterator[tuple[str, list[CandidateList]]]:
+    """Yield (set, lists) of the documents kept out."""
     for kind, most in N_LISTS.items():
         for name, lists in kept_lists(folder, kind).items():
-            if name not in without:
-                yield name, [one for one in lists if one.candidates][:most]
+            yield name, [one for one in lists if one.candidates][:most]
 
 
-def fit_judgements(
-    cascade: CascadeReranker, folder: Path, reads: float | None, without: Sequence[str] = ()
-) -> Weights:
-    """Fit both regressions.
-
-    cascade: with the trained cross-encoder. without: sets that are left out.
-    reads: weight of its logit beside the packaged log-odds; None for that of the package, for a network
-    that was trained further from it, whose logits are as wide.
-    """
+def fit_judgements(cascade: CascadeReranker, folder: Path) -> Weights:
+    """Fit both regressions. cascade: with a cross-encoder that was trained further from the package's."""
     blend = load_checkpoint(packaged_model("reranker-cascade"))[0]["blend"]
-    share = blend["reads"] / blend["packaged"] if reads is None else reads
+    share = blend["reads"] / blend["packaged"]
     odds, truth, weight = [], [], []
     left, left_truth, left_weight = [], [], []
-    for name, lists in lists_of_sets(folder, without):
+    for name, lists in lists_of_sets(folder):
         for one in lists:
             rows, columns, packaged, _ = cascade.shortlist(one.question, one.candidates)
             odds.append({"odds": columns["packaged"] + share * columns["reads"]})
@@ -118,10 +109,6 @@ def main() -> None:
     parser.add_argument(
         "--old", type=float, default=0.0, help="share of the weights in the package (%(default)s)"
     )
-    parser.add_argument("--reads", type=float, help="weight of the cross-encoder beside the other's log-odds")
-    parser.add_argument(
-        "--leave-out", nargs="*", default=[], choices=SETS, metavar="SET", help="such as train/nq"
-    )
     options = parser.parse_args()
     if options.lists is None and not options.as_packaged:
         parser.error("--lists is needed; --as-packaged fits nothing")
@@ -137,7 +124,7 @@ def main() -> None:
         {"blend": first, "unread": {"packaged": 1.0, "offset": 0.0}, "latin": NO_LEVELS["latin"]},
     )
     cascade = CascadeReranker(options.out, least=0)
-    weights = fit_judgements(cascade, options.lists, options.reads, options.leave_out)
+    weights = fit_judgements(cascade, options.lists)
     save(network, options.out, weights)
     print(f"{weights}; saved in {options.out}")
 

@@ -1,12 +1,11 @@
 """Train the small cross-encoder of the cascade, on lists of `build.py`.
 
-    python -m training.reranker_cascade.train STATE --lists LISTS [--minutes N] [--leave-out SET…]
+    python -m training.reranker_cascade.train STATE --lists LISTS [--minutes N]
 
-The layers that read both texts begin as those in the package; with --start where an earlier training ended.
-The embeddings and lower layers are MiniLM's and stay as they are. On a CPU they are read in int8, as they
-will run, so that the upper layers learn from the states that they will get. The learning rate falls to 0
-within the minutes. New files of lists join with the next round. STATE is a folder; `network.pt` there has the
-trained tensors, for `calibrate.py`.
+The layers that read both texts begin as those in the package. The embeddings and lower layers are MiniLM's
+and stay as they are. They are read in int8, as they will run, so that the upper layers learn from the states
+that they will get. The learning rate falls to 0 within the minutes. New files of lists join with the next
+round. STATE is a folder; `network.pt` there has the trained tensors, for `calibrate.py`.
 """
 
 import time
@@ -38,8 +37,7 @@ from precise_rag.rerank.pair_network import (
 )
 from precise_rag.rerank.pairs import PieceTokens, tokens_of_pieces
 from precise_rag.types import Candidate
-from training.human_questions import SETS
-from training.reranker_cascade.build import read
+from training.reranker_cascade.build import SEED, read
 from training.reranker_cascade.examples import Example
 
 ROUND = 1_024
@@ -87,17 +85,17 @@ class Tokens(NamedTuple):
 class Pool:
     """The examples in a folder of lists.
 
-    folder: its files are read. without: question sets that are left out.
+    folder: its files are read.
     """
 
-    def __init__(self, folder: Path, without: Sequence[str] = ()) -> None:
+    def __init__(self, folder: Path) -> None:
         self.files = sorted([*folder.glob("human-*.pickle"), *folder.glob("weak-*.pickle")])
         self._weak: list[Example] = []
         self._human: dict[str, dict[str, list[Example]]] = {}
         for one in (one for path in self.files for one in read(path)):
             if one.source.startswith("weak/"):
                 self._weak.append(one)
-            elif one.source not in without:
+            else:
                 self._human.setdefault(one.source, {}).setdefault(one.kind, []).append(one)
 
     def drawn(self, random: np.random.Generator) -> list[Example]:
@@ -172,12 +170,10 @@ def _longest(tokens: Tokens) -> int:
     return max(map(len, tokens.candidates.rows))
 
 
-def endless(
-    lists: Path, tokenizer: Tokenizer, random: np.random.Generator, without: Sequence[str] = ()
-) -> Iterator[list[Tokens]]:
+def endless(lists: Path, tokenizer: Tokenizer, random: np.random.Generator) -> Iterator[list[Tokens]]:
     """Yield the batches of one round after the other; new files join with the next round."""
     while True:
-        pool = Pool(lists, without)
+        pool = Pool(lists)
         print(f"{len(pool.files)} files", flush=True)
         yield from batches(pool.drawn(random), tokenizer, random)
 
@@ -201,28 +197,19 @@ def trained_tensors(network: PairNetwork) -> dict[str, torch.Tensor]:
 
 
 class LowerLayers:
-    """The layers that read each text apart, and are not trained.
+    """The layers that read each text apart, in int8, and are not trained."""
 
-    network: on a GPU its own are taken; on a CPU those that ONNX Runtime reads in int8.
-    """
-
-    def __init__(self, network: PairNetwork) -> None:
-        self._network = network
-        self._device = network.sides.device
-        is_on_cpu = self._device.type == "cpu"
-        self._int8 = minilm_encoder().lower_layers(network.config.n_apart, "int8") if is_on_cpu else None
+    def __init__(self, config: TransformerConfig) -> None:
+        self._config = config
+        self._int8 = minilm_encoder().lower_layers(config.n_apart, "int8")
 
     def states(self, rows: Sequence[Sequence[int]]) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the (n, l, width) states of texts, which are token ids, and the mask, false at padding."""
         ids, mask = padded(rows)
-        if self._int8 is None:
-            ids, mask = ids.to(self._device), mask.to(self._device)
-            with torch.no_grad():
-                return self._network.encode(ids, mask), mask
         offsets = np.concatenate([[0], np.cumsum([len(row) for row in rows])])
         tokens = TokenIds(np.concatenate([np.asarray(row, dtype=np.int64) for row in rows]), offsets)
-        states = torch.zeros(*ids.shape, self._network.config.width)
-        states[mask] = torch.from_numpy(self._int8.states(tokens, self._network.config.n_apart))
+        states = torch.zeros(*ids.shape, self._config.width)
+        states[mask] = torch.from_numpy(self._int8.states(tokens, self._config.n_apart))
         return states, mask
 
 
@@ -244,7 +231,7 @@ def pair_logits(network: PairNetwork, lower: LowerLayers, batch: Sequence[Tokens
         around = torch.zeros_like(in_candidate)
         for number, place in enumerate(places):
             around[number, : len(beside[place])] = torch.from_numpy(beside[place])
-        with fast_precision(candidates.device.type):
+        with fast_precision("cpu"):
             asked = of[places]
             pairs = Pairs(questions[asked], in_question[asked], candidates, in_candidate, around)
             logits = network.score(pairs)
@@ -260,8 +247,8 @@ def batch_loss(network: PairNetwork, lower: LowerLayers, batch: Sequence[Tokens]
     """
     logits = pair_logits(network, lower, batch)
     sizes = [len(tokens.candidates.rows) for tokens in batch]
-    truth = torch.from_numpy(np.concatenate([tokens.relevant for tokens in batch])).float().to(logits.device)
-    order = torch.zeros((), device=logits.device)
+    truth = torch.from_numpy(np.concatenate([tokens.relevant for tokens in batch])).float()
+    order = torch.zeros(())
     for mine, true in zip(logits.split(sizes), truth.split(sizes), strict=True):
         if not true.any():
             continue
@@ -276,8 +263,6 @@ def train(
     """Train a network; `network.pt` in the folder has the trained tensors. batches: without end."""
     options.state.mkdir(parents=True, exist_ok=True)
     torch.set_flush_denormal(True)
-    if options.start:
-        network.load_state_dict({**network.state_dict(), **torch.load(options.start, map_location="cpu")})
     network.train()
     hooks = [
         part.register_forward_hook(_with_dropout)
@@ -302,7 +287,7 @@ def train(
         if left <= 0:
             break
         for group, rate in zip(optimizer.param_groups, RATES.values(), strict=True):
-            group["lr"] = options.rate * rate * left * min(1.0, step / WARM_UP)
+            group["lr"] = rate * left * min(1.0, step / WARM_UP)
         loss = batch_loss(network, lower, batch)
         optimizer.zero_grad()
         loss.backward()
@@ -329,20 +314,12 @@ def main() -> None:
     parser = ArgumentParser(prog="python -m training.reranker_cascade.train", description=__doc__)
     parser.add_argument("state", type=Path, metavar="STATE", help="folder that keeps the network")
     parser.add_argument("--lists", type=Path, required=True, help="folder of build.py")
-    parser.add_argument("--start", type=Path, help="network.pt to go on from")
-    parser.add_argument("--device", default="cpu", help="where it is trained, such as cuda (%(default)s)")
-    parser.add_argument("--seed", type=int, default=0, help="of the examples (%(default)s)")
     parser.add_argument("--minutes", type=float, default=60, help="of training (%(default)s)")
-    parser.add_argument("--rate", type=float, default=1.0, help="share of the learning rates (%(default)s)")
-    parser.add_argument(
-        "--leave-out", nargs="*", default=[], choices=SETS, metavar="SET", help="such as train/nq"
-    )
     options = parser.parse_args()
     network = PairNetwork(TransformerConfig())
     tokenizer = start_from_package(network)
-    lower = LowerLayers(network.to(options.device))
-    examples = endless(options.lists, tokenizer, np.random.default_rng(options.seed), options.leave_out)
-    train(network, lower, examples, options)
+    examples = endless(options.lists, tokenizer, np.random.default_rng(SEED))
+    train(network, LowerLayers(network.config), examples, options)
 
 
 if __name__ == "__main__":

@@ -1,11 +1,12 @@
-"""Train the head of the packaged segmentation model `sage-minilm` on a sample of every domain.
+"""Train the packaged segmentation model `sage-minilm` on a sample of every domain.
 
     python -m training.segmentation_sage_minilm.train DATA OUT [--cache vectors.sqlite]
 
 DATA is the folder of the training files. A sample of their documents is used, because encoding all
 sentences takes hours without a GPU; held-out documents are drawn more often. A quarter of the documents have
-their headings among the sentences. The sentences are encoded in int8. `blend` adds the scores of `small`. The
-card is docs/models.md.
+their headings among the sentences. The sentences are encoded in int8. The head's logits are blended with
+those of the packaged `small`; the weights of both are fitted on documents that `precise train` holds out, a
+few of every file. The card is docs/models.md.
 """
 
 import argparse
@@ -15,11 +16,21 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from sklearn.linear_model import LogisticRegression
 
+from precise_rag.checkpoints.saved import load_checkpoint, packaged_model
 from precise_rag.encoders import DEFAULT_ENCODER, CachedEncoder, load_encoder
 from precise_rag.segmentation.networks import SageConfig
+from precise_rag.segmentation.pretrained import PACKAGED
+from precise_rag.segmentation.sage import SageModel
+from precise_rag.segmentation.small import SmallModel
 from precise_rag.segmentation.training.fitting import TrainingSettings
-from precise_rag.segmentation.training.labelled_documents import LabelledDocument, is_held_out, read_labelled
+from precise_rag.segmentation.training.labelled_documents import (
+    UNKNOWN,
+    LabelledDocument,
+    is_held_out,
+    read_labelled,
+)
 from precise_rag.segmentation.training.train import train_sage
 
 SENTENCES = {
@@ -55,6 +66,9 @@ LONGEST = 2_500
 
 HEADINGS = 0.25
 """Share of the documents that keep their headings."""
+
+FOR_BLEND = 150
+"""Sentences of a file that the blend is fitted on."""
 
 
 def sample(folder: Path) -> list[LabelledDocument]:
@@ -92,12 +106,45 @@ def without_headings(document: LabelledDocument) -> LabelledDocument:
     )
 
 
+def fit_blend_weights(first: np.ndarray, second: np.ndarray, targets: np.ndarray) -> np.ndarray:
+    """The (3, 2) weights of `sage.blend` for (n, 2) logits of two models; targets: (n, 2), some UNKNOWN."""
+    weights = np.zeros((3, 2), dtype=np.float32)
+    for column in range(2):
+        known = targets[:, column] != UNKNOWN
+        rows = np.stack([first[known, column], second[known, column]], axis=1)
+        fit = LogisticRegression().fit(rows, targets[known, column] == 1)
+        weights[:, column] = *fit.coef_[0], fit.intercept_[0]
+    return weights
+
+
+def blended(data: Path, folder: Path) -> None:
+    """Save a head again, blended with the packaged `small`. data: folder of the training files."""
+    config, tensors = load_checkpoint(folder)
+    head = SageModel(config, tensors, folder, None, "cpu", None)
+    small = SmallModel.load(packaged_model(PACKAGED["small"]))
+    found: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+    for name in SENTENCES:
+        n_read = 0
+        for document in read_labelled(data / f"{name}.jsonl.gz"):
+            if not is_held_out(document.id, 0.05) or n_read + len(document.sentences) > FOR_BLEND:
+                continue
+            n_read += len(document.sentences)
+            targets = np.stack([document.paragraph, document.section], axis=1)
+            texts = document.sentences
+            found.append((head.predict(texts).logits, small.predict(texts).logits, targets))
+        print(name, n_read, flush=True)
+    weights = fit_blend_weights(*(np.concatenate(part) for part in zip(*found, strict=True)))
+    words = {"model": PACKAGED["small"], "weights_sha256": small.weights_sha256}
+    kept = {key: value for key, value in config.items() if not key.endswith("sha256")}
+    SageModel.save(folder, {**kept, "words": words}, {**tensors, "blend": weights})
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
         prog="python -m training.segmentation_sage_minilm.train", description=__doc__.splitlines()[0]
     )
     parser.add_argument("data", type=Path, metavar="DATA", help="folder of the training files")
-    parser.add_argument("out", type=Path, metavar="OUT", help="folder for the head")
+    parser.add_argument("out", type=Path, metavar="OUT", help="folder for the model")
     parser.add_argument(
         "--cache", type=Path, default=Path("vectors.sqlite"), help="file that keeps vectors (%(default)s)"
     )
@@ -109,6 +156,7 @@ def main() -> None:
     config = SageConfig(dimension=encoder.dimension)
     documents = [document for document in sample(args.data) if len(document.sentences) > 1]
     print(train_sage(documents, args.out, settings, encoder=encoder, config=config))
+    blended(args.data, args.out)
 
 
 if __name__ == "__main__":

@@ -59,8 +59,7 @@ FOLDERS = {
 NEED_TORCH = (
     "core/encoders/test_onnx.py",
     "core/encoders/test_sentence_transformer.py",
-    "core/rerank/test_pair_network.py",
-    "core/rerank/test_pair_onnx.py",
+    "core/rerank/test_pair_networks.py",
     "core/segmentation/training",
     "training",
 )

@@ -61,30 +61,21 @@ def with_precision(
     """Return a graph with its linear layers in a precision.
 
     build: makes the graph with this kind of linear layers.
-    sample: inputs of the graph that are like those to come; for int8, they show which columns reach far.
+    sample: inputs of the graph that are like those to come. For int8 the graph first reads them in float32,
+        which shows how far the columns of each linear layer's input go.
     """
     if precision == "float32":
         return build(float32_linear)
-    seen = _Seen()
-    return build(Int8Linear(seen.reaches(build(seen), sample())))
+    names = []
 
-
-class _Seen:
-    """Linear layers in float32 that show how far the columns of their inputs go."""
-
-    def __init__(self) -> None:
-        self._names: list[str] = []
-
-    def __call__(self, graph: Graph, x: str, layer: Layer) -> str:
-        graph.output(f"{layer.name}.seen", x, "t", "k")
-        self._names.append(layer.name)
+    def with_its_input_as_output(graph: Graph, x: str, layer: Layer) -> str:
+        names.append(layer.name)
+        graph.output(f"{layer.name}.input", x, "t", "k")
         return float32_linear(graph, x, layer)
 
-    def reaches(self, graph: Graph, inputs: Mapping[str, Any]) -> dict[str, FloatArray]:
-        """Run a graph of such layers. Returns the (k,) largest absolute values of each layer's input."""
-        session = graph.session(1, for_one_run=True)
-        inputs_seen = session.run_several([f"{name}.seen" for name in self._names], inputs)
-        return {name: np.abs(x).max(axis=0) for name, x in zip(self._names, inputs_seen, strict=True)}
+    in_float32 = build(with_its_input_as_output).session(1, for_one_run=True)
+    inputs = in_float32.run_several([f"{name}.input" for name in names], sample())
+    return build(Int8Linear({n: np.abs(x).max(axis=0) for n, x in zip(names, inputs, strict=True)}))
 
 
 class Int8Linear:

@@ -24,7 +24,7 @@ from precise_rag.rerank.language import language_of, mostly_latin
 from precise_rag.rerank.logistic_regression import LogisticRegression, log_odds
 from precise_rag.rerank.packaged import packaged_reranker
 from precise_rag.rerank.pair_onnx import OnnxPairScorer
-from precise_rag.rerank.pairs import WIDTH, Piece, TransformerConfig, check_trained
+from precise_rag.rerank.pairs import Piece, TransformerConfig, check_trained
 from precise_rag.sharing import in_turns
 from precise_rag.types import Candidate, FloatArray, IntArray, ScoreScale
 
@@ -102,7 +102,7 @@ class CascadeReranker(Shared):
         self._config, tensors = load_checkpoint(folder)
         check_config(folder, self._config, _SETTINGS)
         self._folder, self._tensors = folder, tensors
-        check_trained(folder, tensors, self._config["n_layers"] - self._config["n_apart"], (1, 6 * WIDTH), 3)
+        check_trained(folder, tensors, self._config["n_layers"] - self._config["n_apart"])
         self.weights_sha256: str = self._config["weights_sha256"]
         self._regression = LogisticRegression(self._config["blend"])
         self._unread = LogisticRegression(self._config["unread"])

@@ -1,11 +1,11 @@
-"""The cascade's cross-encoder and the reader in torch, for training and GPUs.
+"""The cascade's cross-encoder in torch, for training and GPUs.
 
-Each is MiniLM whose upper layers read query and candidate together. The embeddings and lower layers are
+It is MiniLM whose upper layers read query and candidate together. The embeddings and lower layers are
 those of the official all-MiniLM-L6-v2; they read each text by itself and are not trained. The upper
 layers start as MiniLM's, read both texts at once, and are trained.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -14,10 +14,16 @@ from tokenizers import Tokenizer
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from precise_rag.encoders.local import batches_by_length
-from precise_rag.encoders.packaged import MINILM
+from precise_rag.encoders.local import MINILM, batches_by_length
 from precise_rag.encoders.sentence_transformer import SentenceTransformerEncoder, bfloat16_is_fast, on_device
-from precise_rag.rerank.pairs import QUERY_TOKENS, Piece, TransformerConfig, tokens_of_pieces
+from precise_rag.rerank.pairs import (
+    N_SIDES,
+    QUERY_TOKENS,
+    Piece,
+    PieceTokens,
+    TransformerConfig,
+    tokens_of_pieces,
+)
 from precise_rag.tokens import readable_texts
 from precise_rag.types import FloatArray, IntArray
 
@@ -59,29 +65,28 @@ class Pairs(NamedTuple):
     """The states of b queries, each with a candidate, read apart.
 
     query, candidate: (b, q, width) and (b, l, width). in_query, in_candidate: (b, q) and (b, l) masks, false
-    at padding. around: (b, l), true at tokens of the text around a candidate; default: at none.
+    at padding. around: (b, l), true at tokens of the text around a candidate.
     """
 
     query: Tensor
     in_query: Tensor
     candidate: Tensor
     in_candidate: Tensor
-    around: Tensor | None = None
+    around: Tensor
 
 
-class JointLayers(nn.Module):
-    """MiniLM with lower layers that read query and candidate apart, and upper ones that read both together.
+class PairNetwork(nn.Module):
+    """Cross-encoder: one logit for a query and a candidate, which is read in the text around it.
 
-    Before training, attention from one text to the other is nearly shut. Training starts from there.
+    Lower layers read query and candidate apart, and upper ones read both together. Before training, attention
+    from one text to the other is nearly shut, and the logit is a multiple of MiniLM's cosine of both.
     """
 
     ACROSS = -4.0
     """Added to the attention's logits from one text to the other, before training."""
 
-    N_SIDES = 2
-    """What a token can belong to: the query or the candidate."""
-
-    head: nn.Linear
+    COSINE = 12.0
+    """Weight of the cosine before training."""
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
@@ -93,9 +98,13 @@ class JointLayers(nn.Module):
         self.together = nn.ModuleList(
             TransformerLayer(config) for _ in range(config.n_layers - config.n_apart)
         )
-        self.sides = nn.Parameter(torch.zeros(self.N_SIDES, config.width))
+        self.sides = nn.Parameter(torch.zeros(N_SIDES, config.width))
         n_together = config.n_layers - config.n_apart
         self.across = nn.Parameter(torch.full((n_together, config.heads), self.ACROSS))
+        self.head = nn.Linear(6 * config.width, 1)
+        nn.init.zeros_(self.head.weight)
+        nn.init.constant_(self.head.weight[:, -config.width :], self.COSINE)
+        nn.init.constant_(self.head.bias, -0.5 * self.COSINE)
 
     def encode(self, ids: Tensor, is_token: Tensor) -> Tensor:
         """Return (b, l, width) states of texts, each by itself.
@@ -109,12 +118,18 @@ class JointLayers(nn.Module):
             x = layer(x, mask)
         return x
 
-    def join(self, pairs: Pairs) -> tuple[Tensor, Tensor]:
-        """Return the states of queries and of candidates, read together; the shapes are as given."""
+    def score(self, pairs: Pairs) -> Tensor:
+        """Return (b,) logits."""
+        query, candidate = self._read_together(pairs)
+        a, b = _mean(query, pairs.in_query), _mean(candidate, pairs.in_candidate & ~pairs.around)
+        unit = F.normalize(a, dim=-1) * F.normalize(b, dim=-1)
+        columns = [query[:, 0].float(), candidate[:, 0].float(), a, b, (a - b).abs(), unit]
+        return F.linear(torch.cat(columns, dim=-1), self.head.weight, self.head.bias)[:, 0]
+
+    def _read_together(self, pairs: Pairs) -> tuple[Tensor, Tensor]:
+        """The states of queries and of candidates; their shapes stay."""
         length = pairs.query.shape[1]
-        side = self.sides[1]
-        if pairs.around is not None:
-            side = torch.where(pairs.around[..., None], self.sides[2], side)
+        side = torch.where(pairs.around[..., None], self.sides[2], self.sides[1])
         x = torch.cat([pairs.query + self.sides[0], pairs.candidate + side], dim=1)
         mask = _mask(torch.cat([pairs.in_query, pairs.in_candidate], dim=1))
         is_query = torch.arange(x.shape[1], device=x.device) < length
@@ -122,35 +137,6 @@ class JointLayers(nn.Module):
         for layer, across in zip(self.together, self.across, strict=True):
             x = layer(x, mask + across[:, None, None] * other)
         return x[:, :length], x[:, length:]
-
-
-class PairNetwork(JointLayers):
-    """Cross-encoder: one logit for a query and a candidate, which is read in the text around it.
-
-    Before training, the logit is a multiple of MiniLM's cosine of the two texts.
-    """
-
-    N_SIDES = 3
-    """What a token can belong to: the query, the candidate, or the text around the candidate."""
-
-    COSINE = 12.0
-    """Weight of the cosine before training."""
-
-    def __init__(self, config: TransformerConfig) -> None:
-        super().__init__(config)
-        self.head = nn.Linear(6 * config.width, 1)
-        nn.init.zeros_(self.head.weight)
-        nn.init.constant_(self.head.weight[:, -config.width :], self.COSINE)
-        nn.init.constant_(self.head.bias, -0.5 * self.COSINE)
-
-    def score(self, pairs: Pairs) -> Tensor:
-        """Return (b,) logits."""
-        query, candidate = self.join(pairs)
-        own = pairs.in_candidate if pairs.around is None else pairs.in_candidate & ~pairs.around
-        a, b = _mean(query, pairs.in_query), _mean(candidate, own)
-        unit = F.normalize(a, dim=-1) * F.normalize(b, dim=-1)
-        columns = [query[:, 0].float(), candidate[:, 0].float(), a, b, (a - b).abs(), unit]
-        return F.linear(torch.cat(columns, dim=-1), self.head.weight, self.head.bias)[:, 0]
 
 
 def padded(rows: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
@@ -177,14 +163,7 @@ def minilm() -> SentenceTransformerEncoder:
     return SentenceTransformerEncoder(MINILM, device="cpu")
 
 
-def minilm_pair_network(config: TransformerConfig, encoder: SentenceTransformerEncoder) -> PairNetwork:
-    """Build the untrained cross-encoder: every layer is a copy of `encoder`'s, which is `minilm()`."""
-    network = PairNetwork(config)
-    copy_layers(network, encoder)
-    return network
-
-
-def copy_layers(network: JointLayers, encoder: SentenceTransformerEncoder) -> None:
+def copy_layers(network: PairNetwork, encoder: SentenceTransformerEncoder) -> None:
     """Copy the embeddings and layers of `encoder`, which is `minilm()`, into a network."""
     config, source = network.config, encoder.module[0].auto_model.state_dict()
     tensors = network.state_dict()
@@ -204,56 +183,26 @@ def copy_layers(network: JointLayers, encoder: SentenceTransformerEncoder) -> No
     network.load_state_dict({name: tensor.float() for name, tensor in tensors.items()})
 
 
-class _Scorer:
-    """A trained network on a device, and the tokenizer.
-
-    network: not yet trained. trained: its tensors that differ from MiniLM, by name.
-    device: such as "cpu"; default: CUDA if there is one; (attribute) the one in use.
-    device_type: (attribute) its kind, such as "cuda".
-    """
-
-    def __init__(
-        self, network: JointLayers, trained: Mapping[str, FloatArray], device: str | None = None
-    ) -> None:
-        encoder = minilm()
-        copy_layers(network, encoder)
-        state = {name: torch.from_numpy(tensor) for name, tensor in trained.items()}
-        network.load_state_dict({**network.state_dict(), **state})
-        self.device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
-        self.device_type = self.device.type
-        network.eval().to(self.device)
-        if bfloat16_is_fast(self.device.type):
-            network.bfloat16()
-            network.head.float()
-        self._tokenizer = encoder.tokenizer
-
-    def _padded(self, rows: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
-        ids, is_token = padded(rows)
-        return on_device(ids, self.device), on_device(is_token, self.device)
-
-    def _batches(
-        self, network: JointLayers, query: str, ids: Sequence[Sequence[int]]
-    ) -> Iterator[tuple[IntArray, Pairs]]:
-        """Yield the rows of some texts, and their states beside the query's."""
-        query_ids, in_query = self._padded(token_ids(self._tokenizer, [query], QUERY_TOKENS))
-        states = network.encode(query_ids, in_query)
-        for rows in batches_by_length(np.array([len(row) for row in ids]), _BATCH_TOKENS):
-            batch, in_batch = self._padded([ids[row] for row in rows])
-            queries = states.expand(len(rows), -1, -1), in_query.expand(len(rows), -1)
-            yield rows, Pairs(*queries, network.encode(batch, in_batch), in_batch)
-
-
-class PairScorer(_Scorer):
+class PairScorer:
     """Scores pieces of text against a query with a trained network.
 
-    config: sizes of the network. trained, device: as for the base class.
+    config: sizes of the network. trained: its tensors that differ from MiniLM, by name.
+    device: such as "cpu"; default: CUDA if there is one.
     """
 
     def __init__(
         self, config: TransformerConfig, trained: Mapping[str, FloatArray], device: str | None = None
     ) -> None:
-        self._network = PairNetwork(config)
-        super().__init__(self._network, trained, device)
+        encoder, self._network = minilm(), PairNetwork(config)
+        copy_layers(self._network, encoder)
+        state = {name: torch.from_numpy(tensor) for name, tensor in trained.items()}
+        self._network.load_state_dict({**self._network.state_dict(), **state})
+        self._device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+        self._network.eval().to(self._device)
+        if bfloat16_is_fast(self._device.type):
+            self._network.bfloat16()
+            self._network.head.float()
+        self._tokenizer = encoder.tokenizer
 
     def logits(self, query: str, pieces: Sequence[Piece]) -> FloatArray:
         """Return (n,) logits, one per piece; of long queries and texts only the beginning is read."""
@@ -261,18 +210,28 @@ class PairScorer(_Scorer):
         logits = np.zeros(len(pieces), dtype=np.float32)
         if not pieces:
             return logits
-        order, scores = [], []
         tokens = tokens_of_pieces(self._tokenizer, pieces)
+        batches = list(batches_by_length(np.array([len(row) for row in tokens.rows]), _BATCH_TOKENS))
         with torch.inference_mode():
-            for rows, pairs in self._batches(self._network, query, tokens.rows):
-                around = np.zeros(pairs.in_candidate.shape, dtype=np.bool_)
-                for place, row in enumerate(rows):
-                    around[place, : len(tokens.around[row])] = tokens.around[row]
-                order.append(rows)
-                there = on_device(torch.from_numpy(around), self.device)
-                scores.append(self._network.score(pairs._replace(around=there)))
-            logits[np.concatenate(order)] = torch.cat(scores).float().cpu().numpy()
+            query_ids, in_query = self._padded(token_ids(self._tokenizer, [query], QUERY_TOKENS))
+            states = self._network.encode(query_ids, in_query)
+            scores = [self._scores(states, in_query, tokens, rows) for rows in batches]
+            logits[np.concatenate(batches)] = torch.cat(scores).float().cpu().numpy()
         return logits
+
+    def _scores(self, query: Tensor, in_query: Tensor, tokens: PieceTokens, rows: IntArray) -> Tensor:
+        """The logits of some pieces. query: (1, q, width) states."""
+        ids, is_token = self._padded([tokens.rows[row] for row in rows])
+        around = np.zeros(is_token.shape, dtype=np.bool_)
+        for place, row in enumerate(rows):
+            around[place, : len(tokens.around[row])] = tokens.around[row]
+        queries = query.expand(len(rows), -1, -1), in_query.expand(len(rows), -1)
+        is_around = on_device(torch.from_numpy(around), self._device)
+        return self._network.score(Pairs(*queries, self._network.encode(ids, is_token), is_token, is_around))
+
+    def _padded(self, rows: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
+        ids, is_token = padded(rows)
+        return on_device(ids, self._device), on_device(is_token, self._device)
 
 
 _MINILM_NAMES = {

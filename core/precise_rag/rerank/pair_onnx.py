@@ -1,6 +1,6 @@
 """The cascade's cross-encoder on ONNX Runtime: the network of `pair_network`, for the CPU."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import chain
 from typing import Any
 
@@ -34,66 +34,36 @@ _PARTS = {
 class OnnxPairScorer:
     """Scores pieces of text against a query with a trained network, on the CPU.
 
-    config: sizes of the network. trained: its tensors that differ from MiniLM, by name.
+    config: sizes of the network. trained: its tensors that differ from MiniLM, by name. The lower layers are
+    those of the encoder all-MiniLM-L6-v2; in float32 they are shared with it.
     precision: of the linear layers.
     """
 
-    device_type = "cpu"
-
     def __init__(self, config: TransformerConfig, trained: Tensors, precision: Precision = "int8") -> None:
-        self._layers = _JointLayers(config, trained, precision)
-        self._head, self._offset = trained["head.weight"][0], trained["head.bias"][0]
-
-    def logits(self, query: str, pieces: Sequence[Piece]) -> FloatArray:
-        """Return (n,) logits, one per piece; of long queries and texts only the beginning is read."""
-        logits = np.zeros(len(pieces), dtype=np.float32)
-        tokens, around = self._layers.tokens(pieces)
-        for rows, lengths, of_query, of_texts in self._layers.read(query, tokens, around):
-            firsts = np.cumsum(lengths) - lengths
-            a: FloatArray = of_query.mean(axis=1)
-            own = ~np.concatenate([around[row] for row in rows])
-            b = means(of_texts[own], np.add.reduceat(own, firsts, dtype=np.int64))
-            product = np.multiply(unit_rows(a), unit_rows(b))
-            pair = [of_query[:, 0], of_texts[firsts], a, b, np.abs(a - b), product]
-            logits[rows] = dots(np.concatenate(pair, axis=1), self._head) + self._offset
-        return logits
-
-
-class _JointLayers:
-    """MiniLM with trained upper layers, which read a query and a text together.
-
-    The lower layers are those of the encoder all-MiniLM-L6-v2; in float32 they are shared with it.
-    """
-
-    def __init__(self, config: TransformerConfig, trained: Tensors, precision: Precision) -> None:
         self._encoder = minilm_encoder()
         self._n_apart = config.n_apart
         self._lower = self._encoder.lower_layers(config.n_apart, precision)
         self._upper = _UpperLayers(config, trained, self._lower, precision, self._sample)
+        self._head, self._offset = trained["head.weight"][0], trained["head.bias"][0]
         self._last_query: tuple[str | None, FloatArray] = None, np.zeros((0, 0), dtype=np.float32)
 
-    def tokens(self, pieces: Sequence[Piece]) -> tuple[TokenIds, list[npt.NDArray[np.bool_]]]:
-        """Tokenize pieces; returns, too, which tokens of each are the text around it."""
-        rows, around = tokens_of_pieces(self._encoder.tokenizer, pieces)
-        offsets = np.concatenate([[0], np.cumsum([len(row) for row in rows], dtype=np.int64)])
-        return TokenIds(np.fromiter(chain.from_iterable(rows), dtype=np.int64), offsets), around
-
-    def read(
-        self, query: str, tokens: TokenIds, around: Sequence[npt.NDArray[np.bool_]] | None = None
-    ) -> Iterator[tuple[IntArray, IntArray, FloatArray, FloatArray]]:
-        """Read texts together with a query, some at a time.
-
-        around: which tokens of each are the text around it; default: none.
-
-        Yields the rows of some texts, their lengths, the (n, q, width) states of the query beside each, and
-        the (t, width) states of the texts, which lie in order.
-        """
+    def logits(self, query: str, pieces: Sequence[Piece]) -> FloatArray:
+        """Return (n,) logits, one per piece; of long queries and texts only the beginning is read."""
+        logits = np.zeros(len(pieces), dtype=np.float32)
+        ids, around = tokens_of_pieces(self._encoder.tokenizer, pieces)
+        offsets = np.concatenate([[0], np.cumsum([len(row) for row in ids], dtype=np.int64)])
+        tokens = TokenIds(np.fromiter(chain.from_iterable(ids), dtype=np.int64), offsets)
         query_states = self._query_states(query)
         for rows in batches_by_length(tokens.lengths + len(query_states), _BATCH_TOKENS):
-            batch = tokens.of(rows)
-            is_around = None if around is None else np.concatenate([around[row] for row in rows])
-            states = self._upper.read(query_states, self._states(batch), batch.lengths, is_around)
-            yield rows, batch.lengths, *states
+            batch, is_around = tokens.of(rows), np.concatenate([around[row] for row in rows])
+            of_query, of_texts = self._upper.read(query_states, self._states(batch), batch.lengths, is_around)
+            firsts = batch.offsets[:-1]
+            a: FloatArray = of_query.mean(axis=1)
+            b = means(of_texts[~is_around], np.add.reduceat(~is_around, firsts, dtype=np.int64))
+            product = np.multiply(unit_rows(a), unit_rows(b))
+            pair = [of_query[:, 0], of_texts[firsts], a, b, np.abs(a - b), product]
+            logits[rows] = dots(np.concatenate(pair, axis=1), self._head) + self._offset
+        return logits
 
     def _query_states(self, query: str) -> FloatArray:
         known, states = self._last_query
@@ -125,7 +95,8 @@ class _UpperLayers:
 
         def like_those_to_come() -> dict[str, Any]:
             query, candidate = sample()
-            return self._inputs(query, candidate, np.array([len(candidate)]), None)[0]
+            around = np.zeros(len(candidate), dtype=np.bool_)
+            return self._inputs(query, candidate, np.array([len(candidate)]), around)[0]
 
         graph = with_precision(
             precision, lambda linear: self._graph(config, trained, lower, linear), like_those_to_come
@@ -157,12 +128,12 @@ class _UpperLayers:
         query: FloatArray,
         candidates: FloatArray,
         lengths: IntArray,
-        around: npt.NDArray[np.bool_] | None,
+        around: npt.NDArray[np.bool_],
     ) -> tuple[FloatArray, FloatArray]:
         """Return the (n, q, width) states of the query beside each candidate, and the candidates' (t, width).
 
         query: (q, width) states. candidates: (t, width) states of n candidates, which have these lengths.
-        around: (t,) which of them are the text around a candidate; None: none.
+        around: (t,) which of them are the text around a candidate.
         """
         inputs, in_query, is_candidate = self._inputs(query, candidates, lengths, around)
         read = self._session.run("read", inputs)
@@ -173,7 +144,7 @@ class _UpperLayers:
         query: FloatArray,
         candidates: FloatArray,
         lengths: IntArray,
-        around: npt.NDArray[np.bool_] | None,
+        around: npt.NDArray[np.bool_],
     ) -> tuple[dict[str, Any], IntArray, npt.NDArray[np.bool_]]:
         """The inputs of the graph, the rows of the query in each pair, and whether a row is a candidate's."""
         n, q = len(lengths), len(query)
@@ -183,7 +154,7 @@ class _UpperLayers:
         is_candidate[in_query] = False
         states = np.empty((len(is_candidate), query.shape[1]), dtype=np.float32)
         states[in_query] = np.tile(query + self._sides[0], (n, 1))
-        states[is_candidate] = candidates + self._sides[1 if around is None else 1 + around.astype(np.int64)]
+        states[is_candidate] = candidates + self._sides[1 + around.astype(np.int64)]
         side = np.arange(int(lengths.max()) + q) < q
         other = (side[:, None] != side)[None, None].astype(np.float32)
         inputs = {"states": states, "other": other, **Layout.inputs(lengths + q)}

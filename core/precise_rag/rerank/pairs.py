@@ -1,4 +1,4 @@
-"""What the networks that read a query and a text together read, their sizes and their tensors."""
+"""What the cascade's network reads, its sizes and its tensors."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -21,15 +21,18 @@ CANDIDATE_TOKENS = 256
 BEFORE_TOKENS, AFTER_TOKENS = 24, 16
 """Tokens of the document around a candidate that are read, those next to it."""
 
-WIDTH, _HEADS, _INNER = 384, 12, 1536
+N_SIDES = 3
+"""What a token can belong to: the query, the candidate, or the text around the candidate."""
+
+_WIDTH, _HEADS, _INNER = 384, 12, 1536
 """Sizes of MiniLM."""
 _WEIGHTS: Mapping[str, tuple[int, ...]] = {
-    "query_key_value": (3 * WIDTH, WIDTH),
-    "out": (WIDTH, WIDTH),
-    "norm1": (WIDTH,),
-    "up": (_INNER, WIDTH),
-    "down": (WIDTH, _INNER),
-    "norm2": (WIDTH,),
+    "query_key_value": (3 * _WIDTH, _WIDTH),
+    "out": (_WIDTH, _WIDTH),
+    "norm1": (_WIDTH,),
+    "up": (_INNER, _WIDTH),
+    "down": (_WIDTH, _INNER),
+    "norm2": (_WIDTH,),
 }
 """The weights of each part of a layer; its bias has their first axis."""
 
@@ -40,7 +43,7 @@ class TransformerConfig:
 
     n_layers: int = 6
     n_apart: int = 3
-    width: int = WIDTH
+    width: int = _WIDTH
     heads: int = _HEADS
     inner: int = _INNER
     vocabulary: int = 30522
@@ -90,13 +93,10 @@ def tokens_of_pieces(tokenizer: Any, pieces: Sequence[Piece]) -> PieceTokens:
     return PieceTokens(rows, around)
 
 
-def check_trained(
-    folder: str | Path, tensors: Tensors, n_together: int, head: tuple[int, int], n_sides: int
-) -> None:
-    """Check the trained tensors of a network.
+def check_trained(folder: str | Path, tensors: Tensors, n_together: int) -> None:
+    """Check the trained tensors of the network.
 
-    folder: of the model. n_together: layers that read both texts. head: shape of the weights of its head.
-    n_sides: of its vectors for what a token belongs to.
+    folder: of the model. n_together: layers that read both texts.
     Raises ModelError if one is missing, unknown or of another shape.
     """
     layer = {
@@ -104,10 +104,10 @@ def check_trained(
         **{f"{name}.bias": shape[:1] for name, shape in _WEIGHTS.items()},
     }
     shapes = {
-        "sides": (n_sides, WIDTH),
+        "sides": (N_SIDES, _WIDTH),
         "across": (n_together, _HEADS),
-        "head.weight": head,
-        "head.bias": head[:1],
+        "head.weight": (1, 6 * _WIDTH),
+        "head.bias": (1,),
         **{f"together.{n}.{name}": shape for n in range(n_together) for name, shape in layer.items()},
     }
     check_tensors(folder, tensors, shapes)

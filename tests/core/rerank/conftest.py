@@ -1,3 +1,6 @@
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -13,3 +16,22 @@ def idf_table() -> np.ndarray:
     for word, rarity in RARITY.items():
         table[slot(word, len(table))] = int(rarity * IDF_STEPS)
     return table
+
+
+@pytest.fixture(scope="session")
+def untrained() -> Callable[..., dict[str, np.ndarray]]:
+    """The tensors that a checkpoint of the cascade holds, before training.
+
+    change: is called with the network before they are taken from it.
+    """
+    network = pytest.importorskip("precise_rag.rerank.pair_network")
+    encoder = network.minilm()
+
+    def tensors(change: Callable[[Any], None] = lambda network: None, **sizes: int) -> dict[str, np.ndarray]:
+        pair = network.PairNetwork(network.TransformerConfig(**sizes))
+        network.copy_layers(pair, encoder)
+        change(pair)
+        frozen = ("words", "places", "norm.", "apart")
+        return {k: v.numpy() for k, v in pair.state_dict().items() if not k.startswith(frozen)}
+
+    return tensors

@@ -1,27 +1,20 @@
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from precise_rag.checkpoints.quantized import dequantized, quantized
 from precise_rag.checkpoints.saved import load_checkpoint, packaged_model, save_checkpoint
 from precise_rag.errors import InputError, ModelError
 from precise_rag.rerank import load_reranker
 from precise_rag.rerank.cascade import CascadeReranker
 from precise_rag.rerank.logistic_regression import log_odds
 from precise_rag.rerank.packaged import packaged_reranker
-from precise_rag.rerank.pair_network import (
-    PairNetwork,
-    TransformerConfig,
-    minilm,
-    minilm_pair_network,
-)
-from precise_rag.rerank.pair_onnx import OnnxPairScorer
 from precise_rag.rerank.pairs import Piece
 from precise_rag.types import Candidate
 
+Save = Callable[..., Path]
 QUESTION = "Who keeps the lamp of the harbour?"
 TEXTS = [
     "Ilse Brandt has kept the lamp of the harbour since the spring.",
@@ -29,32 +22,32 @@ TEXTS = [
     "Bread prices rose in the valley after the long winter. " * 40,
     "Two ferries cross the river every hour.",
 ]
-PIECES = [Piece(text) for text in TEXTS]
-CONFIG = TransformerConfig()
 
 
 def candidates(texts: Sequence[str]) -> list[Candidate]:
     return [Candidate("doc", 100 * i, 100 * i + len(t), t, 0.0, "rank") for i, t in enumerate(texts)]
 
 
-def trained(network: PairNetwork) -> dict[str, np.ndarray]:
-    """The tensors that a checkpoint holds: all but the embeddings and lower layers."""
-    state = network.state_dict()
-    return {k: v.numpy() for k, v in state.items() if not k.startswith(("words", "places", "norm", "apart"))}
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory, untrained: Callable[..., dict[str, np.ndarray]]) -> Save:
+    """Save an untrained cascade with a blend of its own; returns the folder."""
+
+    def save(**blend: float) -> Path:
+        folder, unread = tmp_path_factory.mktemp("cascade"), {"packaged": 1.0, "offset": -1.0}
+        config = {"n_layers": 6, "n_apart": 3, "blend": blend, "unread": unread}
+        config["latin"] = {"odds": 2.0, "offset": 0.5}
+        save_checkpoint(folder, config, untrained())
+        return folder
+
+    return save
 
 
-def saved(folder: Path, **blend: float) -> Path:
-    unread = {"packaged": 1.0, "offset": -1.0}
-    config = {"n_layers": CONFIG.n_layers, "n_apart": CONFIG.n_apart, "blend": blend, "unread": unread}
-    config["latin"] = {"odds": 2.0, "offset": 0.5}
-    save_checkpoint(folder, config, trained(minilm_pair_network(CONFIG, minilm())))
-    return folder
-
-
-def test_candidates_that_are_not_read_have_a_probability_by_the_packaged_one(tmp_path: Path) -> None:
+def test_candidates_that_are_not_read_have_a_probability_by_the_packaged_one(
+    saved: Save,
+) -> None:
     first = packaged_reranker().score(QUESTION, candidates(TEXTS))
     order = (-first).argsort().tolist()
-    sure = CascadeReranker(saved(tmp_path, reads=0.0, offset=9.0), n_read=1)
+    sure = CascadeReranker(saved(reads=0.0, offset=9.0), n_read=1)
     scores = sure.score(QUESTION, candidates(TEXTS))
     assert scores[order[0]] > 0.99
     lower = 1 / (1 + np.exp(1.0 - log_odds(first[order[1:]])))
@@ -62,8 +55,8 @@ def test_candidates_that_are_not_read_have_a_probability_by_the_packaged_one(tmp
     assert len(sure.score(QUESTION, [])) == 0
 
 
-def test_texts_in_another_script_are_left_to_the_packaged_one(tmp_path: Path) -> None:
-    cascade = CountingCascade(saved(tmp_path, reads=1.0))
+def test_texts_in_another_script_are_left_to_the_packaged_one(saved: Save) -> None:
+    cascade = CountingCascade(saved(reads=1.0))
     given = candidates(["9 lamps", "Хлеб подорожал.", "8 harbours"])
     scores = cascade.score(QUESTION, given)
     assert cascade.n_texts == [2]
@@ -73,8 +66,8 @@ def test_texts_in_another_script_are_left_to_the_packaged_one(tmp_path: Path) ->
     assert cascade.n_texts == [2]
 
 
-def test_another_language_has_levels_of_its_own_and_the_same_order(tmp_path: Path) -> None:
-    cascade = CascadeReranker(saved(tmp_path, reads=1.0, packaged=0.5), n_read=2, least=0.0)
+def test_another_language_has_levels_of_its_own_and_the_same_order(saved: Save) -> None:
+    cascade = CascadeReranker(saved(reads=1.0, packaged=0.5), n_read=2, least=0.0)
     german = ["Die Lampe wird von Ilse gehütet.", "Das Brot ist teuer.", "Der Fluss und die Stadt."]
     rows, columns, packaged, is_english = cascade.shortlist("Wer hütet die Lampe?", candidates(german))
     assert not is_english
@@ -133,31 +126,34 @@ class CountingCascade(CascadeReranker):
     ],
 )
 def test_reading_stops_when_four_in_a_row_are_improbable(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, logits: list[float], read: list[int]
+    saved: Save, monkeypatch: pytest.MonkeyPatch, logits: list[float], read: list[int]
 ) -> None:
     falling = np.linspace(0.9, 0.5, len(logits), dtype=np.float32)
     score = lambda self, query, given: falling[: len(given)].copy()  # noqa: E731
     fake = type("Packaged", (), {"as_in_english": score, "idf_table": np.zeros(1, dtype=np.uint8)})
     monkeypatch.setattr("precise_rag.rerank.cascade.packaged_reranker", fake)
     given = candidates([f"{logit} text" for logit in logits])
-    cascade = CountingCascade(saved(tmp_path, reads=1.0), n_read=20)
+    folder = saved(reads=1.0)
+    cascade = CountingCascade(folder, n_read=20)
     scores = cascade.score(QUESTION, given)
     assert cascade.n_texts == read
     n_read = sum(read)
     assert scores[n_read:] == pytest.approx(1 / (1 + np.exp(1.0 - log_odds(falling[n_read:]))), rel=1e-4)
-    whole = CountingCascade(tmp_path, least=0)
+    whole = CountingCascade(folder, least=0)
     whole.score(QUESTION, given)
     assert sum(whole.n_texts) == min(12, len(logits))
 
 
-def test_n_read_must_be_positive(tmp_path: Path) -> None:
+def test_n_read_must_be_positive(saved: Save) -> None:
     with pytest.raises(InputError, match="n_read must be at least 1, got 0"):
-        CascadeReranker(saved(tmp_path, reads=1.0), n_read=0)
+        CascadeReranker(saved(reads=1.0), n_read=0)
 
 
-def test_tensors_that_do_not_fit_are_refused_at_loading(tmp_path: Path) -> None:
+def test_tensors_that_do_not_fit_are_refused_at_loading(
+    tmp_path: Path, untrained: Callable[..., dict[str, np.ndarray]]
+) -> None:
     config = {"n_layers": 6, "n_apart": 3, "blend": {"reads": 1.0}, "unread": {"packaged": 1.0}, "latin": {}}
-    tensors = trained(minilm_pair_network(CONFIG, minilm()))
+    tensors = untrained()
     others = {name: tensor for name, tensor in tensors.items() if name != "together.2.down.weight"}
     for changed in (
         {"sides": tensors["sides"]},
@@ -173,22 +169,6 @@ def test_tensors_that_do_not_fit_are_refused_at_loading(tmp_path: Path) -> None:
         CascadeReranker(tmp_path)
 
 
-def test_int8_weights_give_nearly_the_same_logits(tmp_path: Path) -> None:
-    tensors = trained(minilm_pair_network(CONFIG, minilm()))
-    tables = [name for name, tensor in tensors.items() if tensor.ndim == 2 and tensor.size > 10_000]
-    config = {
-        "n_layers": CONFIG.n_layers,
-        "n_apart": CONFIG.n_apart,
-        "blend": {"reads": 1.0},
-        "unread": {"packaged": 1.0},
-        "latin": {"odds": 1.0},
-    }
-    save_checkpoint(tmp_path, config, quantized(tensors, tables))
-    exact = OnnxPairScorer(CONFIG, tensors, "float32").logits(QUESTION, PIECES)
-    rounded = OnnxPairScorer(CONFIG, dequantized(load_checkpoint(tmp_path)[1]), "float32")
-    assert rounded.logits(QUESTION, PIECES) == pytest.approx(exact, abs=0.2)
-
-
 def test_the_packaged_cascade_prefers_the_answer() -> None:
     reranker = load_reranker("cascade")
     scores = reranker.score(QUESTION, candidates(TEXTS))
@@ -199,10 +179,3 @@ def test_the_packaged_cascade_prefers_the_answer() -> None:
 def test_the_packaged_cascade_was_fitted_to_this_packaged_reranker() -> None:
     config, _ = load_checkpoint(packaged_model("reranker-cascade"))
     assert config["packaged_sha256"] == packaged_reranker().weights_sha256
-
-
-def test_scripts_that_the_network_cannot_read_are_left_to_the_packaged_reranker() -> None:
-    texts = ["Ильза Брандт хранит лампу гавани с весны.", "Лампу зажигают в сумерках.", "Хлеб подорожал."]
-    query = "Кто хранит лампу гавани?"
-    scores = load_reranker("cascade").score(query, candidates(texts))
-    assert scores == pytest.approx(packaged_reranker().score(query, candidates(texts)))

@@ -14,22 +14,12 @@ _KEYS = ("input", "chat_history", "options", "filter")
 
 
 class Question(NamedTuple):
-    """A question with the arguments of `PreciseRAG.answer`."""
+    """A question: arguments of `PreciseRAG.answer`."""
 
-    text: str
+    query: str
     history: tuple[Message, ...] = ()
     options: tuple[str, ...] = ()
     filter: Any = None
-
-    @property
-    def arguments(self) -> dict[str, Any]:
-        """The question as keyword arguments."""
-        return {
-            "query": self.text,
-            "history": self.history,
-            "options": self.options,
-            "filter": self.filter,
-        }
 
 
 def read_question(given: Any) -> Question:
@@ -53,7 +43,7 @@ def read_question(given: Any) -> Question:
         question = read_question(given["input"])
         history = question.history + tuple(_messages("chat_history", given.get("chat_history") or ()))
         options = tuple(given.get("options") or ())
-        return Question(question.text, history, options, given.get("filter"))
+        return Question(question.query, history, options, given.get("filter"))
     if isinstance(given, BaseMessage):
         given = [given]
     if isinstance(given, Sequence) and not isinstance(given, str | bytes):

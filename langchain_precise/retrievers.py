@@ -152,7 +152,8 @@ class PreciseRetriever(BaseRetriever):
 
     def select(self, query: str, *, k: int | None = None, filter: Any = None) -> Selection:
         """Return the decision on each candidate: kept or dropped, with its score and the reason."""
-        return self._select(_Search(query, k, filter), Trace(check_query(query)))
+        search = self._search(query, k, filter)
+        return self._select(search, Trace(search.query))
 
     def _get_relevant_documents(
         self,
@@ -162,7 +163,7 @@ class PreciseRetriever(BaseRetriever):
         k: int | None = None,
         filter: Any = None,
     ) -> list[Document]:
-        search = _Search(check_query(query), k, filter)
+        search = self._search(query, k, filter)
         selection = self._path.invoke(search, {"callbacks": run_manager.get_child()})
         return self._documents(selection, search)
 
@@ -174,14 +175,21 @@ class PreciseRetriever(BaseRetriever):
         k: int | None = None,
         filter: Any = None,
     ) -> list[Document]:
-        search = _Search(check_query(query), k, filter)
+        search = self._search(query, k, filter)
         selection = await self._path.ainvoke(search, {"callbacks": run_manager.get_child()})
         return self._documents(selection, search)
 
+    def _search(self, query: str, k: int | None, filter: Any) -> _Search:
+        """Return what a call searches for; what it does not say is as set for all calls."""
+        return _Search(
+            query=check_query(query),
+            k=self.k if k is None else k,
+            filter=self.search_kwargs.get("filter") if filter is None else filter,
+        )
+
     def _documents(self, selection: Selection, search: _Search) -> list[Document]:
         """Return what is sent of a selection: excerpts, or the best `k` by themselves."""
-        has_k = self.k is not None or search.k is not None
-        return from_excerpts(excerpts_of(selection, "score" if has_k else self.rag.order))
+        return from_excerpts(excerpts_of(selection, self.rag.order if search.k is None else "score"))
 
     @property
     def _index(self) -> Index:
@@ -199,7 +207,7 @@ class PreciseRetriever(BaseRetriever):
 
     def _select(self, search: _Search, trace: Trace) -> Selection:
         try:
-            return self._rag(search).retrieve(**self._arguments(search, trace))
+            return self.rag.with_k(search.k).retrieve(**_arguments(search, trace))
         except EmptyIndexError:
             return Selection()
 
@@ -207,20 +215,18 @@ class PreciseRetriever(BaseRetriever):
         async with observing() as observer:
             trace = Trace(search.query, observer=observer)
             try:
-                return await self._rag(search).aretrieve(**self._arguments(search, trace))
+                return await self.rag.with_k(search.k).aretrieve(**_arguments(search, trace))
             except EmptyIndexError:
                 return Selection()
 
-    def _rag(self, search: _Search) -> PreciseRAG:
-        return self.rag.with_k(self.k if search.k is None else search.k)
 
-    def _arguments(self, search: _Search, trace: Trace) -> dict[str, Any]:
-        return {
-            "query": search.query,
-            "filter": self.search_kwargs.get("filter") if search.filter is None else search.filter,
-            "trace": trace,
-            "piece_tokens": no_piece_tokens,
-        }
+def _arguments(search: _Search, trace: Trace) -> dict[str, Any]:
+    return {
+        "query": search.query,
+        "filter": search.filter,
+        "trace": trace,
+        "piece_tokens": no_piece_tokens,
+    }
 
 
 def _with_k(fields: dict[str, Any]) -> dict[str, Any]:

@@ -1,9 +1,7 @@
 """A chain that judges its answers and tries again with more or less context."""
 
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator
 from contextlib import aclosing
-from functools import reduce
-from operator import add
 from typing import Any, Literal, Self, TypeAlias, cast
 
 from langchain_core.documents import Document
@@ -16,7 +14,7 @@ from typing_extensions import TypedDict
 
 from langchain_precise.convert import from_excerpts, to_core_documents
 from langchain_precise.events import observe, observing
-from langchain_precise.questions import Question, read_question
+from langchain_precise.questions import read_question
 from langchain_precise.sources import RetrieverSource
 from precise_rag.answer import Answer
 from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
@@ -150,13 +148,7 @@ class SelfFeedbackChain(RunnableSerializable[ChainInput, SelfFeedbackOutput]):
         self, input: ChainInput, config: RunnableConfig | None = None, **kwargs: Any
     ) -> Iterator[SelfFeedbackOutput]:
         """Yield dictionaries that add up to the output of `invoke`."""
-        return self.transform(iter([input]), config, **kwargs)
-
-    def transform(
-        self, input: Iterator[ChainInput], config: RunnableConfig | None = None, **kwargs: Any
-    ) -> Iterator[SelfFeedbackOutput]:
-        """Run `stream` for a question that comes in pieces."""
-        return self._transform_stream_with_config(input, self._stream, config, **kwargs)
+        return self._transform_stream_with_config(iter([input]), self._stream, config, **kwargs)
 
     def astream(
         self, input: ChainInput, config: RunnableConfig | None = None, **kwargs: Any
@@ -166,46 +158,33 @@ class SelfFeedbackChain(RunnableSerializable[ChainInput, SelfFeedbackOutput]):
         async def once() -> AsyncIterator[ChainInput]:
             yield input
 
-        return self.atransform(once(), config, **kwargs)
-
-    def atransform(
-        self, input: AsyncIterator[ChainInput], config: RunnableConfig | None = None, **kwargs: Any
-    ) -> AsyncIterator[SelfFeedbackOutput]:
-        """Run `transform` without blocking the event loop."""
-        return self._atransform_stream_with_config(input, self._astream, config, **kwargs)
+        return self._atransform_stream_with_config(once(), self._astream, config, **kwargs)
 
     def _answer(self, input: ChainInput) -> SelfFeedbackOutput:
         question = read_question(input)
-        trace = Trace(question.text, observer=observe)
-        return _output(self.rag.answer(**question.arguments, trace=trace))
+        trace = Trace(question.query, observer=observe)
+        return _output(self.rag.answer(**question._asdict(), trace=trace))
 
     async def _aanswer(self, input: ChainInput) -> SelfFeedbackOutput:
         question = read_question(input)
         async with observing() as observer:
-            trace = Trace(question.text, observer=observer)
-            return _output(await self.rag.aanswer(**question.arguments, trace=trace))
+            trace = Trace(question.query, observer=observer)
+            return _output(await self.rag.aanswer(**question._asdict(), trace=trace))
 
     def _stream(self, inputs: Iterator[ChainInput]) -> Iterator[SelfFeedbackOutput]:
-        question = _whole(list(inputs))
-        trace = Trace(question.text, observer=observe)
-        for item in self.rag.stream(**question.arguments, trace=trace, live_final=self.live_final):
+        question = read_question(next(inputs))
+        trace = Trace(question.query, observer=observe)
+        for item in self.rag.stream(**question._asdict(), trace=trace, live_final=self.live_final):
             yield _piece(item)
 
     async def _astream(self, inputs: AsyncIterator[ChainInput]) -> AsyncIterator[SelfFeedbackOutput]:
-        question = _whole([part async for part in inputs])
+        question = read_question(await anext(inputs))
         async with observing() as observer:
-            trace = Trace(question.text, observer=observer)
-            items = self.rag.astream(**question.arguments, trace=trace, live_final=self.live_final)
+            trace = Trace(question.query, observer=observer)
+            items = self.rag.astream(**question._asdict(), trace=trace, live_final=self.live_final)
             async with aclosing(items):
                 async for item in items:
                     yield _piece(item)
-
-
-def _whole(parts: list[Any]) -> Question:
-    """Return the question that came in pieces: texts and messages are joined, mappings are merged."""
-    if parts and all(isinstance(part, Mapping) for part in parts):
-        return read_question(reduce(lambda left, right: {**left, **right}, parts))
-    return read_question(reduce(add, parts) if parts else "")
 
 
 def _output(answer: Answer) -> SelfFeedbackOutput:

@@ -112,7 +112,7 @@ def to_candidates(
     scores, scale = scores_on_a_scale(scored, score_scale)
     candidates = []
     for item, (_, facts) in zip(nodes, scored, strict=True):
-        doc_id, span = _place(item.node)
+        doc_id, span = _place(item.node, facts)
         text = _text(item.node) if text_alone else _read_text(item.node)
         candidates.append(
             Candidate(
@@ -244,9 +244,9 @@ def _text(node: BaseNode) -> str:
     return node.get_content(MetadataMode.NONE)
 
 
-def _place(node: BaseNode) -> tuple[str, Span]:
+def _place(node: BaseNode, facts: dict[str, Any]) -> tuple[str, Span]:
     """Return the node's document and its span there, or the node itself if that is not known."""
-    place = noted_place(read_facts(node), len(_text(node)))
+    place = noted_place(facts, len(_text(node)))
     if place is not None:
         return place
     start, end = getattr(node, "start_char_idx", None), getattr(node, "end_char_idx", None)

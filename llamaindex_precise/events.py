@@ -1,14 +1,10 @@
-"""The records of a trace, and rerankings, as instrumentation events."""
+"""The records of a trace as instrumentation events."""
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 
-from llama_index.core.callbacks import CallbackManager, CBEventType, EventPayload
 from llama_index.core.instrumentation import Dispatcher
 from llama_index.core.instrumentation.events import BaseEvent
-from llama_index.core.instrumentation.events.rerank import ReRankEndEvent, ReRankStartEvent
-from llama_index.core.schema import NodeWithScore, QueryBundle
 
 from precise_rag.trace import CallRecord, Record, RoundRecord, StageRecord
 
@@ -50,27 +46,3 @@ def observing(dispatcher: Dispatcher) -> Callable[[Record], None]:
         dispatcher.event(_EVENTS[type(record)](record=record.to_dict()))
 
     return observe
-
-
-@contextmanager
-def reranking(
-    dispatcher: Dispatcher,
-    callback_manager: CallbackManager,
-    query: QueryBundle | None,
-    nodes: list[NodeWithScore],
-    model_name: str,
-    top_n: int,
-) -> Iterator[list[NodeWithScore]]:
-    """Announce a reranking of `nodes`, as LlamaIndex's rerankers do; the block fills the list it gets."""
-    dispatcher.event(ReRankStartEvent(query=query, nodes=nodes, top_n=top_n, model_name=model_name))
-    payload: dict[str, Any] = {
-        EventPayload.NODES: nodes,
-        EventPayload.MODEL_NAME: model_name,
-        EventPayload.QUERY_STR: query.query_str if query else None,
-        EventPayload.TOP_K: top_n,
-    }
-    reranked: list[NodeWithScore] = []
-    with callback_manager.event(CBEventType.RERANKING, payload=payload) as event:
-        yield reranked
-        event.on_end(payload={EventPayload.NODES: reranked})
-    dispatcher.event(ReRankEndEvent(nodes=reranked))

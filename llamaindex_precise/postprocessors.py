@@ -10,7 +10,9 @@ from contextlib import contextmanager
 from typing import Any, Literal
 
 from llama_index.core.bridge.pydantic import Field, PrivateAttr, field_serializer
+from llama_index.core.callbacks import CBEventType, EventPayload
 from llama_index.core.instrumentation import get_dispatcher
+from llama_index.core.instrumentation.events.rerank import ReRankEndEvent, ReRankStartEvent
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index.core.settings import Settings
@@ -18,7 +20,7 @@ from llama_index.core.settings import Settings
 from llamaindex_precise.component import SettingsComponent
 from llamaindex_precise.convert import from_excerpts, from_selection, piece_tokens, to_candidates
 from llamaindex_precise.embeddings import EncoderComponent
-from llamaindex_precise.events import observing, reranking
+from llamaindex_precise.events import observing
 from precise_rag.candidate_filters import (
     DynamicThreshold,
     RedundancyFilter,
@@ -79,10 +81,11 @@ class SelectionPostprocessor(SettingsComponent, BaseNodePostprocessor):
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
         trace, candidates = _trace(query_bundle), self._candidates(nodes)
-        with self._announced(nodes, candidates, query_bundle) as kept:
+        with self._announced(nodes, candidates, query_bundle) as announce_end:
             with trace.stage(self.class_name()) as stage:
                 stage.outcome = selection = self._part.decide(trace.question, candidates, trace)
-            kept += self._nodes(selection)
+            kept = self._nodes(selection)
+            announce_end(kept)
         return kept
 
     @dispatcher.span
@@ -90,24 +93,37 @@ class SelectionPostprocessor(SettingsComponent, BaseNodePostprocessor):
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
         trace, candidates = _trace(query_bundle), self._candidates(nodes)
-        with self._announced(nodes, candidates, query_bundle) as kept:
+        with self._announced(nodes, candidates, query_bundle) as announce_end:
             with trace.stage(self.class_name()) as stage:
                 stage.outcome = selection = await self._part.adecide(trace.question, candidates, trace)
-            kept += self._nodes(selection)
+            kept = self._nodes(selection)
+            announce_end(kept)
         return kept
 
     @contextmanager
     def _announced(
         self, nodes: list[NodeWithScore], candidates: Sequence[Candidate], query: QueryBundle | None
-    ) -> Iterator[list[NodeWithScore]]:
-        """Yield a list for the kept nodes; a reranking is announced to LlamaIndex."""
+    ) -> Iterator[Callable[[list[NodeWithScore]], None]]:
+        """Announce a reranking as LlamaIndex's rerankers do. Yields what announces its end and its result."""
         reranker = self._part.reranker_for(candidates)
         if reranker is None or not nodes:
-            yield []
+            yield lambda kept: None
             return
-        top_n = getattr(self, "top_n", None) or len(nodes)
-        with reranking(dispatcher, self.callback_manager, query, nodes, reranker.name, top_n) as kept:
-            yield kept
+        name, top_n = reranker.name, getattr(self, "top_n", None) or len(nodes)
+        dispatcher.event(ReRankStartEvent(query=query, nodes=nodes, top_n=top_n, model_name=name))
+        payload: dict[str, Any] = {
+            EventPayload.NODES: nodes,
+            EventPayload.MODEL_NAME: name,
+            EventPayload.QUERY_STR: query.query_str if query else None,
+            EventPayload.TOP_K: top_n,
+        }
+        with self.callback_manager.event(CBEventType.RERANKING, payload=payload) as event:
+
+            def announce_end(kept: list[NodeWithScore]) -> None:
+                event.on_end(payload={EventPayload.NODES: kept})
+                dispatcher.event(ReRankEndEvent(nodes=kept))
+
+            yield announce_end
 
 
 class RerankerPostprocessor(SelectionPostprocessor):

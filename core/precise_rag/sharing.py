@@ -2,10 +2,13 @@
 
 Anybody who writes a document decides how often it says the words of a question. So a text that repeats
 another takes no place. One document, or one group of near-copies, gets at most three quarters of the
-places. All that is said again and again gets at most one quarter, shared by its documents. And every fourth
-place goes to a document and a group that have none yet. If no one else waits, the order alone decides.
+places. All that is said again and again, see `with_insistent`, gets at most one quarter, and of that each of
+its n documents at most three quarters of an nth: an honest one may have the words of the question in many
+sentences. And every fourth place goes to a document and a group that have none yet. If no one else waits, the
+order alone decides.
 """
 
+import math
 import unicodedata
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
@@ -96,44 +99,40 @@ def share_places(query: str, candidates: Sequence[Candidate], n_places: int) -> 
 def with_insistent(query: str, candidates: Sequence[Candidate]) -> list[Candidate]:
     """Return what was found, with the entry INSISTENT in the scores of what is said again and again.
 
-    query: what it was found for. Texts that have all of its words, in themselves or above, say the same, too,
-        if it has several, and if hardly anything else was found in their document: evidence has them, too.
-        So does all that was found in a document of which half is said again and again.
+    Those are near-copies; texts that have all words of the query, which they were found for, if hardly
+    anything else was found in their document: evidence has the words, too; and all of a document of which
+    half is said again and again.
     """
-    n_found = Counter(candidate.doc_id for candidate in candidates)
+    n_found = Counter(c.doc_id for c in candidates)
     groups = {c.id: {*_groups(c)} for c in candidates}
-    whole = [candidate for candidate in candidates if _has_all_words(query, candidate)]
-    n_whole = Counter(candidate.doc_id for candidate in whole)
-    for candidate in whole:
-        if n_whole[candidate.doc_id] >= min(_AGAIN, n_found[candidate.doc_id] / 2):
-            groups[candidate.id].add("question")
+    whole = [c for c in candidates if _has_all_words(query, c)]
+    n_whole = Counter(c.doc_id for c in whole)
+    for c in whole:
+        if n_whole[c.doc_id] >= min(_AGAIN, n_found[c.doc_id] / 2):
+            groups[c.id].add("question")
     counts = Counter(group for several in groups.values() for group in several)
-    again = [c for c in candidates if any(counts[group] >= _AGAIN for group in groups[c.id])]
-    n_again = Counter(candidate.doc_id for candidate in again)
+    again = {c.id for c in candidates if any(counts[group] >= _AGAIN for group in groups[c.id])}
+    n_again = Counter(c.doc_id for c in candidates if c.id in again)
     mostly = {doc_id for doc_id, n in n_again.items() if n >= max(_AGAIN, n_found[doc_id] / 2)}
-    loud = {c.id for c in again} | {c.id for c in candidates if c.doc_id in mostly}
-    n_loud = len({c.doc_id for c in candidates if c.id in loud})
+    scores = {INSISTENT: float(len(n_again))}
     return [
-        replace(c, scores={**c.scores, INSISTENT: float(n_loud)}) if c.id in loud else c for c in candidates
+        replace(c, scores={**c.scores, **scores}) if c.id in again or c.doc_id in mostly else c
+        for c in candidates
     ]
 
 
 def _has_all_words(query: str, candidate: Candidate) -> bool:
-    """Whether a candidate has all words of the query, which has several, in itself or above."""
+    """Whether a candidate has all words of the query, in itself or above; not if these are few."""
     asked = _asked_words(query)
     if len(asked) < _FEWEST:
         return False
-    return asked.issubset(read_words(plain_text(f"{_titles(candidate)} {candidate.text}")).stems)
+    titles = joined_titles(titles_above(candidate))
+    return asked.issubset(read_words(plain_text(f"{titles} {candidate.text}")).stems)
 
 
 def _asked_words(query: str) -> frozenset[str]:
     """The stems of the query's words that name its subject."""
     return frozenset(read_words(query).stems) - QUESTION_WORDS
-
-
-def _titles(candidate: Candidate) -> str:
-    """What stands above a candidate, on one line."""
-    return joined_titles(titles_above(candidate))
 
 
 def in_turns(candidates: Sequence[Candidate], n_places: int) -> Turns:
@@ -145,14 +144,13 @@ def in_turns(candidates: Sequence[Candidate], n_places: int) -> Turns:
     taken: dict[int, None] = {}
     counts: Counter[Hashable] = Counter()
 
-    def below(limit: int) -> Iterator[int]:
-        """The rows whose owners have fewer places than `limit` when their turn comes."""
+    def below(share: float) -> Iterator[int]:
+        """The rows whose owners have less than they may have of a share when their turn comes."""
         for row in range(len(candidates)):
-            if row not in taken and all(counts[owner] < limit for owner in owners(row)):
+            if row not in taken and all(counts[owner] * n < share for owner, n in owners(row).items()):
                 yield row
 
-    new, within_share = below(1), below(share_of(n_places))
-    rest = (row for row in range(len(candidates)) if row not in taken)
+    new, within_share, rest = below(1), below(share_of(n_places)), below(math.inf)
     n_new = 0
     while len(taken) < min(n_places, len(candidates)):
         row = next(new, None) if len(taken) % 4 == 3 else None
@@ -160,7 +158,7 @@ def in_turns(candidates: Sequence[Candidate], n_places: int) -> Turns:
         row = next(within_share, None) if row is None else row
         row = next(rest) if row is None else row
         taken[row] = None
-        counts.update(owners(row))
+        counts.update(owners(row).keys())
     enough = min(n_places // 4, max(1, n_places // 8))
     return Turns(list(taken), len(taken) == n_places and n_new >= enough)
 
@@ -182,15 +180,13 @@ def plain_text(text: str) -> str:
 
 
 def _owners(candidate: Candidate) -> dict[Hashable, int]:
-    """The document of a candidate and the groups of near-copies that it is in, with how much it counts there.
+    """Who takes a place by a candidate: its document, its near-copies, and what is said again and again.
 
-    What is said again and again is one group, too, with a third of a share: each of it counts three times.
-    Its documents share that, as an honest one may have the words of the question in many sentences: so in
-    the part of its document each counts four times the number of such documents.
+    Each has the number n of the nth of a share that it may have.
     """
     owners: dict[Hashable, int] = dict.fromkeys((candidate.doc_id, *_groups(candidate)), 1)
-    if n_loud := int(candidate.scores.get(INSISTENT, 0)):
-        owners |= {INSISTENT: 3, (INSISTENT, candidate.doc_id): 4 * n_loud}
+    if n_documents := int(candidate.scores.get(INSISTENT, 0)):
+        owners |= {INSISTENT: 3, (INSISTENT, candidate.doc_id): 4 * n_documents}
     return owners
 
 
@@ -216,7 +212,8 @@ def _repeats(query: str, candidates: Sequence[Candidate]) -> dict[str, str]:
     first: dict[tuple[str, frozenset[str]], str] = {}
     originals = {}
     for candidate in candidates:
-        key = plain_text(candidate.text), asked.intersection(read_words(_titles(candidate)).stems)
+        titles = joined_titles(titles_above(candidate))
+        key = plain_text(candidate.text), asked.intersection(read_words(titles).stems)
         if first.setdefault(key, candidate.id) != candidate.id:
             originals[candidate.id] = first[key]
     return originals

@@ -167,7 +167,8 @@ UNREAD = "unread"
 
 
 INSISTENT = "insistent"
-"""Key in `Candidate.scores` of a candidate that says what many others do; the number of their documents."""
+"""Key in `Candidate.scores` of a candidate that says what is said again and again; the number of documents
+that do. See `precise_rag.sharing`."""
 
 
 def best_first(candidates: Iterable[Candidate]) -> list[Candidate]:

@@ -13,8 +13,8 @@ from precise_rag.checks import check_number
 from precise_rag.errors import InputError
 from precise_rag.evidence import N_FOUND, FoundTexts
 from precise_rag.llm.session import Conversation, Session, Work
-from precise_rag.pipeline.requests import SearchRequest
-from precise_rag.pipeline.searching import FairSearch, method
+from precise_rag.pipeline.requests import Request
+from precise_rag.pipeline.searching import VariedSearch, method
 from precise_rag.pipeline.stages import STEPS, AsksModel, Step, limit
 from precise_rag.prompts import Wording
 from precise_rag.protocols import (
@@ -81,7 +81,7 @@ class RetrievalPath:
         numbers = {name: value for name, value in settings.items() if type(value) in (int, float)}
         return numbers or {"selector": type(self.selector).__name__}
 
-    def rank(self, search: SearchRequest, session: Session, wording: Wording) -> Conversation[Selection]:
+    def rank(self, search: Request, session: Session, wording: Wording) -> Conversation[Selection]:
         """Run the stages before the selection: it keeps what there is to select from."""
         query = search.text
         places = Places()
@@ -115,9 +115,7 @@ class RetrievalPath:
         queries: Sequence[str] = yield Work(partial(self.rewriter.queries, query), arun)
         return queries
 
-    def _search(
-        self, queries: Sequence[str], search: SearchRequest, session: Session
-    ) -> Conversation[Places]:
+    def _search(self, queries: Sequence[str], search: Request, session: Session) -> Conversation[Places]:
         """Return the candidates that are reranked, and why others are not; without a reranker, all."""
         if self.index is None:
             raise InputError("there is no index to search; pass candidates=, or an index to the constructor")
@@ -130,7 +128,7 @@ class RetrievalPath:
                 asked = {"filter": search.filter, "returns": returns}
                 asked["vector"] = search.vector if one == search.text else None
                 given = {name: value for name, value in asked.items() if value is not None}
-                source = FairSearch(self.index, self.n_candidates, given, self._reranks_first)
+                source = VariedSearch(self.index, self.n_candidates, given, self._reranks_first)
                 searches.append((yield from source.steps(one)))
             candidates = merge_searches(one.candidates for one in searches)
             places = Places(Selection.keep_all(candidates, "candidate"))

@@ -21,7 +21,7 @@ from precise_rag.llm import Budget, load_llm
 from precise_rag.llm.driver import adrive, astream, drive, stream
 from precise_rag.llm.session import Conversation, Session
 from precise_rag.pipeline.path import RetrievalPath
-from precise_rag.pipeline.requests import AnswerArguments, AnswerRequest, SearchArguments, SearchRequest
+from precise_rag.pipeline.requests import AnswerArguments, Request, SearchArguments
 from precise_rag.pipeline.stages import AsksModel, KeepAll, Stages, make_stages
 from precise_rag.presets import PresetName, load_preset
 from precise_rag.prompts import AnswerStyle, JudgeStyle, Wording
@@ -193,12 +193,12 @@ class PreciseRAG:
         max_tokens: most tokens that are sent for this question; default: the pipeline's.
         piece_tokens: what a piece costs where you write it, for `max_tokens`; default: as in our prompts.
         """
-        search = SearchRequest(query, history, filter, vector, candidates, trace, max_tokens, piece_tokens)
+        search = Request(query, history, filter, vector, candidates, trace, max_tokens, piece_tokens)
         return drive(self._retrieve(search))
 
     async def aretrieve(self, query: str, **further: Unpack[SearchArguments]) -> Selection:
         """`retrieve`, with the same arguments, without blocking the event loop."""
-        return await adrive(self._retrieve(SearchRequest(query, **further)))
+        return await adrive(self._retrieve(Request(query, **further)))
 
     def answer(
         self,
@@ -218,7 +218,7 @@ class PreciseRAG:
         Without a language model the answer is the selected context itself, with kind="context".
         Raises LLMError if not even a first draft was written.
         """
-        question = AnswerRequest(query, history, filter, vector, candidates, trace, options=options)
+        question = Request(query, history, filter, vector, candidates, trace, options=options)
         return drive(self._answer(question))
 
     async def aanswer(self, query: str, **further: Unpack[AnswerArguments]) -> Answer:
@@ -226,7 +226,7 @@ class PreciseRAG:
 
         Cancelling it cancels the running call.
         """
-        return await adrive(self._answer(AnswerRequest(query, **further)))
+        return await adrive(self._answer(Request(query, **further)))
 
     def stream(
         self, query: str, *, live_final: bool = False, **further: Unpack[AnswerArguments]
@@ -238,7 +238,7 @@ class PreciseRAG:
             error is raised. Default: all drafts are judged first, and the best one is yielded.
         further: the further arguments of `answer`.
         """
-        return in_pieces(stream(self._answer(AnswerRequest(query, **further), live_final)))
+        return in_pieces(stream(self._answer(Request(query, **further), live_final)))
 
     def astream(
         self, query: str, *, live_final: bool = False, **further: Unpack[AnswerArguments]
@@ -247,7 +247,7 @@ class PreciseRAG:
 
         If you leave it early, close it (`contextlib.aclosing`) to end the running call.
         """
-        return ain_pieces(astream(self._answer(AnswerRequest(query, **further), live_final)))
+        return ain_pieces(astream(self._answer(Request(query, **further), live_final)))
 
     @overload
     async def abatch(
@@ -309,13 +309,13 @@ class PreciseRAG:
             raise InputError(f"the index cannot be saved: {type(self.index).__name__} has no save(path)")
         save(path)
 
-    def _retrieve(self, search: SearchRequest) -> Conversation[Selection]:
+    def _retrieve(self, search: Request) -> Conversation[Selection]:
         session = self._session(search)
         standalone = yield from self._standalone(search, session)
         ranked = yield from self.path.rank(standalone, session, self.wording)
         return self._select(standalone, ranked, session)
 
-    def _answer(self, question: AnswerRequest, live_final: bool = False) -> Conversation[Answer]:
+    def _answer(self, question: Request, live_final: bool = False) -> Conversation[Answer]:
         wording = self.wording.for_options(question.options)
         session = self._session(question, reserved=0 if self.llm is None else 1)
         standalone = yield from self._standalone(question, session)
@@ -336,7 +336,7 @@ class PreciseRAG:
         )
         return (yield from answering.steps())
 
-    def _session(self, search: SearchRequest, *, reserved: int = 0) -> Session:
+    def _session(self, search: Request, *, reserved: int = 0) -> Session:
         """Start the budget of a question."""
         trace = search.trace or Trace(search.text)
         trace.settings |= {"preset": self.preset, **self.path.settings}
@@ -344,12 +344,12 @@ class PreciseRAG:
             spending=self.budget.start(), prices=self.prices, trace=trace, llm=self.llm, reserved=reserved
         )
 
-    def _standalone(self, search: SearchRequest, session: Session) -> Conversation[SearchRequest]:
+    def _standalone(self, search: Request, session: Session) -> Conversation[Request]:
         """The same question as it can be understood without its history."""
-        text = yield from make_standalone(search.text, search.messages, session, self.wording)
+        text = yield from make_standalone(search.text, tuple(search.history), session, self.wording)
         return replace(search, text=text)
 
-    def _select(self, search: SearchRequest, ranked: Selection, session: Session) -> Selection:
+    def _select(self, search: Request, ranked: Selection, session: Session) -> Selection:
         """Select within `max_tokens`, and record it as one stage or two."""
         with session.trace.stage("selection", **self.path.selector_settings) as stage:
             stage.outcome = selection = self.path.select(search.text, ranked)
@@ -360,15 +360,15 @@ class PreciseRAG:
             stage.outcome = fitting = within(selection, limit, self.order, search.piece_tokens)
         return fitting
 
-    def _selected(self, search: SearchRequest, ranked: Selection, step: int = 0) -> Selection:
+    def _selected(self, search: Request, ranked: Selection, step: int = 0) -> Selection:
         """The selection at a step of feedback, within `max_tokens`."""
         selection = self.path.select(search.text, ranked, step)
         return within(selection, self._limit(search), self.order, search.piece_tokens)
 
-    def _limit(self, search: SearchRequest) -> int | None:
+    def _limit(self, search: Request) -> int | None:
         return self.max_tokens if search.max_tokens is None else search.max_tokens
 
-    def _context_answer(self, search: SearchRequest, ranked: Selection, session: Session) -> Answer:
+    def _context_answer(self, search: Request, ranked: Selection, session: Session) -> Answer:
         """The answer without a language model: the selected context."""
         trace = session.trace
         selection = self._select(search, ranked, session)

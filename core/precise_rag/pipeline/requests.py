@@ -11,7 +11,7 @@ from precise_rag.context import passage_tokens
 from precise_rag.excerpts import PieceTokens
 from precise_rag.rewriting import read_history
 from precise_rag.trace import Trace
-from precise_rag.types import Candidate, FloatArray, Message, check_query
+from precise_rag.types import Candidate, FloatArray, check_query
 
 
 class SearchArguments(TypedDict, total=False):
@@ -33,8 +33,8 @@ class AnswerArguments(SearchArguments, total=False):
 
 
 @dataclass(frozen=True, slots=True)
-class SearchRequest:
-    """A question to retrieve for, with the arguments of `PreciseRAG.retrieve`.
+class Request:
+    """A question, with the arguments of `PreciseRAG.retrieve` and `PreciseRAG.answer`.
 
     Raises InputError for a blank text, and for a history that cannot be read.
     """
@@ -47,20 +47,9 @@ class SearchRequest:
     trace: Trace | None = None
     max_tokens: int | None = None
     piece_tokens: PieceTokens = passage_tokens
+    options: Sequence[str] = ()
 
     def __post_init__(self) -> None:
         check_query(self.text)
         check_number("max_tokens", self.max_tokens, least=1, whole=True, none="no limit")
         object.__setattr__(self, "history", read_history(self.history))
-
-    @property
-    def messages(self) -> tuple[Message, ...]:
-        """The history."""
-        return tuple(self.history)
-
-
-@dataclass(frozen=True, slots=True)
-class AnswerRequest(SearchRequest):
-    """A question to answer, with the arguments of `PreciseRAG.answer`."""
-
-    options: Sequence[str] = ()

@@ -24,8 +24,8 @@ class Found(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class FairSearch:
-    """Searches a source until everyone who waits for a place may be among what was found.
+class VariedSearch:
+    """Searches a source until what was found is varied enough for its places: see `precise_rag.sharing`.
 
     source: what is searched. One of ours is asked to leave out documents whose share is full.
     n_candidates: the places, and the candidates of the first search; a source's own `fetch_k` goes before.

@@ -7,12 +7,11 @@ without a stretch are excerpts of their own; those that overlap or meet exactly 
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import groupby
 from typing import Literal
 
 from precise_rag.titles import joined_titles, new_sections
-from precise_rag.tokens import estimate_tokens
+from precise_rag.tokens import candidate_tokens, estimate_tokens
 from precise_rag.types import Candidate, Decision, Excerpt, Selection, Stretch
 
 Order = Literal["document", "score"]
@@ -42,7 +41,7 @@ def excerpts_of(
     """
     kept = [decision for decision in selection.decisions if decision.kept]
     if order == "score":
-        return tuple(_alone(decision).excerpt() for decision in kept)
+        return tuple(_alone(decision) for decision in kept)
     by_document: dict[str, list[Decision]] = {}
     for decision in kept:
         by_document.setdefault(decision.candidate.doc_id, []).append(decision)
@@ -51,9 +50,9 @@ def excerpts_of(
         if stretch.sentences and stretch.sentences[0].doc_id in by_document:
             stretches.setdefault(stretch.sentences[0].doc_id, []).append(stretch)
     return tuple(
-        part.excerpt()
+        excerpt
         for doc_id, decisions in by_document.items()
-        for part in _parts(
+        for excerpt in _in_document(
             decisions,
             stretches.get(doc_id, ()),
             max(LEAST_PIECE_TOKENS, piece_tokens(decisions[0].candidate)),
@@ -99,64 +98,56 @@ def within(
     return best(fits)
 
 
-@dataclass(frozen=True, slots=True)
-class _Part:
-    """A slice of a document, and the decisions on the sentences in it, in the order of the text."""
-
-    start: int
-    end: int
-    text: str
-    n_tokens: int
-    decisions: tuple[Decision, ...]
-
-    def excerpt(self) -> Excerpt:
-        best = min(self.decisions, key=lambda decision: decision.rank).candidate
-        return Excerpt(
-            doc_id=best.doc_id,
-            start=self.start,
-            end=self.end,
-            text=self.text,
-            score=best.score,
-            score_scale=best.score_scale,
-            n_tokens=self.n_tokens,
-            passage=best.passage,
-            scores=best.scores,
-            metadata=best.metadata,
-            above=self.decisions[0].candidate.above,
-            sentences=self.decisions,
-        )
-
-    def joined(self, after: "_Part") -> "_Part | None":
-        """Return this part and one that begins in it or where it ends; None if the texts do not agree."""
-        exact = all(len(part.text) == part.end - part.start for part in (self, after))
-        if not exact or after.start > self.end:
-            return None
-        shared = self.text[after.start - self.start :]
-        if not (shared.startswith(after.text) or after.text.startswith(shared)):
-            return None
-        new = after.text[len(shared) :]
-        decisions = {one.candidate.id: one for one in (*self.decisions, *after.decisions)}
-        n_tokens = self.n_tokens + (estimate_tokens(new) if shared else after.n_tokens)
-        return _Part(self.start, self.end + len(new), self.text + new, n_tokens, tuple(decisions.values()))
+def _excerpt(start: int, end: int, text: str, n_tokens: int, decisions: Sequence[Decision]) -> Excerpt:
+    """A slice of a document, put together by the decisions on its sentences, in the order of the text."""
+    best = min(decisions, key=lambda decision: decision.rank).candidate
+    return Excerpt(
+        doc_id=best.doc_id,
+        start=start,
+        end=end,
+        text=text,
+        score=best.score,
+        score_scale=best.score_scale,
+        n_tokens=n_tokens,
+        passage=best.passage,
+        scores=best.scores,
+        metadata=best.metadata,
+        above=decisions[0].candidate.above,
+        sentences=tuple(decisions),
+    )
 
 
-def _parts(decisions: Sequence[Decision], stretches: Iterable[Stretch], hole: int) -> list[_Part]:
-    """Return the parts of one document in the order of its text. hole: most tokens of one that is filled."""
+def _in_document(decisions: Sequence[Decision], stretches: Iterable[Stretch], hole: int) -> Iterator[Excerpt]:
+    """Yield the excerpts of one document in the order of its text. hole: most tokens of one to fill."""
     wanted = {decision.candidate.id: decision for decision in decisions}
     parts = [part for stretch in stretches for part in _cut(stretch, wanted, hole)]
-    cut = {decision.candidate.id for part in parts for decision in part.decisions}
+    cut = {decision.candidate.id for part in parts for decision in part.sentences}
     parts += [_alone(decision) for key, decision in wanted.items() if key not in cut]
-    joined: list[_Part] = []
-    for part in sorted(parts, key=lambda part: (part.start, -part.end)):
-        whole = joined[-1].joined(part) if joined else None
-        if whole is None:
-            joined.append(part)
-        else:
-            joined[-1] = whole
-    return joined
+    parts.sort(key=lambda part: (part.start, -part.end))
+    whole = parts[0]
+    for part in parts[1:]:
+        joined = _joined(whole, part)
+        if joined is None:
+            yield whole
+        whole = joined or part
+    yield whole
 
 
-def _cut(stretch: Stretch, wanted: dict[str, Decision], hole: int) -> Iterator[_Part]:
+def _joined(first: Excerpt, after: Excerpt) -> Excerpt | None:
+    """An excerpt with one that begins in it or where it ends; None if the texts do not agree."""
+    exact = all(len(part.text) == part.end - part.start for part in (first, after))
+    if not exact or after.start > first.end:
+        return None
+    shared = first.text[after.start - first.start :]
+    if not (shared.startswith(after.text) or after.text.startswith(shared)):
+        return None
+    new = after.text[len(shared) :]
+    decisions = {one.candidate.id: one for one in (*first.sentences, *after.sentences)}
+    n_tokens = candidate_tokens(first) + (estimate_tokens(new) if shared else candidate_tokens(after))
+    return _excerpt(first.start, first.end + len(new), first.text + new, n_tokens, [*decisions.values()])
+
+
+def _cut(stretch: Stretch, wanted: dict[str, Decision], hole: int) -> Iterator[Excerpt]:
     """Yield the parts of a stretch that hold wanted sentences."""
     sentences, origin = stretch.sentences, stretch.sentences[0].start
     rows = [row for row, sentence in enumerate(sentences) if sentence.id in wanted]
@@ -169,12 +160,12 @@ def _cut(stretch: Stretch, wanted: dict[str, Decision], hole: int) -> Iterator[_
         run = [row for _, row in group]
         first, last = run[0], run[-1]
         start, end = _with_indent(stretch, first), sentences[last].end
-        yield _Part(
+        yield _excerpt(
             start,
             end,
             stretch.text[start - origin : end - origin],
-            sum(_tokens(sentence) for sentence in sentences[first : last + 1]),
-            tuple(wanted[sentences[row].id] for row in run),
+            sum(candidate_tokens(sentence) for sentence in sentences[first : last + 1]),
+            [wanted[sentences[row].id] for row in run],
         )
 
 
@@ -186,11 +177,7 @@ def _with_indent(stretch: Stretch, row: int) -> int:
     return start - (len(before) - line_break - 1) if row and line_break >= 0 else start
 
 
-def _alone(decision: Decision) -> _Part:
+def _alone(decision: Decision) -> Excerpt:
     piece = decision.candidate
     decisions = piece.sentences if isinstance(piece, Excerpt) else (decision,)
-    return _Part(piece.start, piece.end, piece.text, _tokens(piece), decisions)
-
-
-def _tokens(piece: Candidate) -> int:
-    return estimate_tokens(piece.text) if piece.n_tokens is None else piece.n_tokens
+    return _excerpt(piece.start, piece.end, piece.text, candidate_tokens(piece), decisions)

@@ -1,12 +1,12 @@
 """Text as models read it: without lone surrogates, and its tokens estimated without a tokenizer."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
 from precise_rag.errors import InputError
-from precise_rag.types import IntArray, Message
+from precise_rag.types import Candidate, IntArray, Message
 
 _MESSAGE_OVERHEAD = 4
 _CJK = r"\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
@@ -21,11 +21,6 @@ _IN_ENGLISH = re.compile(
 )
 
 _SURROGATE = re.compile("[\ud800-\udfff]")
-
-
-def most_tokens(n_characters: int) -> int:
-    """More tokens than any tokenizer counts in a text of so many characters."""
-    return 64 * n_characters + 1_024
 
 
 def readable_texts(texts: Sequence[str]) -> Sequence[str]:
@@ -73,6 +68,16 @@ def estimate_in_english(text: str) -> int:
 def estimate_token_counts(texts: Sequence[str]) -> IntArray:
     """Estimate the tokens of several texts. Returns (n,) int64."""
     return np.array([estimate_tokens(text) for text in texts], dtype=np.int64)
+
+
+def candidate_tokens(candidate: Candidate, count: Callable[[str], int] | None = None) -> int:
+    """Return the tokens of a candidate: those that were counted, or else those of its text.
+
+    count: counts them; default: `estimate_tokens`.
+    """
+    return (
+        candidate.n_tokens if candidate.n_tokens is not None else (count or estimate_tokens)(candidate.text)
+    )
 
 
 def estimate_prompt_tokens(messages: Sequence[Message]) -> int:

@@ -11,7 +11,7 @@ from typing import Literal
 from precise_rag.checks import check_number, shown
 from precise_rag.errors import InputError
 from precise_rag.selection.ratios import ratio_scores
-from precise_rag.tokens import estimate_tokens
+from precise_rag.tokens import candidate_tokens
 from precise_rag.types import UNSCORED, Candidate, Selection, best_first
 
 
@@ -116,7 +116,7 @@ class GradientSelector:
         for rank, candidate in enumerate(ranked):
             reason = self._against(scores, rank, cut, n_kept)
             if not reason and self.max_tokens is not None:
-                size = self._tokens(candidate)
+                size = candidate_tokens(candidate, self.count_tokens)
                 left = self.max_tokens - n_tokens
                 if size > left:
                     reason = f"{size} tokens do not fit in the {left} left of {self.max_tokens}"
@@ -161,11 +161,6 @@ class GradientSelector:
         if score > self.ratio * before:
             return f"{score:.4g} is above {self.ratio:.4g} × {before:.4g}"
         return f"the drop from {before:.4g} to {score:.4g} is smaller than {self.min_gap:.4g} (min_gap)"
-
-    def _tokens(self, candidate: Candidate) -> int:
-        if candidate.n_tokens is not None:
-            return candidate.n_tokens
-        return (self.count_tokens or estimate_tokens)(candidate.text)
 
 
 DEFAULT_SELECTOR = GradientSelector(share_of_best=0.25, min_keep=1)

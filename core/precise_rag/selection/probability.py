@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from precise_rag.checks import check_number
 from precise_rag.selection.names import name_bearers
 from precise_rag.selection.ratios import ratio_scores
-from precise_rag.tokens import estimate_in_english, estimate_tokens
+from precise_rag.tokens import candidate_tokens, estimate_in_english
 from precise_rag.types import INSISTENT, UNSCORED, Candidate, Selection, best_first
 
 Verdict = tuple[Candidate, bool, str]
@@ -104,7 +104,7 @@ class ProbabilitySelector:
 
     def _if_it_fits(self, candidate: Candidate, reason: str, left: float) -> tuple[Verdict, float]:
         """Keep a candidate that fits into the tokens left; returns how many are left then."""
-        size = self._tokens(candidate)
+        size = candidate_tokens(candidate, self.count_tokens)
         if size > left:
             reason = f"{size} tokens do not fit in the {left:.0f} left of {self.max_tokens}"
             return (candidate, False, reason), left
@@ -133,10 +133,5 @@ class ProbabilitySelector:
 
     def _usual_tokens(self, candidate: Candidate) -> int:
         """Tokens, in other languages those of the same in English: enough is as much text in all of them."""
-        n_tokens = self._tokens(candidate)
+        n_tokens = candidate_tokens(candidate, self.count_tokens)
         return n_tokens if candidate.text.isascii() else min(n_tokens, estimate_in_english(candidate.text))
-
-    def _tokens(self, candidate: Candidate) -> int:
-        if candidate.n_tokens is not None:
-            return candidate.n_tokens
-        return (self.count_tokens or estimate_tokens)(candidate.text)

@@ -16,11 +16,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar
 
-from typing_extensions import override
-
 from precise_rag.checks import shown
 from precise_rag.errors import InputError
-from precise_rag.filters.values import ID, OWN, Value, field_value, has_half_character, is_value
+from precise_rag.filters.values import ID, OWN, Value, field_value, is_text, is_value
 from precise_rag.types import Document
 
 Operator = Literal["$eq", "$gt", "$gte", "$lt", "$lte", "$in", "$contains", "$exists"]
@@ -47,7 +45,6 @@ class Filter(ABC):
 
     __slots__ = ()
 
-    @abstractmethod
     def fold(
         self,
         condition: Callable[[Condition], _T],
@@ -60,6 +57,11 @@ class Filter(ABC):
         all_of, any_of: make one value of those that must all be met, or of which one must; the list may
             be empty: all of nothing is met, any of nothing is not.
         """
+        if isinstance(self, Condition):
+            return condition(self)
+        assert isinstance(self, _Group)
+        parts = [part.fold(condition, all_of, any_of) for part in self.parts]
+        return all_of(parts) if isinstance(self, AllOf) else any_of(parts)
 
     @abstractmethod
     def __invert__(self) -> Filter: ...
@@ -115,15 +117,6 @@ class Condition(Filter):
         for value in values:
             _check_value(self.field, self.operator, value)
 
-    @override
-    def fold(
-        self,
-        condition: Callable[[Condition], _T],
-        all_of: Callable[[Sequence[_T]], _T],
-        any_of: Callable[[Sequence[_T]], _T],
-    ) -> _T:
-        return condition(self)
-
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Condition) and self._key() == other._key()
 
@@ -168,16 +161,6 @@ class _Group(Filter):
         if depth > MAX_DEPTH:
             raise InputError(f"filter: it is nested more than {MAX_DEPTH} deep")
         object.__setattr__(self, "depth", depth)
-
-    @override
-    def fold(
-        self,
-        condition: Callable[[Condition], _T],
-        all_of: Callable[[Sequence[_T]], _T],
-        any_of: Callable[[Sequence[_T]], _T],
-    ) -> _T:
-        parts = [part.fold(condition, all_of, any_of) for part in self.parts]
-        return all_of(parts) if isinstance(self, AllOf) else any_of(parts)
 
     def __invert__(self) -> Filter:
         parts = tuple(~part for part in self.parts)
@@ -249,9 +232,8 @@ def _joined(parts: Sequence[tuple[Condition, ...]]) -> tuple[Condition, ...]:
 
 
 def _kind(value: object) -> str:
-    return (
-        "number" if isinstance(value, int | float) and not isinstance(value, bool) else type(value).__name__
-    )
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return "number" if is_number else type(value).__name__
 
 
 def _equal(value: object, wanted: object) -> bool:
@@ -295,7 +277,5 @@ def _check_value(field: str, operator: str, value: object) -> None:
 
 
 def _check_text(where: str, text: str) -> None:
-    if "\0" in text:
-        raise InputError(f"{where} must not hold the character NUL")
-    if has_half_character(text):
-        raise InputError(f"{where} must not hold half of a character (a lone surrogate)")
+    if not is_text(text):
+        raise InputError(f"{where} must not hold NUL, nor half of a character (a lone surrogate)")

@@ -74,23 +74,12 @@ class EvidenceExtractor:
         read = found_texts.sentences.then(share_places(query, ranked, N_FOUND).selection)
         grown = read.then(EvidenceGrower(found_texts).grow(query, read.kept))
         selection = grown.then(self.selector.select(grown.kept, query=query))
-        reasons = {d.candidate.id: d.reason for d in grown.decisions}
-        explained = tuple(
-            d._replace(reason=reasons.get(d.candidate.id, d.reason)) if d.kept else d
-            for d in selection.decisions
-        )
-        selection = within(
-            replace(selection, decisions=explained), self.selector.max_tokens, piece_tokens=piece_tokens
-        )
+        selection = within(selection, self.selector.max_tokens, piece_tokens=piece_tokens)
         excerpts = excerpts_of(selection, piece_tokens=piece_tokens)
         return Extraction(
+            tuple(replace(one, doc_id=found_texts.doc_id(one.best.candidate)) for one in excerpts),
             tuple(
-                replace(one, doc_id=texts[found_texts.number(one.best.candidate)].doc_id) for one in excerpts
-            ),
-            tuple(
-                d._replace(
-                    candidate=replace(d.candidate, doc_id=texts[found_texts.number(d.candidate)].doc_id)
-                )
+                d._replace(candidate=replace(d.candidate, doc_id=found_texts.doc_id(d.candidate)))
                 for d in selection.decisions
                 if not d.kept
             ),

@@ -24,6 +24,7 @@ class FoundTexts:
         self, query: str, texts: Sequence[Candidate], splitter: SentenceSplitter | None = None
     ) -> None:
         self.stretches: list[Stretch] = []
+        self._texts = texts
         self._number: dict[str, int] = {}
         known: dict[str, str] = {}
         sentences: list[Candidate] = []
@@ -39,9 +40,9 @@ class FoundTexts:
                     sentences.append(sentence)
         self.sentences = Selection.of(_once(with_insistent(query, sentences)))
 
-    def number(self, sentence: Candidate) -> int:
-        """Return the number of the first text that holds the sentence, from 0."""
-        return self._number[sentence.id]
+    def doc_id(self, sentence: Candidate) -> str:
+        """Return the document of the first text that holds the sentence."""
+        return self._texts[self._number[sentence.id]].doc_id
 
     def neighbours(self, sentences: Sequence[Candidate], reach: int) -> list[Stretch]:
         """Return the texts that hold any of the sentences, whole."""

@@ -53,15 +53,9 @@ def _stanzas(text: str, start: int, end: int) -> Iterator[Span]:
     """The whole block if it is short; else its stanzas, short ones together, long ones in lines."""
     if _length(text, start, end) <= _WHOLE_CODE:
         yield Span(start, end)
-        return
-    first = last = start
-    for stanza in _split(text, start, end, _BLANK_LINE):
-        is_rest = end - last <= _CODE_REST
-        if stanza.end - first > _CODE_CHARACTERS and last > first and not is_rest:
+    else:
+        for first, last in _together(text, start, end, _BLANK_LINE):
             yield from _at_most(text, first, last)
-            first = last
-        last = stanza.end
-    yield from _at_most(text, first, end)
 
 
 def _rows(text: str, start: int, end: int) -> Iterator[Span]:
@@ -84,17 +78,18 @@ def _at_most(text: str, start: int, end: int) -> Iterator[Span]:
     if _length(text, start, end) <= _WHOLE_CODE:
         yield Span(start, end)
     else:
-        yield from _lines_together(text, start, end)
+        yield from _together(text, start, end, _LINE)
 
 
-def _lines_together(text: str, start: int, end: int) -> Iterator[Span]:
+def _together(text: str, start: int, end: int, ends: re.Pattern[str]) -> Iterator[Span]:
+    """The parts of a text, short ones together, and a short rest with what is before it."""
     first = last = start
-    for line in _split(text, start, end, _LINE):
+    for part in _split(text, start, end, ends):
         is_rest = end - last <= _CODE_REST
-        if line.end - first > _CODE_CHARACTERS and last > first and not is_rest:
+        if part.end - first > _CODE_CHARACTERS and last > first and not is_rest:
             yield Span(first, last)
             first = last
-        last = line.end
+        last = part.end
     yield Span(first, end)
 
 

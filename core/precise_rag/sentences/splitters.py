@@ -1,6 +1,5 @@
 """Sentence splitters: nupunkt, sentencex or Punkt within the blocks of a text."""
 
-import importlib
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -205,19 +204,18 @@ def _nupunkt_ends(block: str) -> Iterable[int]:
 
 @cache
 def _nupunkt_model() -> Any:
-    return _library("nupunkt").load("default")
+    import nupunkt
 
-
-@cache
-def _library(name: str) -> Any:
-    return importlib.import_module(name)
+    return nupunkt.load("default")
 
 
 def _sentencex_ends(block: str) -> Iterable[int]:
+    import sentencex
+
     language = "en" if block.isascii() else _language(block)
     readable = _SURROGATES.sub("\ufffd", block)
     try:
-        boundaries = _library("sentencex").get_sentence_boundaries(language, readable)
+        boundaries = sentencex.get_sentence_boundaries(language, readable)
     except BaseException as error:
         if type(error).__name__ != "PanicException":  # what Rust raises, as for "Z\u2028." in English
             raise

@@ -1,7 +1,8 @@
 """Building sentence tables: each document is split once and each sentence encoded once."""
 
 from collections.abc import Iterable, Iterator, Sized
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
+from itertools import chain, pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -43,19 +44,16 @@ def build_tables(
     """
     splitter = splitter or load_sentence_splitter()
     total = len(documents) if isinstance(documents, Sized) else None
-    batches = in_batches(documents, _BATCH_CHARACTERS)
     with (
         progress_bar(shown=show_progress, total=total, desc="sentences", unit="document") as progress,
         ThreadPoolExecutor(1) as worker,
     ):
-        ready: Future[_Batch] | None = None
-        for batch in batches:
-            coming = worker.submit(_split, batch, encoder, splitter)
-            if ready is not None:
-                yield from _tables(ready.result(), encoder, vectors)
-                progress.update(len(ready.result().documents))
-            ready = coming
-        if ready is not None:
+        batches = in_batches(documents, _BATCH_CHARACTERS)
+        coming = (worker.submit(_split, batch, encoder, splitter) for batch in batches)
+        for ready, _ in pairwise(
+            chain(coming, (None,))
+        ):  # the next one is submitted before this one is encoded
+            assert ready is not None
             yield from _tables(ready.result(), encoder, vectors)
             progress.update(len(ready.result().documents))
 

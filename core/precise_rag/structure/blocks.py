@@ -36,9 +36,10 @@ class Block(NamedTuple):
 
 
 class _Heading(NamedTuple):
+    """Where a heading starts, and the titles above what follows it, its own as the last."""
+
     start: int
-    level: int
-    title: str
+    path: tuple[str, ...]
 
 
 class _TableBody(NamedTuple):
@@ -59,7 +60,6 @@ class Structure:
     format: TextFormat
     blocks: tuple[Block, ...]
     _headings: tuple[_Heading, ...] = ()
-    _paths: tuple[tuple[str, ...], ...] = ()
     _bodies: tuple[_TableBody, ...] = ()
 
     @classmethod
@@ -69,12 +69,7 @@ class Structure:
         blocks = tuple(
             Block(start, end, kind, level) for (start, kind, level), end in zip(starts, ends, strict=True)
         )
-        headings = tuple(
-            _Heading(block.start, block.level, heading_title(text[block.start : block.end]))
-            for block in blocks
-            if block.kind == "heading"
-        )
-        return cls(text_format, blocks, headings, tuple(_paths(headings)), tuple(_bodies(text, blocks)))
+        return cls(text_format, blocks, tuple(_headings(text, blocks)), tuple(_bodies(text, blocks)))
 
     def block_numbers(self, positions: Sequence[int] | IntArray) -> IntArray:
         """Return the (n,) number, from 0, of the block at each position."""
@@ -90,8 +85,8 @@ class Structure:
         place = bisect_right(self._headings, position, key=lambda heading: heading.start) - 1
         if place < 0:
             return ()
-        path = self._paths[place]
-        return path[:-1] if self._headings[place].start == position else path
+        start, path = self._headings[place]
+        return path[:-1] if start == position else path
 
     def above(self, position: int) -> tuple[str, ...]:
         """Return what stands above a position: its heading path, and the head of a long table in it.
@@ -110,13 +105,15 @@ _DEEPEST = 12
 _LONGEST_TITLE = 200
 
 
-def _paths(headings: Sequence[_Heading]) -> Iterator[tuple[str, ...]]:
-    stack: list[_Heading] = []
-    for heading in headings:
-        while stack and (stack[-1].level >= heading.level or len(stack) >= _DEEPEST):
-            stack.pop()
-        stack.append(heading)
-        yield tuple(open_heading.title for open_heading in stack)
+def _headings(text: str, blocks: Sequence[Block]) -> Iterator[_Heading]:
+    above: list[tuple[int, str]] = []
+    """Level and title of the headings down to the last one."""
+    for block in blocks:
+        if block.kind == "heading":
+            while above and (above[-1][0] >= block.level or len(above) >= _DEEPEST):
+                above.pop()
+            above.append((block.level, heading_title(text[block.start : block.end])))
+            yield _Heading(block.start, tuple(title for _, title in above))
 
 
 def _bodies(text: str, blocks: Sequence[Block]) -> Iterator[_TableBody]:

@@ -99,50 +99,34 @@ def _parser() -> MarkdownIt:
     return parser
 
 
-class _Containers:
-    """The lists and quotes that are open.
-
-    items, quotes: how many. opened: line of an item or quote that has had no block yet; -1 without one.
-    """
-
-    def __init__(self) -> None:
-        self.items = self.quotes = 0
-        self.opened = -1
-
-    def read(self, token: Token) -> int:
-        """Follow a token; return the line of an item that ends without a block, else -1."""
-        ended = -1
-        name, _, side = token.type.rpartition("_")
-        if name in ("list_item", "blockquote"):
-            step = 1 if side == "open" else -1
-            if name == "list_item":
-                ended = self.opened if step < 0 else -1
-                self.items += step
-            else:
-                self.quotes += step
-            line = token.map[0] if token.map else -1
-            self.opened = -1 if step < 0 else line if self.opened < 0 else self.opened
-        return ended
-
-
 def _starts(tokens: Sequence[Token], lines: Sequence[str], places: Sequence[int]) -> Iterator[BlockStart]:
-    around = _Containers()
+    around: list[str] = []
+    """The items and quotes around a token, outermost first."""
+    bare = -1
+    """The line of an item or quote that has had no block yet; -1 without one."""
     titles = _numbered_titles(tokens, lines)
     for token in tokens:
-        ended = around.read(token)
-        if ended >= 0:
-            yield places[ended], "item", around.items + 1
+        name, _, side = token.type.rpartition("_")
+        if name in ("list_item", "blockquote") and side == "open":
+            around.append(name)
+            bare = token.map[0] if bare < 0 and token.map else bare
+        elif name in ("list_item", "blockquote"):
+            if name == "list_item" and bare >= 0:
+                yield places[bare], "item", around.count("list_item")
+            around.pop()
+            bare = -1
         kind, level = _kind(token, lines)
         if kind is None or token.map is None:
             continue
+        n_items = around.count("list_item")
         if token.map[0] in titles:
             kind, level = "heading", 6
-        elif around.items and kind in ("paragraph", "heading"):
-            kind, level = "item", around.items
-        elif around.quotes and kind != "code":
+        elif n_items and kind in ("paragraph", "heading"):
+            kind, level = "item", n_items
+        elif "blockquote" in around and kind != "code":
             kind, level = "quote", 0
-        yield places[around.opened if around.opened >= 0 else token.map[0]], kind, level
-        around.opened = -1
+        yield places[bare if bare >= 0 else token.map[0]], kind, level
+        bare = -1
 
 
 def _numbered_titles(tokens: Sequence[Token], lines: Sequence[str]) -> set[int]:

@@ -30,7 +30,7 @@ import numpy as np
 from benchmarks.harness.datasets import load_development_set, real_documents
 from benchmarks.harness.tables import about, new_parser, save, table
 from precise_rag import HybridIndex, PreciseRAG, Segmenter, load_encoder, load_index
-from precise_rag.encoders.packaged import packaged_minilm
+from precise_rag.encoders.local import packaged_minilm
 from precise_rag.rerank import CascadeReranker
 from precise_rag.rerank.pairs import Piece
 from precise_rag.sentences import split_sentences

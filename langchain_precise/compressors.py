@@ -19,13 +19,13 @@ from typing_extensions import TypedDict
 
 from langchain_precise.convert import from_excerpts, from_selection, to_candidates
 from langchain_precise.events import observe, observing
-from precise_rag._arguments import own_errors
 from precise_rag.candidate_filters import (
     DynamicThreshold,
     RedundancyFilter,
     RelevanceFilter,
     RelevanceSettings,
 )
+from precise_rag.checks import own_errors
 from precise_rag.encoders import load_encoder
 from precise_rag.llm import Budget
 from precise_rag.pipeline.parts import (

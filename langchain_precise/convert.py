@@ -18,7 +18,7 @@ from typing import Any
 
 from langchain_core.documents import Document
 
-from precise_rag._arguments import check_items
+from precise_rag.checks import items_of
 from precise_rag.facts import (
     FACTS_KEY,
     SECTION_KEY,
@@ -47,7 +47,7 @@ _FOREIGN_SCORE = "relevance_score"
 
 def to_core_documents(documents: Iterable[Document]) -> list[CoreDocument]:
     """Return a core document for each document, with the names of `document_names`."""
-    documents = check_items("documents", documents, Document, "LangChain documents")
+    documents = list(items_of("documents", documents, Document))
     return [
         CoreDocument(name, document.page_content, without_own_keys(document.metadata))
         for name, document in zip(document_names(documents), documents, strict=True)
@@ -59,7 +59,7 @@ def document_names(documents: Iterable[Document]) -> list[str]:
 
     If an id comes again, `#2`, `#3` … is added.
     """
-    documents = check_items("documents", documents, Document, "LangChain documents")
+    documents = list(items_of("documents", documents, Document))
     return distinct_names((document.id or _content_id(document), None) for document in documents)
 
 

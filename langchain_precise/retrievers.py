@@ -14,7 +14,7 @@ from pydantic import Field, SkipValidation
 from langchain_precise.convert import from_excerpts, to_core_documents
 from langchain_precise.events import observe, observing
 from langchain_precise.sources import StoreSource
-from precise_rag._arguments import own_errors
+from precise_rag.checks import own_errors
 from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
 from precise_rag.errors import EmptyIndexError, InputError
 from precise_rag.excerpts import excerpts_of, no_piece_tokens

@@ -6,7 +6,7 @@ from llama_index.core.bridge.pydantic import ConfigDict
 from llama_index.core.node_parser.node_utils import default_id_func
 from llama_index.core.schema import BaseComponent
 
-from precise_rag._arguments import own_errors
+from precise_rag.checks import own_errors
 
 
 class SettingsComponent(BaseComponent):

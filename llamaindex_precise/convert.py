@@ -27,7 +27,7 @@ from llama_index.core.schema import (
     TextNode,
 )
 
-from precise_rag._arguments import check_items, check_kind
+from precise_rag.checks import items_of
 from precise_rag.facts import (
     FACTS_KEY,
     LAYOUT_KEY,
@@ -80,7 +80,7 @@ def to_core_documents(nodes: Iterable[BaseNode]) -> list[CoreDocument]:
     Nodes without text, such as images, cannot be found.
     """
     documents = []
-    for node in check_items("documents", nodes, BaseNode, "LlamaIndex documents or nodes"):
+    for node in items_of("documents", nodes, BaseNode):
         metadata = without_own_keys(node.metadata)
         excluded = {*node.excluded_llm_metadata_keys, *node.excluded_embed_metadata_keys}
         hidden = [key for key in TITLE_KEYS if key in metadata and key in excluded]
@@ -106,8 +106,7 @@ def to_candidates(
     what the node's embedding model saw (`MetadataMode.EMBED`), but of a node that an index of ours found it
     is the indexed text.
     """
-    for item in nodes:
-        check_kind("nodes", item, NodeWithScore, "NodeWithScore objects")
+    nodes = list(items_of("nodes", nodes, NodeWithScore))
     scored = [(item.score, _facts(item.node)) for item in nodes]
     scores, scale = scores_on_a_scale(scored, score_scale)
     candidates = []

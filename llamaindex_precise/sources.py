@@ -15,8 +15,7 @@ from llama_index.core.vector_stores.types import BasePydanticVectorStore, Metada
 
 from llamaindex_precise.convert import to_candidates
 from llamaindex_precise.embeddings import PreciseEmbedding
-from precise_rag._arguments import check_items
-from precise_rag.checks import check_methods, check_number, shown
+from precise_rag.checks import check_methods, check_number, items_of, shown
 from precise_rag.encoded import encode_queries
 from precise_rag.errors import InputError
 from precise_rag.protocols import Encoder
@@ -38,9 +37,7 @@ class RetrieverSource:
         advice = "pass a LlamaIndex retriever, such as index.as_retriever()"
         check_methods("retriever", retriever, ("retrieve", "aretrieve"), advice)
         self.retriever = retriever
-        self.node_postprocessors = check_items(
-            "node_postprocessors", node_postprocessors, object, _POSTPROCESSORS
-        )
+        self.node_postprocessors = list(items_of("node_postprocessors", node_postprocessors, object))
         for one in self.node_postprocessors:
             check_methods("node_postprocessors", one, ("postprocess_nodes",), f"pass {_POSTPROCESSORS}")
 

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 from tokenizers import Tokenizer
 
-from precise_rag.encoders.packaged import packaged_minilm
+from precise_rag.encoders.local import packaged_minilm
 from precise_rag.types import Chunk, Document, IntArray
 
 Values = npt.NDArray[np.float64]

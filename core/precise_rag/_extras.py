@@ -1,6 +1,8 @@
 """Optional dependencies, imported when they are first used."""
 
 import importlib
+import sys
+from importlib.util import find_spec
 from types import ModuleType
 
 from precise_rag.errors import MissingExtra
@@ -21,3 +23,8 @@ def require(module: str, *, extra: str) -> ModuleType:
         if module != missing and not module.startswith(f"{missing}."):
             raise
         raise MissingExtra(f"{module!r} is not installed; run: pip install 'precise-rag[{extra}]'") from error
+
+
+def is_installed(module: str) -> bool:
+    """Return whether a module can be imported, without importing it."""
+    return module in sys.modules or find_spec(module) is not None

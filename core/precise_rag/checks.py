@@ -3,12 +3,13 @@
 import math
 import os
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from numbers import Integral, Real
 from os import PathLike
 from pathlib import Path
 from typing import Any, TypeVar
 
-from precise_rag.errors import InputError
+from precise_rag.errors import InputError, PreciseRagError
 
 T = TypeVar("T")
 
@@ -67,14 +68,14 @@ def as_path(name: str, value: Any) -> Path:
     return path
 
 
-def items_of(name: str, values: Any, kind: type[T]) -> Iterator[T]:
+def items_of(name: str, values: Iterable[T], kind: type) -> Iterator[T]:
     """Yield the items of an iterable. Raises InputError if it is none, or an item is not of this kind."""
     if not isinstance(values, Iterable):
         items = "" if kind is object else f" of {kind.__name__} objects"
-        raise InputError(f"{name} must be a list{items}, got {type(values).__name__}")
+        raise InputError(f"{name} must be a list{items}, got {given_kind(values)}")
     for value in values:
         if not isinstance(value, kind):
-            raise InputError(f"{name} must be {kind.__name__} objects, got {type(value).__name__}")
+            raise InputError(f"{name} must be {kind.__name__} objects, got {given_kind(value)}")
         yield value
 
 
@@ -124,3 +125,38 @@ def shown(value: Any) -> str:
     except ValueError:  # an int with thousands of digits
         text = "a huge number"
     return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+
+
+@contextmanager
+def own_errors(call: str) -> Iterator[None]:
+    """Raise an InputError that names the argument in place of pydantic's error.
+
+    call: what is called, for the message. An error of ours that pydantic wrapped is raised as it was.
+    """
+    try:
+        yield
+    except ValueError as error:
+        list_errors = getattr(error, "errors", None)
+        if isinstance(error, InputError) or not callable(list_errors):
+            raise
+        problems = list_errors()
+        for problem in problems:
+            cause = problem.get("ctx", {}).get("error")
+            if isinstance(cause, PreciseRagError):
+                raise cause from None
+        first = problems[0]
+        name = str(first["loc"][0]) if first["loc"] else "the argument"
+        if first["type"] == "missing":
+            raise InputError(f"{call} needs {name}=") from None
+        if first["type"] == "extra_forbidden":
+            raise InputError(f"{call} has no argument {name!r}") from None
+        rule = str(first["msg"]).removeprefix("Input should be ").removeprefix("Value error, ")
+        given = first["input"]
+        got = str(given) if isinstance(given, int | float) else given_kind(given)
+        raise InputError(f"{name} must be {rule.partition(', unable to')[0]}, got {got}") from None
+
+
+def given_kind(value: object) -> str:
+    """Return the kind of a value for a message, with the package that it is from."""
+    source = type(value).__module__.partition(".")[0]
+    return type(value).__name__ + ("" if source == "builtins" else f" of {source}")

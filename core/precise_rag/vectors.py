@@ -1,9 +1,9 @@
-"""Vectors of unit length, and their products."""
+"""Vectors of unit length and their products, and slices of different lengths in one array."""
 
 import numpy as np
 import simsimd
 
-from precise_rag.types import FloatArray
+from precise_rag.types import FloatArray, IntArray
 
 _SHARED = 2**18
 """Multiplications from which on OpenBLAS shares a matrix product among its threads. Each of them is then busy
@@ -42,3 +42,13 @@ def linear(rows: FloatArray, weight: FloatArray) -> FloatArray:
     for first in range(0, len(rows), step):
         np.matmul(rows[first : first + step], weight.T, out=total[first : first + step])
     return total
+
+
+def slice_places(starts: IntArray, lengths: IntArray) -> IntArray:
+    """(t,) the places in slices of an array, one slice after another; t is the sum of the lengths.
+
+    The slices are the tokens of texts, the words of rows, or the rows of groups.
+
+    starts: (n,) where each slice begins. lengths: (n,) of the slices.
+    """
+    return np.repeat(starts - np.cumsum(lengths) + lengths, lengths) + np.arange(int(lengths.sum()))

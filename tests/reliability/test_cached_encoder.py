@@ -1,7 +1,5 @@
 """A cache of vectors whose file is damaged, full, foreign or in use: right vectors or one error."""
 
-import random
-import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -14,7 +12,6 @@ from precise_rag.errors import InputError, ModelError
 from precise_rag.testing import HashEncoder
 
 TEXTS = [f"Text {i} is about {['lamps', 'and', 'boats'][i % 3]} number {i * i}." for i in range(60)]
-RIGHT = HashEncoder(32).encode(TEXTS)
 FILL = """
 import sys
 from precise_rag.encoders import CachedEncoder
@@ -26,67 +23,44 @@ for first in range(0, len(texts), 7):
 """
 
 
-def cache(file: Path) -> bytes:
-    """Fill a cache. Returns its file, with all that SQLite keeps beside it while it writes."""
-    CachedEncoder(HashEncoder(32), file).encode(TEXTS)
-    with sqlite3.connect(file) as db:
-        db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-    db.close()
-    return file.read_bytes()
+def test_each_text_is_encoded_once_for_all_that_share_the_file(tmp_path: Path) -> None:
+    inner, file = HashEncoder(), tmp_path / "folder" / "vectors.sqlite"
+    cached = CachedEncoder(inner, file)
+    np.testing.assert_allclose(
+        cached.encode(["a b", "c", "a b"]), HashEncoder().encode(["a b", "c", "a b"]), rtol=1e-6
+    )
+    again = CachedEncoder(inner, file).encode(["c", "d"])
+    np.testing.assert_allclose(again, HashEncoder().encode(["c", "d"]), rtol=1e-6)
+    assert inner.calls == ["a b", "c", "d"]
+    assert (cached.name, cached.dimension, cached.encode([]).shape) == (inner.name, 256, (0, 256))
+    assert cached.count_tokens(["one two"]).tolist() == [2]
 
 
-def read(file: Path) -> bool:
-    """Whether a cache can be used; its vectors are then the right ones, now and when they are read again."""
-    try:
-        for _ in range(2):
-            rows = CachedEncoder(HashEncoder(32), file).encode(TEXTS)
-            np.testing.assert_allclose(rows, RIGHT, atol=1e-6)
-    except ModelError:
-        return False
-    return True
+def test_queries_are_stored_apart_from_documents(tmp_path: Path) -> None:
+    class ShiftedQueries(HashEncoder):
+        n_queries = 0
+
+        def encode_queries(self, queries):  # type: ignore[no-untyped-def]
+            self.n_queries += len(queries)
+            return np.roll(HashEncoder().encode(queries), 1, axis=1)
+
+        def encode(self, texts, *, show_progress=False):  # type: ignore[no-untyped-def]
+            return HashEncoder().encode(texts)
+
+    inner = ShiftedQueries()
+    cached = CachedEncoder(inner, tmp_path / "vectors.sqlite")
+    document = cached.encode(["a b"])
+    for _ in range(2):
+        np.testing.assert_allclose(cached.encode_queries(["a b"]), np.roll(document, 1, axis=1), rtol=1e-6)
+    assert inner.n_queries == 1
 
 
-def write(file: Path, content: bytes) -> None:
-    for name in (file.name, f"{file.name}-wal", f"{file.name}-shm"):
-        file.with_name(name).unlink(missing_ok=True)
-    file.write_bytes(content)
-
-
-def test_a_damaged_cache_gives_the_right_vectors_or_one_error(tmp_path: Path) -> None:
-    whole, file = cache(tmp_path / "vectors"), tmp_path / "vectors"
-    choose, usable = random.Random(20), 0
-    for attempt in range(60):
-        damaged = bytearray(whole)
-        if attempt % 4 == 0:
-            del damaged[choose.randrange(len(damaged)) :]
-        elif attempt % 4 == 1:
-            first = choose.randrange(len(damaged))
-            damaged[first : first + 300] = choose.randbytes(min(300, len(damaged) - first))
-        else:
-            for _ in range(choose.choice((1, 1, 8, 64))):
-                damaged[choose.randrange(len(damaged))] ^= 1 << choose.randrange(8)
-        write(file, bytes(damaged))
-        usable += read(file)
-    assert 0 < usable < 60
-
-
-def test_a_vector_that_was_changed_is_encoded_again(tmp_path: Path) -> None:
+def test_a_file_that_was_cut_off_is_one_error(tmp_path: Path) -> None:
     file = tmp_path / "vectors"
-    cache(file)
-    with sqlite3.connect(file) as db:
-        keys = [key for (key,) in db.execute("SELECT key FROM checked_vectors")]
-        rows = dict(db.execute("SELECT key, row FROM checked_vectors"))
-        changes = [rows[keys[0]][:-1], rows[keys[1]] + b"1234", rows[keys[2]], "text", 7, None, b"", 1.5]
-        db.executemany(
-            "UPDATE checked_vectors SET row = ? WHERE key = ?", zip(changes, keys[3:], strict=False)
-        )
-    db.close()
-    inner = HashEncoder(32)
-    np.testing.assert_allclose(CachedEncoder(inner, file).encode(TEXTS), RIGHT, atol=1e-6)
-    assert len(inner.calls) == len(changes)
-    again = HashEncoder(32)
-    np.testing.assert_allclose(CachedEncoder(again, file).encode(TEXTS), RIGHT, atol=1e-6)
-    assert not again.calls
+    CachedEncoder(HashEncoder(32), file).encode(TEXTS)
+    file.write_bytes(file.read_bytes()[:5_000])
+    with pytest.raises(ModelError, match=r"cannot be used .*; if it is damaged, delete it"):
+        CachedEncoder(HashEncoder(32), file).encode(TEXTS)
 
 
 def test_what_is_no_cache_is_one_error_and_stays_as_it_is(tmp_path: Path) -> None:
@@ -105,7 +79,7 @@ def test_vectors_of_another_length_under_the_same_name_are_one_error(tmp_path: P
     class SameName(HashEncoder):
         name = "hash-32"
 
-    cache(tmp_path / "vectors")
+    CachedEncoder(HashEncoder(32), tmp_path / "vectors").encode(TEXTS)
     with pytest.raises(ModelError, match="no array of vectors"):
         CachedEncoder(SameName(16), tmp_path / "vectors").encode([*TEXTS, "One that is new."])
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file
 
-from precise_rag.encoders.packaged import packaged_minilm
+from precise_rag.encoders.local import packaged_minilm
 from precise_rag.errors import IndexFormatError, ModelError
 from precise_rag.index import DenseIndex, HybridIndex, load_index
 from precise_rag.testing import HashEncoder

@@ -136,8 +136,7 @@ def _has_scales(weights: Path) -> bool:
         raise ModelError(f"{weights} is not a safetensors file: {error!r}") from error
 
 
-def layer_shapes(name: str, settings: BertSettings) -> dict[str, tuple[int, ...]]:
-    """Return the shapes of the tensors of a layer."""
+def _layer_shapes(name: str, settings: BertSettings) -> dict[str, tuple[int, ...]]:
     linear = {
         "attention.self.query": (settings.width, settings.width),
         "attention.self.key": (settings.width, settings.width),
@@ -163,7 +162,7 @@ def _shapes(settings: BertSettings) -> dict[str, tuple[int, ...]]:
         "embeddings.LayerNorm.bias": (settings.width,),
     }
     for number in range(settings.layers):
-        shapes |= layer_shapes(f"encoder.layer.{number}", settings)
+        shapes |= _layer_shapes(f"encoder.layer.{number}", settings)
     return shapes
 
 

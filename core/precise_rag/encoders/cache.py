@@ -18,9 +18,6 @@ from precise_rag.types import FloatArray, IntArray
 _SLICE = 2048
 """Texts that are encoded and then stored together; an interrupted run loses at most these."""
 _KEYS_PER_QUERY = 500
-_CHECK_BYTES = 16
-_TABLE = "checked_vectors"
-"""Earlier versions kept vectors without checksums in the table `vectors`."""
 
 
 class CachedEncoder:
@@ -29,8 +26,6 @@ class CachedEncoder:
     encoder: the encoder to use for texts that are not in the file.
     path: the file; created if missing. Several encoders, threads and processes can share it.
     Raises ModelError, here and when it encodes, if the file is damaged or cannot be read and written.
-
-    Each vector has a checksum. A text whose vector is damaged is encoded again.
     """
 
     def __init__(self, encoder: Encoder, path: str | Path) -> None:
@@ -38,9 +33,7 @@ class CachedEncoder:
         self._path = as_path("path", path)
         with self._opened() as db:
             db.execute("PRAGMA journal_mode=WAL")
-            db.execute(
-                "CREATE TABLE IF NOT EXISTS checked_vectors (key BLOB PRIMARY KEY, row BLOB) WITHOUT ROWID"
-            )
+            db.execute("CREATE TABLE IF NOT EXISTS vectors (key BLOB PRIMARY KEY, row BLOB) WITHOUT ROWID")
 
     @property
     def name(self) -> str:
@@ -118,30 +111,11 @@ class CachedEncoder:
             for first in range(0, len(ordered), _KEYS_PER_QUERY):
                 part = ordered[first : first + _KEYS_PER_QUERY]
                 marks = ",".join("?" * len(part))
-                for key, row in db.execute(f"SELECT key, row FROM {_TABLE} WHERE key IN ({marks})", part):
-                    if (vector := _read_row(key, row)) is not None:
-                        known[key] = vector
+                for key, row in db.execute(f"SELECT key, row FROM vectors WHERE key IN ({marks})", part):
+                    known[key] = np.frombuffer(row, dtype="<f4")
         return known
 
     def _store(self, keys: Sequence[bytes], vectors: FloatArray) -> None:
-        rows = [(key, _written_row(key, vector)) for key, vector in zip(keys, vectors, strict=True)]
+        rows = [(key, vector.astype("<f4").tobytes()) for key, vector in zip(keys, vectors, strict=True)]
         with self._opened() as db:
-            db.executemany(f"INSERT OR REPLACE INTO {_TABLE} VALUES (?, ?)", rows)
-
-
-def _written_row(key: bytes, vector: FloatArray) -> bytes:
-    """A vector with a checksum of the key and the vector before it."""
-    values = vector.astype("<f4").tobytes()
-    return _check(key, values) + values
-
-
-def _read_row(key: object, row: object) -> FloatArray | None:
-    """The vector of a row; None if it is damaged."""
-    if not isinstance(key, bytes) or not isinstance(row, bytes):
-        return None
-    check, values = row[:_CHECK_BYTES], row[_CHECK_BYTES:]
-    return np.frombuffer(values, dtype="<f4") if check == _check(key, values) else None
-
-
-def _check(key: bytes, values: bytes) -> bytes:
-    return hashlib.blake2b(key + values, digest_size=_CHECK_BYTES).digest()
+            db.executemany("INSERT OR REPLACE INTO vectors VALUES (?, ?)", rows)

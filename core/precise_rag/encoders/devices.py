@@ -4,8 +4,8 @@ import ctypes
 import sys
 from functools import cache
 from importlib import import_module
-from importlib.util import find_spec
 
+from precise_rag._extras import is_installed
 from precise_rag.errors import InputError
 
 
@@ -30,8 +30,3 @@ def has_gpu() -> bool:
     except OSError:
         return False
     return bool(import_module("torch").cuda.is_available())
-
-
-def is_installed(module: str) -> bool:
-    """Return whether a module can be imported, without importing it."""
-    return module in sys.modules or find_spec(module) is not None

@@ -18,8 +18,8 @@ from typing import NamedTuple
 import numpy as np
 
 from precise_rag.encoded import encode_documents
+from precise_rag.encoders.local import MINILM
 from precise_rag.encoders.onnx import INT8
-from precise_rag.encoders.packaged import MINILM
 from precise_rag.errors import ModelError
 from precise_rag.protocols import Encoder
 from precise_rag.types import FloatArray

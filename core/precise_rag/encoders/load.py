@@ -3,17 +3,18 @@
 import logging
 from pathlib import Path
 
-from precise_rag._arguments import given_kind
-from precise_rag.encoders.devices import is_installed, runs_on_onnx
+from precise_rag._extras import is_installed
+from precise_rag.checks import given_kind
+from precise_rag.encoders.devices import runs_on_onnx
 from precise_rag.encoders.framework import FrameworkEncoder, is_framework_embedding
+from precise_rag.encoders.local import MINILM, packaged_minilm
 from precise_rag.encoders.onnx import INT8, NotRunnable, OnnxEncoder
 from precise_rag.encoders.openai import OpenAIEncoder
-from precise_rag.encoders.packaged import MINILM, packaged_minilm
 from precise_rag.encoders.sentence_transformer import SentenceTransformerEncoder
 from precise_rag.errors import InputError
 from precise_rag.protocols import Encoder
 
-DEFAULT_ENCODER = "all-MiniLM-L6-v2"
+DEFAULT_ENCODER = MINILM
 
 _log = logging.getLogger(__name__)
 

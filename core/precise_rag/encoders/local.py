@@ -6,18 +6,26 @@ import re
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from precise_rag._processes import ProcessLock, Shared
-from precise_rag.checkpoints.saved import file_sha256, read_model_file
-from precise_rag.encoders.packaged import MINILM, MINILM_SHA256, packaged_minilm
+from precise_rag.checkpoints.saved import file_sha256, packaged_model, read_model_file
 from precise_rag.encoders.token_ids import TokenIds, read_ids
 from precise_rag.errors import ModelError
 from precise_rag.tokens import estimate_token_counts, readable_texts
 from precise_rag.types import IntArray
+
+MINILM = "all-MiniLM-L6-v2"
+"""Name of the encoder that ships with precise-rag, its matrices in int8."""
+_PACKAGED_SHA256 = "237c03ce4e69cc05a0216fba404fec9e305997cd8cb2dd2ab479eb3924db2256"
+MINILM_SHA256 = frozenset(
+    {"53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db", _PACKAGED_SHA256}
+)
+"""Checksums of model.safetensors: in sentence-transformers/all-MiniLM-L6-v2, and in the package."""
 
 _READ_AT_ONCE = 4_096
 """Texts that are tokenized together; bounds the memory that the tokenizer needs."""
@@ -84,6 +92,18 @@ class LocalEncoder(Shared):
             if len(wanted) <= _READ_AT_ONCE:
                 self._read.append((wanted, ids))
         return ids
+
+
+@cache
+def packaged_minilm() -> Path:
+    """Return the folder of the packaged model. Raises ModelError if the checksum of its weights is wrong."""
+    folder = packaged_model("encoder-minilm")
+    if file_sha256(folder / "model.safetensors") != _PACKAGED_SHA256:
+        raise ModelError(
+            f"{folder / 'model.safetensors'} is not the file that this version of precise-rag ships; run: "
+            "pip install --force-reinstall --no-deps precise-rag"
+        )
+    return folder
 
 
 def located(name_or_path: str | Path) -> tuple[str, Path | None, str]:

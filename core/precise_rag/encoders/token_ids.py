@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from precise_rag.ragged import slice_places
 from precise_rag.types import IntArray
+from precise_rag.vectors import slice_places
 
 
 class TokenIds(NamedTuple):

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from typing_extensions import override
 
 from precise_rag.checks import check_number
-from precise_rag.encoders.packaged import packaged_minilm
+from precise_rag.encoders.local import packaged_minilm
 from precise_rag.encoders.token_ids import read_tokenizer
 from precise_rag.index.arrays.collection import Columns
 from precise_rag.index.arrays.passages import Passages

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from precise_rag._arguments import given_kind
+from precise_rag.checks import given_kind
 from precise_rag.errors import InputError
 from precise_rag.llm.framework import LangChainLLM, LlamaIndexLLM
 from precise_rag.llm.function import FunctionLLM

@@ -1,4 +1,4 @@
-"""What a boundary model gives, and the choice of cuts."""
+"""What a boundary model reads and gives, and the choice of cuts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,27 @@ import numpy as np
 import numpy.typing as npt
 
 from precise_rag.protocols import Encoder
+from precise_rag.structure import TextFormat
+from precise_rag.structure.marks import without_marks, without_tags
 from precise_rag.types import FloatArray, IntArray, SentenceTable
+
+
+def as_heading(text: str) -> str:
+    """Return a heading's words on one line, marked as in Markdown."""
+    return f"# {' '.join(text.split())}"
+
+
+def readable_sentences(
+    sentences: Sequence[str], is_heading: npt.NDArray[np.bool_], text_format: TextFormat
+) -> list[str]:
+    """Return the sentences with each heading in the one form that the models know, and without tags of HTML.
+
+    is_heading: (n,) whether a sentence is a heading. text_format: of the text.
+    """
+    readable = list(map(without_tags, sentences)) if text_format == "html" else list(sentences)
+    for row in np.flatnonzero(is_heading).tolist():
+        readable[row] = as_heading(without_marks(sentences[row]))
+    return readable
 
 
 class BoundaryLogits(NamedTuple):

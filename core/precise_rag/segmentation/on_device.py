@@ -32,56 +32,29 @@ def network_device(device: str | None) -> str | None:
     return None if device == "cpu" else device
 
 
-class SmallOnDevice:
-    """The network of the small model on a device: its features, its context and its head.
+class OnDevice:
+    """The network of a boundary model on a device.
 
-    config, tensors: of a `SmallModel`. device: of torch, such as "cuda:1".
+    config, tensors: of a `SmallModel` or `SageModel`. device: of torch, such as "cuda:1".
     """
 
     def __init__(self, config: Mapping[str, Any], tensors: Mapping[str, FloatArray], device: str) -> None:
-        from precise_rag.segmentation.networks import small_network
+        self._torch = require("torch", extra="torch")
+        from precise_rag.segmentation.networks import sage_network, small_network
 
-        self._network, self._torch, self._device = _placed(small_network(config, tensors), device)
+        make = small_network if config["family"] == "small" else sage_network
+        self._device = self._torch.device(device)
+        self._network: Any = make(config, tensors).to(self._device).eval()
 
-    def logits(self, ids: IntArray, offsets: IntArray) -> FloatArray:
-        """Return the (n, 2) logits of n sentences that follow each other.
+    def logits(self, n: int, *inputs: FloatArray | IntArray) -> FloatArray:
+        """Return the (n, 2) logits of n sentences that follow each other. inputs: what the network reads.
 
-        ids: the word pieces of all. offsets: (n + 1,) where each sentence begins.
+        Empty places follow the last sentence, so that the windows after it end there.
         """
-        places = np.arange(len(offsets) - 1)
-        return _run(self._torch, self._network, self._device, (ids, offsets, places))
-
-
-class SageOnDevice:
-    """SAGE's head on a device.
-
-    config, tensors: of a `SageModel`. device: of torch.
-    """
-
-    def __init__(self, config: Mapping[str, Any], tensors: Mapping[str, FloatArray], device: str) -> None:
-        from precise_rag.segmentation.networks import sage_network
-
-        self._network, self._torch, self._device = _placed(sage_network(config, tensors), device)
-
-    def logits(self, vectors: FloatArray) -> FloatArray:
-        """Return the (n, 2) logits of n sentences that follow each other. vectors: (n, d) of theirs."""
-        places = np.arange(len(vectors))
-        return _run(self._torch, self._network, self._device, (vectors, places))
-
-
-def _placed(network: Any, device: str) -> tuple[Any, Any, Any]:
-    torch = require("torch", extra="torch")
-    place = torch.device(device)
-    return network.to(place).eval(), torch, place
-
-
-def _run(torch: Any, network: Any, device: Any, given: tuple[Any, ...]) -> FloatArray:
-    """Return the network's output for arrays, of which the last is the place of each sentence.
-
-    Empty places follow the last sentence, so that the windows after it end there.
-    """
-    n = len(given[-1])
-    with torch.inference_mode():
-        tensors = [torch.from_numpy(np.ascontiguousarray(rows)).to(device) for rows in given]
-        logits: FloatArray = network(*tensors, n + REACH)[:n].float().cpu().numpy()
-    return logits
+        with self._torch.inference_mode():
+            tensors = [
+                self._torch.from_numpy(np.ascontiguousarray(rows)).to(self._device)
+                for rows in (*inputs, np.arange(n))
+            ]
+            logits: FloatArray = self._network(*tensors, n + REACH)[:n].float().cpu().numpy()
+        return logits

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from numbers import Integral, Real
+from numbers import Real
 from typing import Literal, NamedTuple, get_args
 
-from precise_rag.checks import shown
+from precise_rag.checks import check_number, shown
 from precise_rag.errors import InputError
 from precise_rag.structure import Structure, TextFormat
 from precise_rag.types import FloatArray, IntArray
@@ -40,15 +40,10 @@ class SegmenterOptions:
     def __post_init__(self) -> None:
         if not isinstance(self.threshold, Real) or not 0 < self.threshold < 1:
             raise InputError(f"threshold must be a number between 0 and 1, got {shown(self.threshold)}")
-        if not _is_count(self.max_tokens) or self.max_tokens < 1:
-            raise InputError(f"max_tokens must be a whole number of at least 1, got {shown(self.max_tokens)}")
+        check_number("max_tokens", self.max_tokens, least=1, whole=True)
         self._check_size("target_tokens", self.max_tokens * 4 // 5)
         self._check_size("min_tokens", self.max_tokens // 16)
-        coarse = self.coarse_tokens
-        if coarse is not None and (not _is_count(coarse) or coarse < 1):
-            raise InputError(
-                f"coarse_tokens must be a whole number of at least 1 or None, got {shown(coarse)}"
-            )
+        check_number("coarse_tokens", self.coarse_tokens, least=1, whole=True, none="no first cut")
         if self.paragraphs not in ("hard", "soft"):
             raise InputError(f'paragraphs must be "hard" or "soft", got {shown(self.paragraphs)}')
         if self.text_format not in (None, *get_args(TextFormat)):
@@ -60,15 +55,8 @@ class SegmenterOptions:
         value = getattr(self, name)
         if value is None:
             object.__setattr__(self, name, default)
-        elif not _is_count(value) or not 0 <= value <= self.max_tokens:
-            raise InputError(
-                f"{name} must be a whole number between 0 and max_tokens ({shown(self.max_tokens)}), "
-                f"got {shown(value)}"
-            )
-
-
-def _is_count(value: object) -> bool:
-    return isinstance(value, Integral) and not isinstance(value, bool)
+        else:
+            check_number(name, value, least=0, most=self.max_tokens, whole=True)
 
 
 CutReason = Literal["heading", "topic", "paragraph", "length", "option", "long sentence"]

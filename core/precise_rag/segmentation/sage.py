@@ -30,7 +30,7 @@ from precise_rag.segmentation.features import (
     shifted,
     with_context,
 )
-from precise_rag.segmentation.on_device import BLOCK, SageOnDevice, network_device
+from precise_rag.segmentation.on_device import BLOCK, OnDevice, network_device
 from precise_rag.segmentation.small import SmallModel
 from precise_rag.types import FloatArray, IntArray, SentenceTable
 from precise_rag.vectors import linear
@@ -63,7 +63,7 @@ class SageModel:
         self._own = folder / config["encoder"]
         self._source = encoder or (self._own if self._own.is_dir() else config["encoder"])
         self._device = device
-        self._on_device: PerProcess[SageOnDevice] = PerProcess()
+        self._on_device: PerProcess[OnDevice] = PerProcess()
         self._small = small
 
     @classmethod
@@ -125,10 +125,11 @@ class SageModel:
         device = network_device(self._device) if n > 1 else None
         head = None
         if device is not None:
-            head = self._on_device.get(lambda: SageOnDevice(self.config, self._tensors, device))
+            head = self._on_device.get(lambda: OnDevice(self.config, self._tensors, device))
         for block in blocks(n) if head is None else blocks(n, BLOCK):
-            logits_of = self._logits if head is None else head.logits
-            logits[block.gaps] = logits_of(vectors[block.sentences])[block.rows]
+            rows = vectors[block.sentences]
+            of_block = self._logits(rows) if head is None else head.logits(len(rows), rows)
+            logits[block.gaps] = of_block[block.rows]
         if self._small is not None:
             logits = blend(logits, self._small.predict(sentences).logits, self._tensors["blend"])
         return BoundaryLogits(logits, np.maximum(counts, 1))

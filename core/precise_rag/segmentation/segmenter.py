@@ -10,13 +10,11 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from precise_rag.errors import InputError, ModelError
 from precise_rag.protocols import SentenceSplitter
-from precise_rag.segmentation.boundaries import BoundaryModel, choose_cuts
+from precise_rag.segmentation.boundaries import BoundaryModel, choose_cuts, readable_sentences
 from precise_rag.segmentation.long_sentences import CountTokens, cut_long, cut_recounted, inside_words
 from precise_rag.segmentation.options import CutReason, Segmentation, SegmenterOptions
 from precise_rag.segmentation.pretrained import load_model
-from precise_rag.segmentation.readable import readable_sentences
 from precise_rag.segmentation.streaming import check_texts, segment_tables, with_progress
 from precise_rag.segmentation.ties import NEVER, is_kind, structure_ties
 from precise_rag.sentences import load_sentence_splitter, paragraph_ids
@@ -74,22 +72,12 @@ class Segmenter:
         splitter, count_tokens: as for `Segmenter`.
         options: fields of SegmenterOptions; they override the model's own defaults.
 
-        Raises ModelError if the model is missing or damaged, InputError for an unknown or bad option.
+        Raises ModelError if the model is missing or damaged, InputError for a bad option.
         """
         model, defaults = load_model(name, device=device, encoder=encoder)
-        try:
-            SegmenterOptions(**defaults)
-        except (TypeError, InputError) as error:
-            raise ModelError(f"the options of the model {str(name)!r} are not usable: {error}") from error
-        unknown = options.keys() - SegmenterOptions.__dataclass_fields__.keys()
-        if unknown:
-            raise InputError(
-                f"options must be among {', '.join(SegmenterOptions.__dataclass_fields__)}, "
-                f"got {', '.join(sorted(unknown))}"
-            )
         if "max_tokens" in options:
-            for name in ("min_tokens", "target_tokens"):
-                defaults.pop(name, None)
+            for size in ("min_tokens", "target_tokens"):
+                defaults.pop(size, None)
         chosen = SegmenterOptions(**{**defaults, **options})
         return cls(model, name=str(name), options=chosen, splitter=splitter, count_tokens=count_tokens)
 

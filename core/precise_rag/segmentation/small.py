@@ -24,7 +24,7 @@ from precise_rag.segmentation.features import (
     shifted,
     with_context,
 )
-from precise_rag.segmentation.on_device import BLOCK, SmallOnDevice, network_device
+from precise_rag.segmentation.on_device import BLOCK, OnDevice, network_device
 from precise_rag.segmentation.word_pieces import WordPieces
 from precise_rag.types import FloatArray, IntArray, SentenceTable
 from precise_rag.vectors import linear, unit_rows
@@ -49,7 +49,7 @@ class SmallModel:
         device: str | None = None,
     ) -> None:
         self.device = device
-        self._on_device: PerProcess[SmallOnDevice] = PerProcess()
+        self._on_device: PerProcess[OnDevice] = PerProcess()
         self.config = config
         self.weights_sha256: str = config["weights_sha256"]
         self.word_pieces = word_pieces
@@ -90,10 +90,13 @@ class SmallModel:
         device = network_device(self.device) if n > 1 else None
         network = None
         if device is not None:
-            network = self._on_device.get(lambda: SmallOnDevice(self.config, self.tensors, device))
+            network = self._on_device.get(lambda: OnDevice(self.config, self.tensors, device))
         for block in blocks(n) if network is None else blocks(n, BLOCK):
             ids, offsets, counts[block.sentences] = self.word_pieces.encode(sentences[block.sentences])
-            of_block = self._logits(ids, offsets) if network is None else network.logits(ids, offsets)
+            if network is None:
+                of_block = self._logits(ids, offsets)
+            else:
+                of_block = network.logits(len(offsets) - 1, ids, offsets)
             logits[block.gaps] = of_block[block.rows]
         return BoundaryLogits(logits, counts)
 

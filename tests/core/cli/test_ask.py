@@ -2,7 +2,7 @@ import json
 import shutil
 import sys
 
-from precise_rag.encoders.packaged import packaged_minilm
+from precise_rag.encoders.local import packaged_minilm
 from support.chat_server import ChatServer, fails, says
 
 

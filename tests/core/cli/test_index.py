@@ -5,7 +5,7 @@ import pytest
 from safetensors.numpy import load_file, save_file
 
 from precise_rag.cli import main
-from precise_rag.encoders.packaged import packaged_minilm
+from precise_rag.encoders.local import packaged_minilm
 from precise_rag.index import HybridIndex
 from precise_rag.index.folder import has_index
 

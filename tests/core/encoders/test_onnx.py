@@ -10,8 +10,8 @@ import pytest
 
 from precise_rag.encoders import load_encoder
 from precise_rag.encoders.bert_files import bert_settings
+from precise_rag.encoders.local import packaged_minilm
 from precise_rag.encoders.onnx import NotRunnable, OnnxEncoder
-from precise_rag.encoders.packaged import packaged_minilm
 from precise_rag.encoders.sentence_transformer import SentenceTransformerEncoder
 from precise_rag.errors import ModelError
 

@@ -9,7 +9,7 @@ from safetensors.numpy import load_file
 
 from precise_rag.encoders import load_encoder
 from precise_rag.encoders.bert_files import float32_folder
-from precise_rag.encoders.packaged import packaged_minilm
+from precise_rag.encoders.local import packaged_minilm
 from precise_rag.errors import ModelError
 from training.encoder.int8 import pack
 
@@ -41,7 +41,7 @@ def test_a_damaged_file_of_the_package_is_refused(tmp_path: Path, monkeypatch: p
     folder = tmp_path / "encoder-minilm"
     shutil.copytree(packaged_minilm(), folder)
     (folder / "model.safetensors").write_text("{}")
-    monkeypatch.setattr("precise_rag.encoders.packaged.packaged_model", lambda name: folder)
+    monkeypatch.setattr("precise_rag.encoders.local.packaged_model", lambda name: folder)
     with pytest.raises(ModelError, match=r"is not the file .* pip install --force-reinstall"):
         packaged_minilm.__wrapped__()
 

@@ -6,8 +6,7 @@ import pytest
 
 from precise_rag.encoders import load_encoder, sentence_transformer
 from precise_rag.encoders.bert_files import float32_folder
-from precise_rag.encoders.local import batches_by_length
-from precise_rag.encoders.packaged import packaged_minilm
+from precise_rag.encoders.local import batches_by_length, packaged_minilm
 from precise_rag.encoders.sentence_transformer import SentenceTransformerEncoder
 from precise_rag.errors import ModelError
 from precise_rag.protocols import Encoder

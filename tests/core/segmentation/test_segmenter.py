@@ -131,7 +131,6 @@ def test_chunks_are_the_same_after_pickling(small: Segmenter) -> None:
         {"max_tokens": 0},
         {"min_tokens": 9, "max_tokens": 5},
         {"paragraphs": "x"},
-        {"size": 3},
     ],
 )
 def test_errors_name_the_bad_option(options: dict) -> None:

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from precise_rag.index.arrays.top import top_rows
-from precise_rag.ragged import slice_places
 from precise_rag.types import FloatArray, IntArray
+from precise_rag.vectors import slice_places
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,11 +17,10 @@ import numpy.typing as npt
 
 from precise_rag.index.arrays.collection import Columns
 from precise_rag.index.arrays.groups import Groups
-from precise_rag.ragged import slice_places
 from precise_rag.structure import read_structure
 from precise_rag.titles import below, joined_titles, read_titles, saved_titles, titles_of
 from precise_rag.types import Document, FloatArray, IntArray, Titles
-from precise_rag.vectors import dots
+from precise_rag.vectors import dots, slice_places
 
 WEIGHT = 12.0
 """Tokens of text that the vector of a heading weighs as much as; chosen by

@@ -17,8 +17,8 @@ import numpy.typing as npt
 
 from precise_rag.index.arrays.bm25_matrix import BM25Settings
 from precise_rag.index.arrays.postings import idf
-from precise_rag.ragged import slice_places
 from precise_rag.types import FloatArray, IntArray
+from precise_rag.vectors import slice_places
 
 SCALES = 3
 """Sentence, passage and surroundings."""

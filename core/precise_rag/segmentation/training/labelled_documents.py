@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from precise_rag.errors import InputError
-from precise_rag.segmentation.readable import as_heading
+from precise_rag.segmentation.boundaries import as_heading
 from precise_rag.sentences import split_sentences
 
 LabelArray = npt.NDArray[np.int8]

@@ -1,3 +1,5 @@
+"""What is cut from texts: sentences, and tables and code with their head, lead-in and indent."""
+
 from dataclasses import replace
 from pydoc_data.topics import topics
 
@@ -11,6 +13,7 @@ from precise_rag.evidence import EvidenceExtractor
 from precise_rag.evidence.stretches import split_into_sentences
 from precise_rag.rerank import load_reranker
 from precise_rag.selection import ProbabilitySelector
+from precise_rag.titles import joined_titles, new_sections
 from precise_rag.types import best_first
 
 PUMP = "The pump is blue. It needs oil.\n\nService it every year. Ask Ada first. The shed is far away."
@@ -20,9 +23,7 @@ SEA = "Fish swim. Boats float."
 class ScoreByWord:
     """Gives 0.9 to sentences with the word, and 0.001 to the others."""
 
-    name = "by word"
-    score_scale = "probability"
-    is_calibrated = True
+    name, score_scale, is_calibrated = "by word", "probability", True
 
     def __init__(self, word: str) -> None:
         self.word = word
@@ -43,8 +44,7 @@ def extract(word: str, *pieces: Candidate, **settings):
 def test_the_excerpt_is_exact_and_keeps_the_metadata():
     found = extract("Service", piece("sea", SEA), piece("pump", PUMP, start=100))
     (excerpt,) = found.excerpts
-    assert excerpt.text == "Service it every year."
-    assert PUMP[excerpt.start - 100 : excerpt.end - 100] == excerpt.text
+    assert excerpt.text == "Service it every year." == PUMP[excerpt.start - 100 : excerpt.end - 100]
     assert (excerpt.doc_id, excerpt.metadata) == ("pump", {"of": "pump"})
     assert excerpt.score > 0.5
     assert excerpt.scores["retrieval"] == 0.5
@@ -68,11 +68,6 @@ def test_sentences_that_follow_each_other_are_one_excerpt_and_excerpts_are_in_th
     found = extract("", piece("pump", second, start=33), piece("pump", first), piece("sea", SEA, score=0.9))
     places = [(s.doc_id, s.start, s.end) for s in found.excerpts]
     assert places[:2] == [("pump", 0, 31), ("pump", 33, len(PUMP))]
-
-
-def test_a_sentence_in_two_overlapping_texts_is_sent_once():
-    found = extract("Service", piece("pump", PUMP[:55]), piece("pump", PUMP[33:], start=33))
-    assert [s.text for s in found.excerpts] == ["Service it every year."]
 
 
 def test_a_text_elsewhere_does_not_move_a_sentence():
@@ -101,12 +96,11 @@ def test_splitting_keeps_what_is_known_of_the_text():
     assert all(s.scores == {"dense": 0.3} and s.score == given.score for s in sentences)
 
 
-def test_texts_that_differ_at_one_place_stay_apart():
+def test_texts_at_one_place_stay_apart_if_they_differ_and_what_is_in_both_is_sent_once():
     found = extract("", piece("pump", "Ada has it."), piece("pump", "Bo has it…"))
-    assert [(s.doc_id, s.text) for s in found.excerpts] == [
-        ("pump", "Ada has it."),
-        ("pump", "Bo has it…"),
-    ]
+    assert [(s.doc_id, s.text) for s in found.excerpts] == [("pump", "Ada has it."), ("pump", "Bo has it…")]
+    found = extract("Service", piece("pump", PUMP[:55]), piece("pump", PUMP[33:], start=33))
+    assert [s.text for s in found.excerpts] == ["Service it every year."]
 
 
 def test_a_repeat_is_dropped_and_named_also_if_it_would_come_along():
@@ -149,3 +143,67 @@ def test_the_pipeline_over_texts_sends_what_the_extractor_cuts_from_them() -> No
     assert len(found.kept) == 100 < len(found.decisions)
     places = [(one.doc_id, one.start, one.end, one.text) for one in kept]
     assert places == [(one.doc_id, one.start, one.end, one.text) for one in cut.excerpts]
+
+
+def read(text: str, word: str) -> list[str]:
+    """What a model reads of a text: each excerpt below what stands above it."""
+    excerpts = extract(word, piece("d", text), min_score=0.5).excerpts
+    assert all(text[one.start : one.end] == one.text for one in excerpts)
+    above = map(joined_titles, new_sections(excerpts))
+    return [f"{titles}\n{one.text}".strip("\n") for one, titles in zip(excerpts, above, strict=True)]
+
+
+LONG = "of willow and of oak, as they were made at the river for as long as anyone can think back"
+ROWS = [f"item{row}" for row in range(12)]
+GRID_LINE = f"+--------+{'-' * (len(LONG) + 2)}+"
+
+
+@pytest.mark.parametrize(
+    "table",
+    [
+        "| Name | Made |\n|---|---|\n" + "".join(f"| {name} | {LONG} |\n" for name in ROWS),
+        "<table><tr><th>Name</th><th>Made</th></tr>\n"
+        + "".join(f"<tr><td>{name}</td><td>{LONG}</td></tr>\n" for name in ROWS)
+        + "</table>\n",
+        f"{GRID_LINE}\n| Name   | {'Made':{len(LONG)}} |\n{GRID_LINE.replace('-', '=')}\n"
+        + "".join(f"| {name:6} | {LONG} |\n{GRID_LINE}\n" for name in ROWS),
+    ],
+)
+def test_a_row_of_a_long_table_carries_the_head_once(table: str) -> None:
+    (shown,) = read(table, "item7")
+    assert shown.count("Name") == shown.count("Made") == 1
+    assert "Name | Made" in shown.splitlines()[0]
+    assert "item7" in shown
+    assert LONG in shown
+    assert "item3" not in shown
+
+
+@pytest.mark.parametrize(
+    ("text", "indent"),
+    [
+        ("Run it so:\n\n    def lift(trap):\n        if trap:\n            return trap\n\nDone.\n", 4),
+        ("Run it so::\n\n  >>> def lift(trap):\n  ...     return trap\n  >>> lift(1)\n  1\n\nDone.\n", 2),
+        ("# Lift\n\nRun it so:\n\n```python\ndef lift(trap):\n    return trap\n```\n\nDone.\n", 0),
+        ("<p>Run it so:</p>\n<pre>\ndef lift(trap):\n    return trap\n</pre>\n<p>Done.</p>\n", 0),
+    ],
+)
+def test_code_is_sent_whole_with_its_indent_and_its_lead_in(text: str, indent: int) -> None:
+    shown = "\n".join(read(text, "lift(trap)"))
+    assert "Run it so:" in shown
+    first, *_, last = (line for line in shown.splitlines() if "return trap" in line or "def lift" in line)
+    assert len(first) - len(first.lstrip()) == indent
+    assert "return trap" in last
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "OPTIONS\n       --all\n           Lift every trap.\n\n       --trap\n           Lift one trap.\n",
+        "``--all``\n    Lift every trap.\n\n``--trap``\n    Lift one trap.\n",
+        "<dl><dt>--all</dt><dd>Lift every trap.</dd>\n<dt>--trap</dt><dd>Lift one trap.</dd></dl>\n",
+    ],
+)
+def test_an_option_is_sent_with_its_meaning(text: str) -> None:
+    shown = "\n".join(read(text, "one trap"))
+    assert "--trap" in shown
+    assert "Lift one trap." in shown

@@ -10,30 +10,24 @@ from precise_rag.tokens import estimate_tokens
 from support.tool_results import KINDS, LOG, PAGE, RECORDS
 
 
+def whole(text: str, pruned: str) -> str:
+    """A cut text with what its marks stand for; in JSON they are texts in a list."""
+    return re.sub(r'"?\[… (\d+)-(\d+)\]"?', lambda mark: text[int(mark[1]) : int(mark[2])], pruned)
+
+
 @pytest.mark.parametrize("max_tokens", [200, 400])
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_answers_is_kept_within_the_tokens(kind: str, max_tokens: int) -> None:
+def test_what_answers_is_kept_within_the_tokens_and_marks_stand_for_the_rest(
+    kind: str, max_tokens: int
+) -> None:
     text, question, answer = KINDS[kind]
     pruned = prune(text, question, max_tokens, reranker="packaged")
     assert answer in pruned.text
     assert pruned.n_tokens == estimate_tokens(pruned.text) <= max_tokens
     assert pruned.n_tokens_before == estimate_tokens(text)
-
-
-def test_excerpts_and_marks_give_the_whole_text_back() -> None:
-    pruned = prune(PAGE, "When is __exit__ called?", 200, reranker="packaged")
     assert pruned.excerpts
-    assert all(PAGE[one.start : one.end] == one.text for one in pruned.excerpts)
-    holes = [tuple(map(int, hole)) for hole in re.findall(r"\[… (\d+)-(\d+)\]", pruned.text)]
-    places = sorted([*holes, *((one.start, one.end) for one in pruned.excerpts)])
-    assert "".join(PAGE[start:end] for start, end in places).split() == PAGE.split()
-
-
-def test_a_text_that_fits_is_whole_and_one_without_a_sentence_that_fits_leaves_its_mark() -> None:
-    assert prune("The lamp is lit.", "When?") == ("The lamp is lit.", (), 5, 5)
-    assert prune("", "When?").text == ""
-    text = "word " * 2_000
-    assert prune(text, "Which word?", 40, reranker="packaged").text == f"[… 0-{len(text)}]"
+    assert all(text[one.start : one.end] == one.text for one in pruned.excerpts)
+    assert whole(text, pruned.text).split() == text.split()
 
 
 @pytest.mark.parametrize(
@@ -53,43 +47,36 @@ def test_json_is_cut_between_the_elements_of_its_lists(value: object, layout: di
     assert pruned.n_tokens == estimate_tokens(pruned.text) <= 200
     assert pruned.excerpts
     assert all(text[one.start : one.end] == one.text and one.text in pruned.text for one in pruned.excerpts)
-    whole = re.sub(r'"\[… (\d+)-(\d+)\]"', lambda mark: text[int(mark[1]) : int(mark[2])], pruned.text)
-    assert whole == text
-
-
-@pytest.mark.parametrize("value", [{"url": "https://example.org", "content": PAGE}, [{"text": PAGE}], [PAGE]])
-def test_a_page_in_json_is_cut_like_a_page(value: object) -> None:
-    pruned = prune(json.dumps(value), "When is __exit__ called?", 200, reranker="packaged")
-    assert "__exit__" in pruned.text
-    assert pruned.n_tokens <= 200
-    assert len(pruned.excerpts) > 1
-
-
-def test_of_lines_that_differ_in_numbers_those_with_the_number_asked_for_are_found() -> None:
-    pruned = prune(LOG, "What did worker 4 do with request 263?", 100, reranker="packaged")
-    assert "handled request 263" in pruned.text
+    assert whole(text, pruned.text) == text
 
 
 @pytest.mark.parametrize(
-    "text",
+    ("text", "question", "answer"),
     [
-        "[" * 5_000 + "]" * 5_000,
-        '{"a": ' * 60 + json.dumps(RECORDS) + "}" * 60,
-        '["\\ud800", "' + "word " * 2_000 + '"]',
-        '{"a": "' + "\\u00e9 \\ud83d\\ude00 is fine. " * 400 + '"}',
-        '{"a": 1, "a": ' + json.dumps(RECORDS) + "}",
-        json.dumps(RECORDS)[:-5],
-        "\n".join([*map(json.dumps, RECORDS), "no JSON"]),
-        "[" + "1" * 5_000 + "]",
+        (json.dumps({"url": "https://example.org", "content": PAGE}), "When is __exit__ called?", "__exit__"),
+        (json.dumps([{"text": PAGE}]), "When is __exit__ called?", "__exit__"),
+        (LOG, "What did worker 4 do with request 263?", "handled request 263"),
+        ("word " * 2_000, "Which word?", "[… 0-10000]"),
+        ("[" * 5_000 + "]" * 5_000, "Which?", "["),
+        ('{"a": ' * 60 + json.dumps(RECORDS) + "}" * 60, "Which item was discontinued?", "discontinued"),
+        ('["\\ud800", "' + "word " * 2_000 + '"]', "Which word?", ""),
+        ('{"a": "' + "\\u00e9 \\ud83d\\ude00 is fine. " * 400 + '"}', "What is fine?", "fine"),
+        ('{"a": 1, "a": ' + json.dumps(RECORDS) + "}", "Which item was discontinued?", "discontinued"),
+        (json.dumps(RECORDS)[:-5], "Which item was discontinued?", "discontinued"),
+        ("\n".join([*map(json.dumps, RECORDS), "no JSON"]), "Which item was discontinued?", "discontinued"),
+        ("[" + "1" * 5_000 + "]", "Which number?", ""),
     ],
 )
-def test_strange_json_is_cut_too(text: str) -> None:
-    pruned = prune(text, "Which item was discontinued?", 100, reranker="packaged")
-    assert pruned.n_tokens <= 100
+def test_a_page_within_json_and_strange_texts_are_cut_too(text: str, question: str, answer: str) -> None:
+    pruned = prune(text, question, 150, reranker="packaged")
+    assert answer in pruned.text
+    assert pruned.n_tokens <= 150
     assert all(text[one.start : one.end] == one.text for one in pruned.excerpts)
 
 
-def test_other_arguments_are_refused() -> None:
+def test_a_text_that_fits_is_whole_and_other_arguments_are_refused() -> None:
+    assert prune("The lamp is lit.", "When?") == ("The lamp is lit.", (), 5, 5)
+    assert prune("", "When?").text == ""
     for wrong, message in (
         ((b"x", "Who?"), "text must be a string"),
         (("x", " "), "the query must not be blank"),

@@ -7,7 +7,7 @@ from precise_rag import ToolResultPruner
 from precise_rag.errors import InputError
 from precise_rag.evidence.tool_results import question_of
 from precise_rag.tokens import estimate_tokens
-from support.tool_results import KINDS, LOG
+from support.tool_results import LOG
 
 QUESTION = "Which disk is full?"
 
@@ -17,14 +17,15 @@ def reference_in(result: str) -> str:
     return reference
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_long_result_is_cut_and_says_how_the_rest_is_read(kind: str) -> None:
-    text, question, answer = KINDS[kind]
+def test_a_long_result_is_cut_and_the_rest_can_be_read_or_asked() -> None:
+    text = f"{LOG}\nThe night shift ends at six."
     pruner = ToolResultPruner(300, reranker="packaged")
-    cut = pruner.prune(text, question)
-    assert answer in cut
+    cut = pruner.prune(text, QUESTION)
+    assert "/dev/sdb1 is full" in cut
+    assert "night shift" not in cut
     assert estimate_tokens(cut) <= 300 < estimate_tokens(text)
     reference = reference_in(cut)
+    assert "ends at six" in pruner.read(reference, question="When does the night shift end?")
     place: int | None = 0
     parts = []
     while place is not None:
@@ -34,19 +35,25 @@ def test_a_long_result_is_cut_and_says_how_the_rest_is_read(kind: str) -> None:
         more = re.search(r"start=(\d+)", line)
         place = int(more[1]) if more else None
     assert "".join(parts) == text
+    for start in (-1, len(text)):
+        assert "Error: start must be within 0 and" in pruner.read(reference, start)
 
 
-def test_short_results_and_those_without_a_question_stay_as_they_are() -> None:
+class _Broken:
+    name, score_scale = "broken", "probability"
+
+    def score(self, query: str, texts: object) -> object:
+        raise OSError("the model is gone")
+
+
+def test_a_short_result_one_without_a_question_and_one_that_cannot_be_cut_stay_as_they_are(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     pruner = ToolResultPruner(300, reranker="packaged")
     for result, question in (("  short \n", QUESTION), ("", QUESTION), (LOG, " "), (LOG, "")):
         assert pruner.prune(result, question) is result
-
-
-def test_another_question_is_asked_of_a_kept_result() -> None:
-    pruner = ToolResultPruner(300, reranker="packaged")
-    cut = pruner.prune(f"{LOG}\nThe night shift ends at six.", QUESTION)
-    assert "night shift" not in cut
-    assert "ends at six" in pruner.read(reference_in(cut), question="When does the night shift end?")
+    assert ToolResultPruner(100, reranker=_Broken()).prune(LOG, QUESTION) is LOG
+    assert "passed on whole" in caplog.text
 
 
 def test_what_is_kept_is_bounded_and_expires(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,44 +71,24 @@ def test_what_is_kept_is_bounded_and_expires(monkeypatch: pytest.MonkeyPatch) ->
     assert "0 to" in pruner.read(fifth)
 
 
-def test_other_settings_are_refused_at_once() -> None:
-    wrong = {"max_tokens": 99, "max_results": 0, "keep_seconds": -1, "reranker": "no such"}
-    for name, value in wrong.items():
-        with pytest.raises(InputError, match=name if name != "reranker" else "no such"):
-            ToolResultPruner(**{name: value})  # type: ignore[arg-type]
-
-
-def test_references_cannot_be_guessed_and_places_are_checked() -> None:
-    pruner = ToolResultPruner(100, reranker="packaged")
-    references = {reference_in(pruner.prune(LOG, QUESTION)) for _ in range(5)}
-    assert len(references) == 5
-    assert all(len(reference) >= 12 for reference in references)
-    for start in (-1, len(LOG)):
-        assert "Error: start must be within 0 and" in pruner.read(references.copy().pop(), start)
-
-
-class _Broken:
-    name, score_scale = "broken", "probability"
-
-    def score(self, query: str, texts: object) -> object:
-        raise OSError("the model is gone")
-
-
-def test_a_result_that_cannot_be_cut_is_passed_on_whole(caplog: pytest.LogCaptureFixture) -> None:
-    pruner = ToolResultPruner(100, reranker=_Broken())
-    assert pruner.prune(LOG, QUESTION) is LOG
-    assert "passed on whole" in caplog.text
-
-
-def test_threads_share_it() -> None:
+def test_threads_share_it_and_references_cannot_be_guessed() -> None:
     pruner, cut = ToolResultPruner(100, reranker="packaged", max_results=3), []
     threads = [threading.Thread(target=lambda: cut.append(pruner.prune(LOG, QUESTION))) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len({reference_in(one) for one in cut}) == 8
-    assert sum("Error: no" not in pruner.read(reference_in(one)) for one in cut) == 3
+    references = {reference_in(one) for one in cut}
+    assert len(references) == 8
+    assert all(len(reference) >= 12 for reference in references)
+    assert sum("Error: no" not in pruner.read(reference) for reference in references) == 3
+
+
+def test_other_settings_are_refused_at_once() -> None:
+    wrong = {"max_tokens": 99, "max_results": 0, "keep_seconds": -1, "reranker": "no such"}
+    for name, value in wrong.items():
+        with pytest.raises(InputError, match=name if name != "reranker" else "no such"):
+            ToolResultPruner(**{name: value})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

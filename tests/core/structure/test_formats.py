@@ -23,11 +23,8 @@ def test_blocks_cover_any_text(text: str, text_format: str | None) -> None:
     numbers = found.block_numbers(range(len(text))).tolist() if text else []
     assert all(found.blocks[n].start <= at < found.blocks[n].end for at, n in enumerate(numbers))
     assert all(0 <= later - earlier <= 1 for earlier, later in pairwise(numbers))
-
-
-def test_an_unknown_format_is_refused() -> None:
     with pytest.raises(InputError, match="text_format"):
-        read_structure("a", "pdf")  # type: ignore[arg-type]
+        read_structure(text, "pdf")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -125,6 +122,59 @@ CASES: dict[str, tuple[str | None, str, str]] = {
         None,
         f"<h2>Eels</h2>\n\n<p>{'They come in May. ' * 90}</p>\n\n" * 3,
         " ".join(["heading2 paragraph"] * 3),
+    ),
+    "html": (
+        None,
+        "<html><head><style>h1 {x: y}</style></head><body><h1>Eels</h1><p>In May.</p>"
+        "<ul><li>oak<li>wicker <ol><li>new</li></ol></li></ul><h2>Code</h2><p>So:</p><pre>a\n\nb</pre>"
+        "<table><tr><td>1</td></tr><tr><td>2</td></tr></table><blockquote>Quoted</blockquote>End</body>",
+        "heading1 paragraph item1 item1 item2 heading2 paragraph code table quote paragraph",
+    ),
+    "closing tags belong to the block before": (
+        "html",
+        "<div><ul>\n<li>oak</li>\n</ul>\n</div>\n\n<div><p>End</p></div>\n",
+        "item1 paragraph",
+    ),
+    "numbered sentences of markdown are items": (
+        "markdown",
+        "1. Go aboard.\n\nThen sit.\n\n2. Pay.\n\nEnd.\n",
+        "item1 paragraph item1 paragraph",
+    ),
+    "a chunk may begin within code": (
+        "markdown",
+        "  return x\n}\n```\n\n## Traps\n\nOf willow.\n",
+        "code heading2 paragraph",
+    ),
+    "a chunk may begin within code before other code": (
+        "markdown",
+        "  return x\n}\n```\n\n## Traps\n\nOf willow.\n\n```js\ng(x)\n```\n\nAgain.\n",
+        "code heading2 paragraph code paragraph",
+    ),
+    "a fence without a language begins code": (
+        "markdown",
+        "Run:\n\n```\nlift\n```\n\nIt lifts.\n",
+        "paragraph code paragraph",
+    ),
+    "code of which only the beginning is there": ("markdown", "```\nlift\n", "code"),
+    "doctest is one block of code": (
+        "text",
+        "So:\n\n   >>> try:\n   ...     pass\n   ... finally:\n   ...     f(x)\n   ...\n   None\n\nThe end.",
+        "paragraph code paragraph",
+    ),
+    "terms and options are items with their meaning": (
+        "text",
+        "Fields:\n\n``a``\n  The first.\n``b``\n  The second.\n\n-q\n   No noise.\n-d\n   More.",
+        "paragraph item1 item1 item1 item1",
+    ),
+    "notes are no transcript": (
+        None,
+        "Note: this.\n\n" + "One paragraph.\n\n" * 9 + "Note: that.\n\nNote: more.\n\nNote: last.\n",
+        " ".join(["paragraph"] * 13),
+    ),
+    "prose with commas is no table": (
+        None,
+        "He came, he saw, he left.\nShe came, too, later.\n" * 3,
+        "paragraph",
     ),
     "long scripts are code": (
         None,

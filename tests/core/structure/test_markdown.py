@@ -55,9 +55,6 @@ def test_numbered_titles_of_markdown() -> None:
     found = read_structure(text, "markdown")
     assert kinds(found) == ["heading1", "heading6", "paragraph", "heading6", "item1", "item1", "item1"]
     assert found.heading_path(text.index("- three")) == ("Ferry", "2. Fares")
-    assert "heading" not in kinds(
-        read_structure("1. Go aboard.\n\nThen sit.\n\n2. Pay.\n\nEnd.\n", "markdown")
-    )
 
 
 def test_long_markdown_is_read_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -65,16 +62,3 @@ def test_long_markdown_is_read_in_parts(monkeypatch: pytest.MonkeyPatch) -> None
     whole = read_structure(text).blocks
     monkeypatch.setattr("precise_rag.structure.markdown._PART", 700)
     assert read_structure(text).blocks == whole
-
-
-@pytest.mark.parametrize("end", ["", "\n```js\ng(x)\n```\n\nAgain.\n"])
-def test_a_chunk_may_begin_within_code(end: str) -> None:
-    text = f"  return x\n}}\n```\n\n## Traps\n\nThey are of willow.\n{end}"
-    assert kinds(read_structure(text, "markdown"))[:3] == ["code", "heading2", "paragraph"]
-
-
-def test_a_fence_without_a_language_begins_code() -> None:
-    assert kinds(read_structure("Run:\n\n```\nlift\n```\n\nIt lifts.\n", "markdown")) == [
-        *("paragraph", "code", "paragraph")
-    ]
-    assert kinds(read_structure("```\nlift\n", "markdown")) == ["code"]

@@ -4,7 +4,7 @@ import pytest
 
 from precise_rag.structure import read_structure
 from precise_rag.structure.running import running_lines
-from support.structures import blocks_of, kinds
+from support.structures import kinds
 
 UNDERLINED = """\
 ******
@@ -96,45 +96,20 @@ def test_running_heads_are_no_headings() -> None:
 
 
 @pytest.mark.parametrize(
-    "lines",
+    ("lines", "are_running"),
     [
-        ("Harbour of Brandt", "Harbour of Brandt", "Harbour of Brandt"),
-        ("Harbour of Brandt | 7", "8 – Harbour of Brandt", "Harbour of Brandt, page 9"),
-        ("Harbour of Brandt 7", "Harbour of Brandt 9", "Harbour of Brandt"),
-        ("7", "- 8 -", "Page 9"),
-        ("Seite 7 von 12", "7 / 12", "стр. 8"),
+        (("Harbour of Brandt", "Harbour of Brandt", "Harbour of Brandt"), True),
+        (("Harbour of Brandt | 7", "8 – Harbour of Brandt", "Harbour of Brandt, page 9"), True),
+        (("Harbour of Brandt 7", "Harbour of Brandt 9", "Harbour of Brandt"), True),
+        (("7", "- 8 -", "Page 9"), True),
+        (("Seite 7 von 12", "7 / 12", "стр. 8"), True),
+        (("Chapter 1", "Chapter 2", "Chapter 3"), False),
+        (("Yes.", "Yes.", "Yes."), False),
+        (("Notes:", "Notes:", "Notes:"), False),
+        (("* * *", "* * *", "* * *"), False),
+        (("", "", ""), False),
     ],
 )
-def test_running_lines_differ_by_the_number_of_the_page(lines: tuple[str, ...]) -> None:
-    assert running_lines([*lines, "The lamp is lit."]) == [True, True, True, False]
+def test_running_lines_differ_by_the_number_of_the_page(lines: tuple[str, ...], are_running: bool) -> None:
+    assert running_lines([*lines, "The lamp is lit."]) == [are_running] * 3 + [False]
     assert not any(running_lines(lines[:2]))
-
-
-def test_titles_sentences_and_signs_are_no_running_lines() -> None:
-    for lines in (
-        ["Chapter 1", "Chapter 2", "Chapter 3"],
-        ["Yes."] * 4,
-        ["Notes:"] * 4,
-        ["* * *"] * 4,
-        [""] * 4,
-    ):
-        assert not any(running_lines(lines))
-
-
-def test_doctest_is_one_block_of_code() -> None:
-    code = "   >>> try:\n   ...     open(path)\n   ... except OSError:\n   ...     pass\n   ...\n   None"
-    assert blocks_of(f"It is reset:\n\n{code}\n\nThe end of it.") == [
-        ("paragraph", "It is reset:"),
-        ("code", code),
-        ("paragraph", "The end of it."),
-    ]
-
-
-def test_terms_and_options_with_their_meaning_are_items() -> None:
-    text = "Fields:\n\n``a``\n  The first.\n``b``\n  The second.\n\n-q\n   No noise.\n-d\n   More."
-    assert blocks_of(text)[1:] == [
-        ("item", "``a``\n  The first."),
-        ("item", "``b``\n  The second."),
-        ("item", "-q\n   No noise."),
-        ("item", "-d\n   More."),
-    ]

@@ -47,11 +47,8 @@ def test_rows_and_the_head_of_a_table_are_read(table: str, head: str, rows: list
     assert len(parts) == 1 + len(rows)
     assert all(part in found_part for part, found_part in zip(rows, parts[1:], strict=True))
     assert table_head(text, 8, len(text)) == (found.starts[1], head)
-
-
-@pytest.mark.parametrize("table", ["| 1 | 2 |\n| 3 | 4 |\n", "a\tb\n", "\n", "+--+\n"])
-def test_a_table_without_a_head_has_no_title(table: str) -> None:
-    assert table_head(table, 0, len(table)) == (0, "")
+    for without in ("| 1 | 2 |\n| 3 | 4 |\n", "a\tb\n", "\n", "+--+\n"):
+        assert table_head(without, 0, len(without)) == (0, "")
 
 
 def test_the_head_stands_above_the_rows_of_a_long_table_only() -> None:
@@ -62,9 +59,3 @@ def test_the_head_stands_above_the_rows_of_a_long_table_only() -> None:
     assert structure.above(text.index("| option")) == ("Pump",)
     assert structure.above(text.index("After")) == ("Pump",)
     assert structure.above(text.index("| 1 |")) == ("Pump",)
-    assert structure.heading_path(text.index("| o7")) == ("Pump",)
-
-
-def test_prose_with_commas_is_no_table() -> None:
-    lines = "He came, he saw, he left.\nShe came, too, later.\n" * 3
-    assert {block.kind for block in read_structure(lines).blocks} == {"paragraph"}

@@ -5,22 +5,6 @@ import pytest
 from precise_rag.structure import read_structure
 from support.structures import kinds
 
-TRANSCRIPT = (
-    "Ilse: The lamp is lit.\nJonas B: Is it? I saw\nno light.\nIlse: Look again.\n\nJonas B: Now I do.\n"
-)
-
-
-def test_turns_of_a_transcript() -> None:
-    found = read_structure(TRANSCRIPT)
-    assert kinds(found) == ["turn"] * 4
-    assert TRANSCRIPT[found.blocks[1].start :].startswith("Jonas B: Is it?")
-    notes = (
-        "Note: this.\n\n"
-        + "One paragraph. Of several.\n\n" * 9
-        + "Note: that.\n\nNote: more.\n\nNote: last.\n"
-    )
-    assert "turn" not in kinds(read_structure(notes))
-
 
 def test_lines_that_nobody_says_are_titles_of_a_transcript() -> None:
     said = "Ilse: Look at the oil, please\n\nJonas B: I did.\n\n"
@@ -48,8 +32,11 @@ def test_turns_of_a_chat_begin_with_a_time(stamp: str) -> None:
     assert "turn" not in kinds(read_structure("".join(line.removeprefix(stamp) for line in lines)))
 
 
-@pytest.mark.parametrize("label", ["**{}:**", "**{}**:", "<p>{}:", "<p><b>{}:</b>", "  <p>{}:"])
-def test_turns_with_marks(label: str) -> None:
-    end = "" if "*" in label else "</p>"
-    said = (f"{label.format(name)} They come in May.{end}" for name in ("Ilse", "Jonas B") * 4)
-    assert kinds(read_structure("\n\n".join(said))) == ["turn"] * 8
+@pytest.mark.parametrize("label", ["{}:", "**{}:**", "**{}**:", "<p>{}:", "<p><b>{}:</b>", "  <p>{}:"])
+def test_turns_begin_with_a_label_also_with_marks(label: str) -> None:
+    end = "</p>" if "<" in label else ""
+    said = [f"{label.format(name)} They come in May,\nor later.{end}" for name in ("Ilse", "Jonas B") * 4]
+    text = "\n\n".join(said)
+    found = read_structure(text)
+    assert kinds(found) == ["turn"] * 8
+    assert [text[block.start : block.end].strip() for block in found.blocks] == [one.strip() for one in said]

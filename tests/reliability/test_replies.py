@@ -22,7 +22,7 @@ from precise_rag.errors import (
 )
 from precise_rag.feedback import FeedbackController
 from precise_rag.llm import Budget, OpenAIChat
-from precise_rag.llm.finish import cut_off, reported_cut_off
+from precise_rag.llm.usage import cut_off, reported_cut_off
 from precise_rag.rerank import CohereReranker
 from precise_rag.rewriting import QueryRewriter
 from precise_rag.testing import ScriptedLLM

@@ -23,9 +23,8 @@ class Budget:
     cost: dollars.
 
     The length of a reply is not known in advance, so tokens and cost may be exceeded by one reply, never by
-    more. With a limit on either, calls therefore run one at a time, unless the model limits its replies
-    (`max_completion_tokens` or `max_tokens`): then those run together whose longest replies fit. The tokens
-    of a prompt are estimated before it is sent, and counted as the server reports them afterwards.
+    more: with a limit on either, calls run one at a time. The tokens of a prompt are estimated before it is
+    sent, and counted as the server reports them afterwards.
     """
 
     calls: int | None = None
@@ -92,21 +91,16 @@ class Spending:
                 f"the budget limits the cost to ${budget.cost:g}, but the price table has no {model!r}; "
                 "add its price, or limit calls or tokens instead"
             )
-        if budget.calls is not None and self.calls + calls > budget.calls:
-            raise BudgetExceeded(
-                f"calls over budget: {self.calls} of {budget.calls} used, {calls} more needed"
-            )
-        if budget.tokens is not None and self.tokens + input_tokens > budget.tokens:
-            raise BudgetExceeded(
-                f"tokens over budget: {self.tokens} of {budget.tokens} used, "
-                f"the next prompt has about {input_tokens}"
-            )
         self.check_time()
-        if budget.cost is not None and input_cost is not None and self.cost + input_cost > budget.cost:
-            raise BudgetExceeded(
-                f"dollars over budget: {self.cost:.6f} of {budget.cost:g} used, "
-                f"the next prompt costs about {input_cost:.6f}"
-            )
+        for what, used, more, limit in (
+            ("calls", self.calls, calls, budget.calls),
+            ("tokens", self.tokens, input_tokens, budget.tokens),
+            ("dollars", self.cost, input_cost or 0.0, budget.cost),
+        ):
+            if limit is not None and used + more > limit:
+                raise BudgetExceeded(
+                    f"{what} over budget: {used:.9g} of {limit:.9g} used, {more:.9g} more needed"
+                )
 
     def check_time(self) -> None:
         """Raise BudgetExceeded if no seconds are left."""

@@ -2,27 +2,31 @@
 
 import asyncio
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from contextvars import copy_context
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from precise_rag.errors import BudgetExceeded, LLMAuthenticationError, LLMError
 from precise_rag.llm.budget import Budget, most_call_seconds
 from precise_rag.llm.deadline import Deadline
 from precise_rag.llm.failures import failure_of
 from precise_rag.llm.session import Ask, CallOutcome
-from precise_rag.llm.usage import checked_completion, model_name, most_reply_tokens
+from precise_rag.llm.usage import checked_completion, model_name
 from precise_rag.prompts import Prompt
 from precise_rag.tokens import estimate_prompt_tokens, estimate_tokens
 from precise_rag.trace import CallRecord
 from precise_rag.types import Completion
 
-_Timed = tuple[CallOutcome | Exception, float]
-"""An outcome, or an exception that is not a failure of the model, and the milliseconds that the call took."""
 
-_CANCELLED = LLMError("the call was cancelled")
+class Call(NamedTuple):
+    """A call that was made. outcome: may be an exception that is not a failure of the model."""
+
+    prompt: Prompt
+    outcome: CallOutcome | Exception
+    ms: float
 
 
 def ask(request: Ask) -> list[CallOutcome]:
@@ -30,18 +34,18 @@ def ask(request: Ask) -> list[CallOutcome]:
 
     A call that fails, or that the budget has no room for, gives an LLMError in place of a completion.
     Only LLMAuthenticationError is raised, because every other call would fail, too; the calls made at the
-    same time are recorded first. The calls that run at a time are those that fit into the budget with
-    their longest replies, the last one excepted.
+    same time are recorded first.
     """
     outcomes: list[CallOutcome] = []
     with ThreadPoolExecutor(request.max_concurrency) as pool:
-        for admitted in _waves(request):
-            if request.max_concurrency == 1 or len(admitted) == 1:
-                timed = [_one(request, prompt) for prompt in admitted]
+        for prompts in _waves(request):
+            if isinstance(prompts, BudgetExceeded):
+                outcomes.append(prompts)
+            elif request.max_concurrency == 1 or len(prompts) == 1:
+                outcomes += counted(request, [_call(request, prompt) for prompt in prompts])
             else:
-                jobs = [pool.submit(copy_context().run, _one, request, prompt) for prompt in admitted]
-                timed = [job.result() for job in jobs]
-            outcomes += _counted(request, admitted, timed)
+                jobs = [pool.submit(copy_context().run, _call, request, prompt) for prompt in prompts]
+                outcomes += counted(request, [job.result() for job in jobs])
     return outcomes
 
 
@@ -49,30 +53,97 @@ async def aask(request: Ask) -> list[CallOutcome]:
     """`ask` without blocking the event loop. Cancelling it cancels the running calls."""
     outcomes: list[CallOutcome] = []
     turns = asyncio.Semaphore(request.max_concurrency)
-    for admitted in _waves(request):
-        timed: list[_Timed | None] = [None] * len(admitted)
+    for prompts in _waves(request):
+        if isinstance(prompts, BudgetExceeded):
+            outcomes.append(prompts)
+            continue
+        tasks: list[asyncio.Task[Call]] = []
         try:
             async with asyncio.TaskGroup() as group:
-                for row, prompt in enumerate(admitted):
-                    group.create_task(_aone(request, prompt, turns, timed, row))
-        except asyncio.CancelledError:
-            _counted(request, admitted, timed)
-            raise
-        outcomes += _counted(request, admitted, timed)
+                tasks = [group.create_task(_acall(request, prompt, turns)) for prompt in prompts]
+        finally:  # calls that were made count, also if this is cancelled
+            outcomes += counted(request, (task.result() for task in tasks if not task.cancelled()))
     return outcomes
 
 
-def check_budget(request: Ask, n_calls: int, input_tokens: int, reserved_tokens: int = 0) -> None:
-    """Raise BudgetExceeded if the budget has no room for calls with so many tokens of input together.
-
-    reserved_tokens: tokens of replies for which there must be room, too.
-    """
+def check_budget(request: Ask, n_calls: int, input_tokens: int) -> None:
+    """Raise BudgetExceeded if the budget has no room for calls, the last with so many tokens of input."""
     session, name = request.session, request.llm.name
-    cost = session.prices.cost(name, input_tokens, reserved_tokens)
-    session.spending.check(name, input_tokens + reserved_tokens, cost, calls=n_calls + request.reserve)
+    cost = session.prices.cost(name, input_tokens, 0)
+    session.spending.check(name, input_tokens, cost, calls=n_calls + request.reserve)
 
 
-def record(request: Ask, prompt: Prompt, outcome: CallOutcome, ms: float) -> None:
+def counted(request: Ask, calls: Iterable[Call]) -> list[CallOutcome]:
+    """Count calls against the budget and record them. Returns their outcomes.
+
+    Raises LLMAuthenticationError, and exceptions that are not failures of the model, when all are counted.
+    """
+    outcomes: list[CallOutcome] = []
+    fatal: Exception | None = None
+    for prompt, outcome, ms in calls:
+        if isinstance(outcome, Completion | LLMError):
+            outcomes.append(outcome)
+            _record(request, prompt, outcome, ms)
+        if not isinstance(outcome, Completion | LLMError) or isinstance(outcome, LLMAuthenticationError):
+            fatal = fatal or outcome
+    if fatal is not None:
+        raise fatal
+    return outcomes
+
+
+def _waves(request: Ask) -> Iterator[Sequence[Prompt] | BudgetExceeded]:
+    """The prompts to send at a time, or why the budget has no room for the next one.
+
+    Each wave is chosen when the one before it has been counted. Under a limit of tokens or cost a wave is
+    one prompt, because nobody knows how long its reply will be.
+    """
+    prompts, limits = request.prompts, request.session.spending.budget
+    size = len(prompts) if limits == Budget() else request.max_concurrency
+    if limits.tokens is not None or limits.cost is not None:
+        size = 1
+    first = 0
+    while first < len(prompts):
+        wave = prompts[first : first + size]
+        try:
+            for n_calls, prompt in enumerate(wave, start=1):
+                check_budget(request, n_calls, estimate_prompt_tokens(prompt.messages))
+        except BudgetExceeded as error:
+            wave = wave[: n_calls - 1]
+            if not wave:
+                yield error
+                first += 1
+                continue
+        yield wave
+        first += len(wave)
+
+
+def _call(request: Ask, prompt: Prompt) -> Call:
+    llm, started = request.llm, time.perf_counter()
+    try:
+        with closing(Deadline(request.session.spending, most_call_seconds(llm))) as deadline:
+            reply = deadline.call(partial(llm.complete, prompt.messages, schema=prompt.schema))
+        outcome: CallOutcome | Exception = checked_completion(reply, llm.name, prompt.messages)
+    except Exception as error:
+        outcome = failure_of(error, llm.name)
+    return Call(prompt, outcome, (time.perf_counter() - started) * 1e3)
+
+
+async def _acall(request: Ask, prompt: Prompt, turns: asyncio.Semaphore) -> Call:
+    llm = request.llm
+    async with turns:
+        started = time.perf_counter()
+        try:
+            async with request.session.spending.time_limit(most_call_seconds(llm)):
+                reply = await llm.acomplete(prompt.messages, schema=prompt.schema)
+            outcome: CallOutcome | Exception = checked_completion(reply, llm.name, prompt.messages)
+        except asyncio.CancelledError:
+            outcome = LLMError("the call was cancelled")
+        except Exception as error:
+            outcome = failure_of(error, llm.name)
+        return Call(prompt, outcome, (time.perf_counter() - started) * 1e3)
+
+
+def _record(request: Ask, prompt: Prompt, outcome: CallOutcome, ms: float) -> None:
     """Count a call against the budget and add it to the trace.
 
     A failed call counts, too; its tokens are those of the error, or are estimated if a part of the reply
@@ -116,99 +187,3 @@ def record(request: Ask, prompt: Prompt, outcome: CallOutcome, ms: float) -> Non
             **details,
         )
     )
-
-
-def _waves(request: Ask) -> Iterator[list[Prompt | BudgetExceeded]]:
-    """The prompts to send at a time. Each wave is chosen when the one before it has been counted."""
-    prompts = request.prompts
-    limits = request.session.spending.budget
-    size = max(len(prompts), 1) if limits == Budget() else request.max_concurrency
-    reply_tokens: int | None = 0
-    if limits.tokens is not None or limits.cost is not None:
-        reply_tokens = most_reply_tokens(request.llm)
-        size = 1 if reply_tokens is None else size
-    first = 0
-    while first < len(prompts):
-        wave = _admitted(request, prompts[first : first + size], reply_tokens or 0)
-        yield wave
-        first += len(wave)
-
-
-def _admitted(request: Ask, prompts: Sequence[Prompt], reply_tokens: int) -> list[Prompt | BudgetExceeded]:
-    """The first prompts that fit into the budget together, or why the first one does not fit.
-
-    reply_tokens: tokens of the longest reply. There is room for it beside every prompt but the last, so the
-        budget is exceeded by one reply at most.
-    """
-    admitted: list[Prompt | BudgetExceeded] = []
-    tokens = 0
-    for n_before, prompt in enumerate(prompts):
-        tokens += estimate_prompt_tokens(prompt.messages)
-        try:
-            check_budget(request, n_before + 1, tokens, n_before * reply_tokens)
-        except BudgetExceeded as error:
-            return admitted or [error]
-        admitted.append(prompt)
-    return admitted
-
-
-def _one(request: Ask, prompt: Prompt | BudgetExceeded) -> _Timed:
-    if isinstance(prompt, BudgetExceeded):
-        return prompt, 0.0
-    llm = request.llm
-    started = time.perf_counter()
-    try:
-        with Deadline(request.session.spending, most_call_seconds(llm)) as deadline:
-            reply = deadline.call(partial(llm.complete, prompt.messages, schema=prompt.schema))
-        outcome: CallOutcome | Exception = checked_completion(reply, llm.name, prompt.messages)
-    except Exception as error:
-        outcome = failure_of(error, llm.name)
-    return outcome, (time.perf_counter() - started) * 1e3
-
-
-async def _aone(
-    request: Ask,
-    prompt: Prompt | BudgetExceeded,
-    turns: asyncio.Semaphore,
-    timed: list[_Timed | None],
-    row: int,
-) -> None:
-    """Put the result of `_one` into a row of `timed`."""
-    if isinstance(prompt, BudgetExceeded):
-        timed[row] = prompt, 0.0
-        return
-    llm = request.llm
-    async with turns:
-        timed[row] = _CANCELLED, 0.0
-        started = time.perf_counter()
-        try:
-            async with request.session.spending.time_limit(most_call_seconds(llm)):
-                reply = await llm.acomplete(prompt.messages, schema=prompt.schema)
-            outcome: CallOutcome | Exception = checked_completion(reply, llm.name, prompt.messages)
-        except Exception as error:
-            outcome = failure_of(error, llm.name)
-        timed[row] = outcome, (time.perf_counter() - started) * 1e3
-
-
-def _counted(
-    request: Ask, prompts: Sequence[Prompt | BudgetExceeded], timed: Sequence[_Timed | None]
-) -> list[CallOutcome]:
-    """The outcomes, once all are counted against the budget and recorded. Raises those it must."""
-    outcomes: list[CallOutcome] = []
-    fatal: Exception | None = None
-    for prompt, result in zip(prompts, timed, strict=True):
-        if result is None:
-            continue
-        outcome, ms = result
-        if not isinstance(outcome, Completion | LLMError):
-            fatal = fatal or outcome
-            continue
-        outcomes.append(outcome)
-        if isinstance(prompt, BudgetExceeded):
-            continue
-        record(request, prompt, outcome, ms)
-        if isinstance(outcome, LLMAuthenticationError):
-            fatal = fatal or outcome
-    if fatal is not None:
-        raise fatal
-    return outcomes

@@ -4,8 +4,7 @@ import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import wait
-from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import Any, TypeVar
 
 from precise_rag._worker import Worker, call_ends_at
 from precise_rag.errors import BudgetExceeded, LLMConnectionError
@@ -15,9 +14,9 @@ T = TypeVar("T")
 
 
 class Deadline:
-    """Makes the synchronous calls of one request. Close it, or use it in a `with` statement.
+    """Makes the synchronous calls of one request. Close it (`contextlib.closing`).
 
-    spending: the seconds of its budget end the calls.
+    spending: the seconds of its budget end the calls. Raises BudgetExceeded if none are left.
     most: seconds after which they end in any case.
 
     The calls run in a thread of their own, in a copy of the caller's context. One that takes longer is left
@@ -25,40 +24,31 @@ class Deadline:
     """
 
     def __init__(self, spending: Spending, most: float) -> None:
-        self._spending = spending
+        spending.check_time()
         seconds = spending.limited(most)
-        self._ends_with_budget = seconds < most
+        self._budget_seconds = spending.budget.seconds if seconds < most else None
         self._ends_at = time.monotonic() + seconds
-        self._worker: Worker | None = None
+        self._worker = Worker(self._ends_at)
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._worker is not None:
-            self._worker.close()
-            self._worker = None
+    def close(self) -> None:
+        """End the thread after the calls that were made."""
+        self._worker.close()
 
     def call(self, function: Callable[[], T]) -> T:
         """Return the result of `function`.
 
         Raises BudgetExceeded if the budget has no seconds left before it ends, and TimeoutError after `most`.
         """
-        self._spending.check_time()
-        if self._worker is None:
-            self._worker = Worker(self._ends_at)
         future = self._worker.submit(function)
         left = max(0.0, self._ends_at - time.monotonic())
         if wait([future], min(left, threading.TIMEOUT_MAX)).done:
             return future.result()
-        if self._ends_with_budget:
-            raise BudgetExceeded(
-                f"seconds over budget: all {self._spending.budget.seconds:g} used; "
-                "the call that was running was left behind"
-            )
-        raise TimeoutError("the call took too long and was left behind")
+        if self._budget_seconds is None:
+            raise TimeoutError("the call took too long and was left behind")
+        raise BudgetExceeded(
+            f"seconds over budget: all {self._budget_seconds:g} used; "
+            "the call that was running was left behind"
+        )
 
 
 def end_with_call(request: Any) -> None:

@@ -6,14 +6,14 @@
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Generator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing, closing
 from functools import partial
 from typing import Any
 
 from precise_rag.errors import LLMError, LLMResponseError
 from precise_rag.llm.budget import Spending, most_call_seconds
-from precise_rag.llm.calls import aask, ask, check_budget, record
+from precise_rag.llm.calls import Call, aask, ask, check_budget, counted
 from precise_rag.llm.deadline import Deadline
 from precise_rag.llm.failures import failure_of
 from precise_rag.llm.session import Ask, CallOutcome, Conversation, Request, Result, Work
@@ -45,7 +45,11 @@ def stream(conversation: Conversation[Result]) -> Iterator[str | Result]:
                 if isinstance(request, Work):
                     exchange.reply = request.run()
                 elif request.live and isinstance(request.llm, StreamingLLM):
-                    exchange.reply = yield from _show(request)
+                    live = _LiveReply(request)
+                    try:
+                        yield from _show(live)
+                    finally:
+                        exchange.reply = live.counted()
                 else:
                     exchange.reply = ask(request)
             except Exception as error:
@@ -64,10 +68,12 @@ async def astream(conversation: Conversation[Result]) -> AsyncGenerator[str | Re
                     exchange.reply = await work
                 elif request.live and isinstance(request.llm, StreamingLLM):
                     live = _LiveReply(request)
-                    async with aclosing(_ashow(live)) as pieces:
-                        async for piece in pieces:
-                            yield piece
-                    exchange.reply = live.outcomes()
+                    try:
+                        async with aclosing(_ashow(live)) as pieces:
+                            async for piece in pieces:
+                                yield piece
+                    finally:
+                        exchange.reply = live.counted()
                 else:
                     exchange.reply = await aask(request)
             except Exception as error:
@@ -98,22 +104,20 @@ class _Exchange:
 
 
 class _LiveReply:
-    """A reply that is shown while it is written. It is recorded however it ends."""
+    """A reply that is shown while it is written. Raises BudgetExceeded if the budget has no room for it.
+
+    outcome: how it ended.
+    """
 
     def __init__(self, request: Ask) -> None:
         (self.prompt,) = request.prompts
+        check_budget(request, 1, estimate_prompt_tokens(self.prompt.messages))
         self.request = request
-        self.outcome: CallOutcome = LLMError("the call was given up before its reply was complete")
+        self.outcome: CallOutcome | Exception = LLMError(
+            "the call was given up before its reply was complete"
+        )
         self._completion: Completion | None = None
-        self._error: Exception | None = None
-
-    def __enter__(self) -> "_LiveReply":
-        check_budget(self.request, 1, estimate_prompt_tokens(self.prompt.messages))
         self._started = time.perf_counter()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        record(self.request, self.prompt, self.outcome, (time.perf_counter() - self._started) * 1e3)
 
     def add(self, item: str | Completion) -> str:
         """Take one item of the stream; returns the piece to show, which may be empty."""
@@ -137,49 +141,37 @@ class _LiveReply:
         else:
             self.outcome = checked_completion(self._completion, name, messages)
 
-    def fail(self, error: Exception) -> None:
-        """Keep the exception of the model."""
-        failure = failure_of(error, self.request.llm.name)
-        if isinstance(failure, LLMError):
-            self.outcome = failure
-        else:
-            self._error = failure
-
-    def outcomes(self) -> list[CallOutcome]:
-        """Return the outcome, as `ask` does. Raises exceptions that are not failures of the model."""
-        if self._error is not None:
-            raise self._error
-        return [self.outcome]
+    def counted(self) -> list[CallOutcome]:
+        """Count the call against the budget. Returns and raises what `ask` does."""
+        ms = (time.perf_counter() - self._started) * 1e3
+        return counted(self.request, [Call(self.prompt, self.outcome, ms)])
 
 
-def _show(request: Ask) -> Generator[str, None, list[CallOutcome]]:
-    llm, messages = request.llm, request.prompts[0].messages
+def _show(live: _LiveReply) -> Iterator[str]:
+    llm, messages = live.request.llm, live.prompt.messages
     assert isinstance(llm, StreamingLLM)
-    most = most_call_seconds(llm)
-    with _LiveReply(request) as live, Deadline(request.session.spending, most) as deadline:
-        try:
+    try:
+        with closing(Deadline(live.request.session.spending, most_call_seconds(llm))) as deadline:
             items = iter(deadline.call(partial(llm.stream, messages)))
             while (item := deadline.call(partial(next, items, None))) is not None:
                 if piece := live.add(item):
                     yield piece
-            live.end()
-        except Exception as error:
-            live.fail(error)
-    return live.outcomes()
+        live.end()
+    except Exception as error:
+        live.outcome = failure_of(error, llm.name)
 
 
 async def _ashow(live: _LiveReply) -> AsyncGenerator[str, None]:
     llm, messages = live.request.llm, live.prompt.messages
     assert isinstance(llm, StreamingLLM)
-    with live:
-        try:
-            async with aclosing(_timed(llm, messages, live.request.session.spending)) as items:
-                async for item in items:
-                    if piece := live.add(item):
-                        yield piece
-            live.end()
-        except Exception as error:
-            live.fail(error)
+    try:
+        async with aclosing(_timed(llm, messages, live.request.session.spending)) as items:
+            async for item in items:
+                if piece := live.add(item):
+                    yield piece
+        live.end()
+    except Exception as error:
+        live.outcome = failure_of(error, llm.name)
 
 
 async def _timed(

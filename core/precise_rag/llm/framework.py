@@ -15,24 +15,26 @@ from typing import Any
 
 from precise_rag._extras import require
 from precise_rag.llm.failures import llm_errors
-from precise_rag.llm.finish import NOT_CUT, CutOff, read, reported_cut_off
 from precise_rag.llm.optional import OptionalFeature
-from precise_rag.llm.usage import counted_completion, readable_messages
+from precise_rag.llm.usage import (
+    NOT_CUT,
+    CutOff,
+    counted_completion,
+    read,
+    readable_messages,
+    reported_cut_off,
+)
 from precise_rag.redaction import remember_environment
 from precise_rag.types import Completion, Message
 
 
 class LlamaIndexLLM:
-    """A LlamaIndex LLM. Its own token counts are used; without them, estimates.
-
-    max_reply_tokens: (attribute) the model's `max_tokens`, if it has one.
-    """
+    """A LlamaIndex LLM. Its own token counts are used; without them, estimates."""
 
     def __init__(self, llm: Any) -> None:
         self._llm = llm
         self.name = str(getattr(llm.metadata, "model_name", "") or type(llm).__name__)
         remember_environment()
-        self.max_reply_tokens = read(llm, "max_tokens")
         self._schemas = OptionalFeature(self.name)
 
     def complete(self, messages: Sequence[Message], *, schema: Mapping[str, Any] | None = None) -> Completion:
@@ -104,17 +106,13 @@ class LlamaIndexLLM:
 
 
 class LangChainLLM:
-    """A LangChain chat model or runnable. Its own token counts are used; without them, estimates.
-
-    max_reply_tokens: (attribute) the model's `max_tokens`, if it has one.
-    """
+    """A LangChain chat model or runnable. Its own token counts are used; without them, estimates."""
 
     def __init__(self, model: Any) -> None:
         self._model = model
         names = (getattr(model, field, None) for field in ("model_name", "model"))
         self.name = next((name for name in names if isinstance(name, str) and name), type(model).__name__)
         remember_environment()
-        self.max_reply_tokens = read(model, "max_tokens")
         self._schemas = OptionalFeature(self.name)
 
     def complete(self, messages: Sequence[Message], *, schema: Mapping[str, Any] | None = None) -> Completion:

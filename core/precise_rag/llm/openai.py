@@ -20,9 +20,8 @@ from precise_rag.checks import check_number, check_text
 from precise_rag.errors import LLMAuthenticationError, LLMConnectionError, LLMResponseError
 from precise_rag.llm.deadline import end_with_call
 from precise_rag.llm.failures import llm_errors
-from precise_rag.llm.finish import cut_off, read
 from precise_rag.llm.optional import OptionalFeature
-from precise_rag.llm.usage import counted_completion, model_name, readable_messages
+from precise_rag.llm.usage import counted_completion, cut_off, model_name, read, readable_messages
 from precise_rag.redaction import (
     quoted,
     remember,
@@ -104,11 +103,6 @@ class OpenAIChat(Shared):
     def max_call_seconds(self) -> float:
         """Seconds after which a pipeline gives a call up."""
         return 10 * self.timeout
-
-    @property
-    def max_reply_tokens(self) -> Any:
-        """The option `max_completion_tokens` or `max_tokens`; None without both."""
-        return self.options.get("max_completion_tokens", self.options.get("max_tokens"))
 
     def complete(self, messages: Sequence[Message], *, schema: Mapping[str, Any] | None = None) -> Completion:
         """Return one completion.

@@ -1,16 +1,37 @@
-"""Completions with their token usage: what the server reported, or an estimate of it."""
+"""What a server reports of its reply: its tokens, or an estimate of them, and why it ended."""
 
 import re
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
 
 from precise_rag.errors import ContentFilterError, LLMError, LLMResponseError
-from precise_rag.llm.finish import CutOff
-from precise_rag.protocols import LLM
 from precise_rag.redaction import redacted
 from precise_rag.tokens import estimate_prompt_tokens, estimate_tokens, readable_texts
 from precise_rag.types import Completion, Message
 
+CutOff = Literal["", "length", "content_filter"]
+
+NOT_CUT: CutOff = ""
+
+_REASONS: Mapping[str, CutOff] = {
+    "length": "length",
+    "max_tokens": "length",
+    "max_output_tokens": "length",
+    "model_length": "length",
+    "model_context_window_exceeded": "length",
+    "token_limit": "length",
+    "content_filter": "content_filter",
+    "content_filtered": "content_filter",
+    "blocklist": "content_filter",
+    "guardrail_intervened": "content_filter",
+    "prohibited_content": "content_filter",
+    "recitation": "content_filter",
+    "refusal": "content_filter",
+    "safety": "content_filter",
+    "sensitive": "content_filter",
+    "spii": "content_filter",
+}
+_FIELDS = ("finish_reason", "stop_reason", "done_reason", "finishReason")
 _MOST_TOKENS = 10**9
 _MOST_CHARACTERS = 10**7
 _MODEL_NAME = re.compile(r"[^\x00-\x1f\x7f]{1,200}")
@@ -82,9 +103,30 @@ def checked_completion(completion: Any, name: str, messages: Sequence[Message]) 
     return counted_completion(model, completion.text, messages, *counts, cut_off=completion.cut_off)
 
 
-def most_reply_tokens(llm: LLM) -> int | None:
-    """Return the tokens of a model's longest reply, if the model limits them (`max_reply_tokens`)."""
-    return _count(getattr(llm, "max_reply_tokens", None)) or None
+def cut_off(reason: Any) -> CutOff:
+    """Return why a reply was cut off; an empty string if it was not, or if the reason is unknown.
+
+    reason: the server's finish reason, for example "stop", "length" or "MAX_TOKENS".
+    """
+    name = getattr(reason, "name", reason)
+    return _REASONS.get(name.strip().lower(), "") if isinstance(name, str) else ""
+
+
+def reported_cut_off(*places: Any) -> CutOff:
+    """Return why a reply was cut off, from the first of `places` that says so.
+
+    places: mappings or objects that may have a field with the finish reason.
+    """
+    for place in places:
+        for field in _FIELDS:
+            if cut_short := cut_off(read(place, field)):
+                return cut_short
+    return ""
+
+
+def read(value: Any, name: str) -> Any:
+    """Return an item of a mapping or an attribute of an object; None if it is missing."""
+    return value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
 
 
 def readable_messages(messages: Sequence[Message]) -> list[Message]:

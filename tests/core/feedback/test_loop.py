@@ -242,10 +242,10 @@ def test_given_instructions_replace_ours():
         (
             Budget(tokens=800),
             1,
-            "the answer is not judged: tokens over budget: 650 of 800 used, the next prompt has about",
+            "the answer is not judged: tokens over budget: 650 of 800 used",
         ),
         (Budget(tokens=2700), 2, "round 3 has no draft: tokens over budget: 2600 of 2700 used"),
-        (Budget(cost=0.0027), 2, "round 3 has no draft: dollars over budget: 0.002600 of 0.0027 used"),
+        (Budget(cost=0.0027), 2, "round 3 has no draft: dollars over budget: 0.0026 of 0.0027 used"),
     ],
 )
 def test_a_used_budget_ends_the_loop_with_the_best_answer(budget, drafts, note):
@@ -269,7 +269,7 @@ def test_a_used_budget_ends_the_loop_with_the_best_answer(budget, drafts, note):
 
 def test_a_budget_too_small_for_a_first_draft_is_an_error():
     engine, answerer, _ = loop(["a"], [], budget=Budget(tokens=5))
-    with pytest.raises(BudgetExceeded, match="the next prompt has about"):
+    with pytest.raises(BudgetExceeded, match="0 of 5 used"):
         engine.answer(QUESTION, candidates=CANDIDATES)
     assert answerer.calls == []
 

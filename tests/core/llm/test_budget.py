@@ -8,8 +8,8 @@ from precise_rag.llm import Budget
     ("budget", "message"),
     [
         (Budget(calls=1), "1 of 1 used, 1 more needed"),
-        (Budget(tokens=110), "100 of 110 used, the next prompt has about 20"),
-        (Budget(cost=0.011), "0.010000 of 0.011 used, the next prompt costs about 0.002000"),
+        (Budget(tokens=110), "100 of 110 used, 20 more needed"),
+        (Budget(cost=0.011), "0.01 of 0.011 used, 0.002 more needed"),
     ],
 )
 def test_a_budget_refuses_the_call_that_would_pass_it(budget, message):

@@ -1,5 +1,6 @@
 import threading
 import time
+from contextlib import closing
 from contextvars import ContextVar
 
 import httpx
@@ -16,7 +17,7 @@ asked_for: ContextVar[str] = ContextVar("asked_for")
 @pytest.mark.parametrize("budget", [Budget(), Budget(seconds=60)])
 def test_calls_share_a_thread_and_the_callers_context(budget: Budget) -> None:
     asked_for.set("Ada")
-    with Deadline(budget.start(), 60.0) as deadline:
+    with closing(Deadline(budget.start(), 60.0)) as deadline:
         assert deadline.call(asked_for.get) == "Ada"
         threads = {deadline.call(threading.get_ident) for _ in range(3)}
     assert len(threads) == 1
@@ -27,7 +28,8 @@ def test_what_a_call_raises_is_raised_a_timeout_of_its_own_too() -> None:
     def fails() -> None:
         raise TimeoutError("its own")
 
-    with Deadline(Budget(seconds=60).start(), 70.0) as deadline, pytest.raises(TimeoutError, match="its own"):
+    deadline = Deadline(Budget(seconds=60).start(), 70.0)
+    with closing(deadline), pytest.raises(TimeoutError, match="its own"):
         deadline.call(fails)
 
 
@@ -38,7 +40,7 @@ def test_a_call_that_takes_too_long_is_left_behind(
     seconds: float, most: float, error: type[Exception]
 ) -> None:
     release = threading.Event()
-    with Deadline(Budget(seconds=seconds).start(), most) as deadline:
+    with closing(Deadline(Budget(seconds=seconds).start(), most)) as deadline:
         for call in (lambda: release.wait(30), lambda: release.wait(30)):
             with pytest.raises(error, match=r"left behind|seconds over budget"):
                 deadline.call(call)

@@ -77,15 +77,10 @@ def test_the_whole_pipeline_in_its_order() -> None:
     dropped = {d.candidate.doc_id: d.reason for d in answer.selection.decisions if not d.kept}
     assert any(reason.startswith("repeats ") for reason in dropped.values())
     assert dropped["ferry"].startswith("relevance 0.00 is under")
-
-
-def test_without_relevant_chunks_no_answer_is_written() -> None:
-    def finds_nothing(messages: Sequence[Message]) -> str:
-        return model(messages).replace("0.9", "0.0")
-
-    answer = chunkrag(ScriptedLLM(finds_nothing)).answer(QUESTION)
-    assert answer.selection.kept == ()
-    assert answer.kind == "context"
+    nothing = chunkrag(ScriptedLLM(lambda messages: model(messages).replace("0.9", "0.0"))).answer(QUESTION)
+    assert (nothing.selection.kept, nothing.kind) == ((), "context")
+    scores = [1.0, 1.0, 1.0, 0.7, 0.3]
+    assert rag.path.relevance.settings.threshold.of(scores).value == pytest.approx(0.8), "no cap of ours"
 
 
 @pytest.mark.parametrize(
@@ -148,13 +143,6 @@ def test_chunkrag_searches_for_the_rewritten_question_and_reranks_what_the_filte
     assert [c.text for c in kept] == backwards.read[0][::-1]
     assert len(kept) == 2
     assert all("six" in c.text for c in kept)
-
-
-def test_chunkrag_has_the_papers_threshold() -> None:
-    """Section 3: the mean of the scores, also where most of them are near 1: no cap of ours."""
-    threshold = chunkrag(ScriptedLLM(model)).path.relevance.settings.threshold
-    scores = [1.0, 1.0, 1.0, 0.7, 0.3]
-    assert threshold.of(scores).value == pytest.approx(0.8)
 
 
 @pytest.mark.parametrize(

@@ -1,7 +1,6 @@
 """What users ask of a pipeline, in all its ways. The loop of feedback has tests of its own."""
 
 import asyncio
-import threading
 from contextlib import aclosing
 
 import pytest
@@ -74,9 +73,7 @@ async def test_without_a_language_model_the_answer_is_the_context_and_says_so(ra
     assert answer.text == "\n\n".join(passage.text.strip() for passage in answer.passages)
     assert {p.doc_id for p in answer.passages} == {c.doc_id for c in answer.selection.kept}
     assert "no language model" in answer.note
-    *pieces, streamed = rag.stream(QUESTION)
-    assert "".join(pieces) == streamed.text == answer.text
-    assert await anext(rag.astream(QUESTION)) == pieces[0]
+    assert [item async for item in rag.astream(QUESTION)][:-1] == answer.pieces
 
 
 def test_models_are_loaded_before_the_first_search_and_a_failed_load_is_left_to_its_use(rag):
@@ -91,10 +88,12 @@ def test_models_are_loaded_before_the_first_search_and_a_failed_load_is_left_to_
             return [0.5] * len(candidates)
 
     reranker = Reranker()
-    once = PreciseRAG(rag.index, reranker=reranker)
+    once, trace = PreciseRAG(rag.index, reranker=reranker), Trace(QUESTION)
     assert once.retrieve("When did the harbour freeze?").kept
-    once.retrieve(QUESTION)
+    once.retrieve(QUESTION, trace=trace)
     assert reranker.loaded == 1
+    settings = {"share_of_best": 0.1, "min_score": 0.01, "enough_tokens": 500, "min_keep": 3}
+    assert trace.stages[-1].settings == settings
 
 
 def test_an_answer_is_judged_cites_its_passages_and_an_observer_sees_every_record(rag):
@@ -113,13 +112,6 @@ def test_an_answer_is_judged_cites_its_passages_and_an_observer_sees_every_recor
     assert f"the answer cites [9], but it was written from {len(answer.passages)} passage" in answer.note
 
 
-def test_the_trace_says_what_the_selector_was_set_to(rag):
-    trace = Trace(QUESTION)
-    PreciseRAG(rag.index, reranker=rag.path.reranker).retrieve(QUESTION, trace=trace)
-    settings = {"share_of_best": 0.1, "min_score": 0.01, "enough_tokens": 500, "min_keep": 3}
-    assert trace.stages[-1].settings == settings
-
-
 async def test_streams_give_pieces_and_then_the_answer(rag):
     engine = answering(rag, judged("The captain is Ilse Brandt."))
     for live in (False, True):
@@ -130,27 +122,34 @@ async def test_streams_give_pieces_and_then_the_answer(rag):
         assert (apieces, aanswer.text) == (pieces, answer.text)
 
 
-async def test_fifty_questions_respect_the_concurrency_limit(rag):
-    lock, running, most = threading.Lock(), 0, 0
+async def test_a_batch_respects_the_concurrency_limit_and_when_cancelled_leaves_nothing_running(rag):
+    running, most = 0, 0
 
     class Counting(ScriptedLLM):
         async def acomplete(self, messages, *, schema=None):
             nonlocal running, most
-            with lock:
-                running += 1
-                most = max(most, running)
+            running += 1
+            most = max(most, running)
             try:
                 return await super().acomplete(messages, schema=schema)
             finally:
                 running -= 1
 
-    llm = Counting(
-        lambda messages: ACCEPTED if "adjustment" in messages[0].content else "Brandt", delay=0.005
-    )
-    answers = await answering(rag, llm).abatch([f"{QUESTION} {n}" for n in range(50)], concurrency=5)
-    assert [answer.trace.question for answer in answers] == [f"{QUESTION} {n}" for n in range(50)]
+    def engine(delay):
+        reply = lambda messages: ACCEPTED if "adjustment" in messages[0].content else "Brandt"  # noqa: E731
+        return answering(rag, Counting(reply, delay=delay))
+
+    questions = [f"{QUESTION} {n}" for n in range(50)]
+    answers = await engine(0.005).abatch(questions, concurrency=5)
+    assert [answer.trace.question for answer in answers] == questions
     assert 1 < most <= 5
-    assert len(llm.calls) == 100
+    task = asyncio.create_task(engine(30).abatch(questions, concurrency=3))
+    await asyncio.sleep(0.1)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert asyncio.all_tasks() == {asyncio.current_task()}
+    assert running == 0
 
 
 async def test_one_failure_of_a_batch_is_raised_or_returned(rag):
@@ -166,16 +165,6 @@ async def test_one_failure_of_a_batch_is_raised_or_returned(rag):
     assert await engine.abatch([]) == []
     with pytest.raises(InputError, match="concurrency must be at least 1, got 0"):
         await engine.abatch(["good"], concurrency=0)
-
-
-async def test_cancelling_a_batch_leaves_nothing_running(rag):
-    llm = ScriptedLLM(["a"] * 20, delay=30)
-    task = asyncio.create_task(answering(rag, llm).abatch([QUESTION] * 20, concurrency=3))
-    await asyncio.sleep(0.1)
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    assert asyncio.all_tasks() == {asyncio.current_task()}
 
 
 def test_a_stage_is_the_default_off_or_ones_own(rag):
@@ -257,30 +246,27 @@ def test_given_candidates_are_not_searched_for(rag):
         PreciseRAG(None).retrieve(QUESTION)
 
 
-def test_a_follow_up_question_is_made_self_contained_first(rag):
+def test_a_follow_up_question_is_made_self_contained_first_and_stays_if_that_fails(rag):
     history = [("user", "Who steers the ferry?"), {"role": "assistant", "content": "Ilse Brandt."}]
     llm = ScriptedLLM(["Who is the captain Ilse Brandt?", "A captain [1].", ACCEPTED])
     engine = PreciseRAG(rag.index, llm, prompts={"standalone": "Say it alone."})
     answer = engine.answer("And who is she?", history=history)
     assert answer.question == "Who is the captain Ilse Brandt?"
     assert [call.role for call in answer.trace.calls] == ["standalone", "answer", "judge"]
-    assert "Say it alone." in llm.calls[0].text
-    assert "Who steers the ferry?" in llm.calls[0].text
-    assert answer.question in llm.calls[1].text
-    assert "And who is she?" not in llm.calls[1].text
+    first, second = (call.text for call in llm.calls[:2])
+    assert "Say it alone." in first
+    assert "Who steers the ferry?" in first
+    assert answer.question in second
+    assert "And who is she?" not in second
     with pytest.raises(InputError, match=r"prompts must have texts under the keys standalone, rewrite,"):
         PreciseRAG(rag.index, llm, prompts={"draft": "x"})
-
-
-def test_a_history_that_cannot_be_used_leaves_the_question(rag):
-    llm = ScriptedLLM([LLMServerError("m: down")])
-    trace = Trace(QUESTION)
-    PreciseRAG(rag.index, llm).retrieve(QUESTION, history=[("user", "Hello?")], trace=trace)
+    failing, trace = PreciseRAG(rag.index, ScriptedLLM([LLMServerError("m: down")])), Trace(QUESTION)
+    failing.retrieve(QUESTION, history=history, trace=trace)
     assert trace.notes == ["the question was not made self-contained: m: down"]
     with pytest.raises(InputError, match="history must hold messages"):
-        PreciseRAG(rag.index, llm).retrieve(QUESTION, history=["Hello?"])
+        failing.retrieve(QUESTION, history=["Hello?"])
     with pytest.raises(InputError, match="asks a language model, and there is none; pass llm="):
-        rag.retrieve(QUESTION, history=[("user", "Hello?")])
+        rag.retrieve(QUESTION, history=history)
 
 
 async def test_options_make_a_question_multiple_choice_everywhere(rag):

@@ -27,13 +27,11 @@ class Lamps:
 
 
 class Source:
-    """Returns as many of its texts as it is asked for; each text is a document, but for the loud ones."""
+    """Returns as many of its texts as it is asked for, all of the loud document but the truth."""
 
     def __init__(self, texts, most=10_000):
         self.found = [
-            Candidate(
-                "loud" if TRUTH not in text else "truth", 100 * n, 100 * n + len(text), text, -n, "rank"
-            )
+            Candidate("truth" if text == TRUTH else "loud", 100 * n, 100 * n + len(text), text, -n, "rank")
             for n, text in enumerate(texts)
         ]
         self.asked, self.most = [], most
@@ -43,12 +41,16 @@ class Source:
         return self.found[: min(top_k, self.most)]
 
 
+def loud(n):
+    return [f"{QUESTION} No {k}." for k in range(n)]
+
+
 def path_over(source, **parts):
     return PreciseRAG(source, reranker=Lamps(), evidence=None, **parts)
 
 
 async def test_a_source_is_searched_further_until_others_are_found_in_steps_that_end():
-    source = Source([f"{QUESTION} No {n}." for n in range(150)] + [TRUTH])
+    source = Source([*loud(150), TRUTH])
     rag, trace = path_over(source), Trace(QUESTION)
     selection = rag.retrieve(QUESTION, trace=trace)
     assert selection.kept[0].text == TRUTH
@@ -58,7 +60,7 @@ async def test_a_source_is_searched_further_until_others_are_found_in_steps_that
     assert await rag.aretrieve(QUESTION) == selection
     assert len(rag.path.reranker.read) == 50
 
-    hopeless = Source([f"{QUESTION} No {n}." for n in range(5000)] + [TRUTH])
+    hopeless = Source([*loud(5000), TRUTH])
     path_over(hopeless).retrieve(QUESTION)
     assert hopeless.asked == [50, 200, 800]
 
@@ -72,7 +74,7 @@ def test_repeats_take_no_place_and_are_decisions_with_the_score_of_what_they_rep
 
 
 def test_a_source_that_decides_how_many_is_searched_once_and_loses_nothing():
-    source = Source([f"{QUESTION} No {n}." for n in range(70)], most=7)
+    source = Source(loud(70), most=7)
     path_over(source).retrieve(QUESTION)
     assert source.asked == [50]
 
@@ -81,22 +83,19 @@ def test_a_source_that_decides_how_many_is_searched_once_and_loses_nothing():
             self.asked.append(top_k)
             return self.found
 
-    every = All([f"{QUESTION} No {n}." for n in range(70)])
+    every = All(loud(70))
     rag = path_over(every)
     rag.retrieve(QUESTION)
     assert (every.asked, len(rag.path.reranker.read)) == ([50], 70)
 
 
-def test_a_source_may_say_how_many_are_fetched_first():
-    source = Source([f"{QUESTION} No {n}." for n in range(70)] + [TRUTH])
+def test_a_source_may_say_how_many_are_fetched_first_and_without_a_reranker_none_are_fetched_further():
+    source = Source([*loud(70), TRUTH])
     source.fetch_k = 20  # type: ignore[attr-defined]
     rag = path_over(source)
     assert rag.retrieve(QUESTION).kept[0].text == TRUTH
     assert (source.asked, len(rag.path.reranker.read)) == ([20, 80], 20)
-
-
-def test_without_a_reranker_the_search_is_what_it_was():
-    source = Source([f"{QUESTION} No {n}." for n in range(150)] + [TRUTH])
+    source = Source(loud(150))
     selection = PreciseRAG(source, preset="recursive").retrieve(QUESTION)
     assert (source.asked, len(selection.decisions)) == ([10], 10)
 
@@ -104,11 +103,11 @@ def test_without_a_reranker_the_search_is_what_it_was():
 @pytest.mark.parametrize("n_documents", [1, 5])
 def test_documents_that_fill_the_search_are_left_out_of_the_next_one(n_documents):
     lines = [f"{QUESTION} {word}{n}." for n in range(400) for word in ("Yes", "No", "So")]
-    loud = [Document(f"loud {n}", "\n".join(lines), {"tenant": "a"}) for n in range(n_documents)]
+    full = [Document(f"loud {n}", "\n".join(lines), {"tenant": "a"}) for n in range(n_documents)]
     hidden = Document("hidden", TRUTH, {"tenant": "b"})
     others = [Document(f"other {n}", f"The lamp of mill {n} is dark.", {"tenant": "a"}) for n in range(30)]
     truth = Document("truth", f"{TRUTH}\nIt was dark before.", {"tenant": "a"})
-    index = HybridIndex.build([*loud, *others, truth, hidden], HashEncoder())
+    index = HybridIndex.build([*full, *others, truth, hidden], HashEncoder())
     rag = PreciseRAG(index, reranker=Lamps())
     kept = rag.retrieve(QUESTION, filter={"tenant": "a"}).kept
     assert (kept[0].text, {c.doc_id for c in kept if c.text == TRUTH}) == (TRUTH, {"truth"})

@@ -57,14 +57,11 @@ def test_what_is_enough_says_as_much_in_any_script(text: str, n_tokens: int, kep
     assert len(ProbabilitySelector(enough_tokens=200, min_keep=1).select(given).kept) == kept
 
 
-def test_a_scale_without_an_upper_end_has_no_more_than_enough():
-    bm25 = [replace(c, score=c.score * 20, score_scale="bm25") for c in candidates(*[1.0] * 40)]
-    assert len(ProbabilitySelector(enough_tokens=200).select(bm25).kept) == 20
-
-
-def test_one_sure_answer_does_not_send_thirty():
+def test_one_sure_answer_does_not_send_thirty_and_a_scale_without_an_upper_end_no_more_than_enough():
     given = candidates(0.97, *(0.09 - place / 1000 for place in range(29)))
     assert len(ProbabilitySelector().select(given).kept) == ProbabilitySelector().min_keep
+    bm25 = [replace(c, score=c.score * 20, score_scale="bm25") for c in candidates(*[1.0] * 40)]
+    assert len(ProbabilitySelector(enough_tokens=200).select(bm25).kept) == 20
 
 
 def test_what_is_said_again_and_again_does_not_raise_the_bar_and_is_not_among_what_is_enough():
@@ -81,20 +78,26 @@ def test_what_is_said_again_and_again_does_not_raise_the_bar_and_is_not_among_wh
     assert evidence not in selector.select([*plain, evidence]).kept
 
 
-def test_keeps_what_is_worth_its_tokens_and_a_share_of_the_best():
-    assert kept(ProbabilitySelector(min_score=0.1, min_keep=0), candidates(0.05, 0.9, 0.2)) == [0.9, 0.2]
-    selector = ProbabilitySelector(share_of_best=0.5, min_score=0.1, min_keep=0)
-    assert kept(selector, candidates(0.8, 0.39, 0.4)) == [0.8, 0.4]
-    assert kept(selector, candidates(0.3, 0.15, 0.16)) == [0.3, 0.16, 0.15]
-    assert selector.select(candidates(0.8, 0.39)).reasons[1] == "0.39 is under 0.5 of the best, 0.8"
-
-
-def test_under_min_score_the_best_are_kept_or_nothing():
-    selection = ProbabilitySelector(min_score=0.5, min_keep=2).select(candidates(0.2, 0.3, 0.1))
-    assert [c.score for c in selection.kept] == [0.3, 0.2]
-    assert selection.reasons[-1] == "0.1 is under min_score 0.5"
-    assert kept(ProbabilitySelector(min_score=0.5, min_keep=0), candidates(0.2, 0.3)) == []
-    assert ProbabilitySelector().select([]).decisions == ()
+@pytest.mark.parametrize(
+    ("settings", "scores", "expected", "reason"),
+    [
+        ({"min_score": 0.1, "min_keep": 0}, [0.05, 0.9, 0.2], [0.9, 0.2], "0.05 is under min_score 0.1"),
+        (
+            {"share_of_best": 0.5, "min_keep": 0},
+            [0.8, 0.39, 0.4],
+            [0.8, 0.4],
+            "0.39 is under 0.5 of the best, 0.8",
+        ),
+        ({"share_of_best": 0.5, "min_keep": 0}, [0.3, 0.15, 0.16], [0.3, 0.16, 0.15], "worth 0.15"),
+        ({"min_score": 0.5, "min_keep": 2}, [0.2, 0.3, 0.1], [0.3, 0.2], "worth 0.2, among the best 2"),
+        ({"min_score": 0.5, "min_keep": 0}, [0.2, 0.3], [], "0.2 is under min_score 0.5"),
+        ({}, [], [], ""),
+    ],
+)
+def test_what_is_worth_its_tokens_and_a_share_of_the_best_is_kept(settings, scores, expected, reason):
+    selection = ProbabilitySelector(**settings).select(candidates(*scores))
+    assert [c.score for c in selection.kept] == expected
+    assert reason in ("", *selection.reasons)
 
 
 def test_max_tokens_is_filled_and_never_passed():

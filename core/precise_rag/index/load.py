@@ -8,8 +8,8 @@ from precise_rag.checks import as_path
 from precise_rag.encoders.load import load_encoder, load_packaged_encoder
 from precise_rag.errors import IndexFormatError, ModelError, PreciseRagError
 from precise_rag.index.databases import DatabaseIndex, is_database
+from precise_rag.index.databases.engine import PostgresEngine
 from precise_rag.index.databases.index import read_settings
-from precise_rag.index.databases.postgres import PostgresEngine
 from precise_rag.index.dense import DenseIndex
 from precise_rag.index.document_index import DocumentIndex
 from precise_rag.index.folder import Verify, read_manifest, version_of

@@ -10,7 +10,7 @@ of the texts of k sentences.
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -23,6 +23,8 @@ from precise_rag.vectors import slice_places
 SCALES = 3
 """Sentence, passage and surroundings."""
 _HEAD = 1 + 2 * SCALES
+HEAD_BYTES = 4 * _HEAD
+"""The first bytes of a row, with the lengths and sizes of its texts."""
 _MOST = 255
 """Up to which a word is counted."""
 
@@ -41,7 +43,7 @@ class CountedRows(NamedTuple):
     sizes: IntArray
     n_terms: IntArray
     terms: npt.NDArray[np.int32]
-    counts: npt.NDArray[np.uint8]
+    counts: npt.NDArray[Any]
 
 
 class Usual(NamedTuple):
@@ -51,12 +53,17 @@ class Usual(NamedTuple):
     sizes: npt.NDArray[np.float64]
 
 
-def packed(terms: IntArray, counts: IntArray, lengths: IntArray, sizes: IntArray) -> bytes:
-    """Return a row of `CountedRows` as bytes, a multiple of 4."""
-    as_bytes = np.zeros((len(terms), 4), dtype=np.uint8)
-    as_bytes[:, :SCALES] = np.minimum(counts, _MOST)
-    parts = ([len(terms)], lengths, sizes, terms, as_bytes.view("<i4").ravel())
-    return np.concatenate(parts).astype("<i4").tobytes()
+def packed(rows: CountedRows) -> list[bytes]:
+    """Return the bytes of each row, a multiple of 4."""
+    as_bytes = np.zeros((len(rows.terms), 4), dtype=np.uint8)
+    as_bytes[:, :SCALES] = np.minimum(rows.counts, _MOST)
+    counts, ends = as_bytes.view("<i4").ravel(), np.cumsum(rows.n_terms)
+    made = []
+    for row, (first, end) in enumerate(zip(ends - rows.n_terms, ends, strict=True)):
+        of_row = slice(first, end)
+        parts = ([end - first], rows.lengths[row], rows.sizes[row], rows.terms[of_row], counts[of_row])
+        made.append(np.concatenate(parts).astype("<i4").tobytes())
+    return made
 
 
 def unpacked(rows: Sequence[bytes]) -> CountedRows:
@@ -70,11 +77,16 @@ def unpacked(rows: Sequence[bytes]) -> CountedRows:
     return CountedRows(head[:, :SCALES], head[:, SCALES:], n_terms, terms, counts[:, :SCALES])
 
 
-def usual(rows: CountedRows) -> Usual:
-    """Return what is usual among the texts that a random sample of rows is in."""
-    shares = 1 / np.maximum(rows.sizes, 1)  # a text is drawn as often as it has sentences
+def usual(heads: Sequence[bytes]) -> Usual:
+    """Return what is usual among the texts that a random sample of rows is in.
+
+    heads: the first `HEAD_BYTES` of each row.
+    """
+    head = np.frombuffer(b"".join(heads), dtype="<i4").reshape(-1, _HEAD)
+    lengths, sizes = head[:, 1 : 1 + SCALES], head[:, 1 + SCALES :]
+    shares = 1 / np.maximum(sizes, 1)  # a text is drawn as often as it has sentences
     totals = shares.sum(axis=0)
-    return Usual(np.maximum((rows.lengths * shares).sum(axis=0) / totals, 1), len(shares) / totals)
+    return Usual(np.maximum((lengths * shares).sum(axis=0) / totals, 1), len(shares) / totals)
 
 
 def bm25(

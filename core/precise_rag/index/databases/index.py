@@ -13,9 +13,9 @@ from precise_rag.encoded import encode_queries
 from precise_rag.encoders.geometry import geometry_of
 from precise_rag.errors import DatabaseError, EmptyIndexError, IndexFormatError, InputError
 from precise_rag.index.arrays.forms import ensure
-from precise_rag.index.databases.postgres import PostgresEngine
+from precise_rag.index.databases.engine import PostgresEngine
 from precise_rag.index.databases.rows import StoredDocument, check_document, digest, rows_of_documents
-from precise_rag.index.databases.search import Searcher
+from precise_rag.index.databases.search import around, find
 from precise_rag.index.hybrid import HybridSettings
 from precise_rag.index.queries import query_direction
 from precise_rag.index.rows.documents import unique_documents
@@ -76,7 +76,6 @@ class DatabaseIndex(SentenceSearch):
             self.settings = DatabaseSettings(**settings)
         except TypeError as error:
             raise InputError(f"DatabaseIndex: {error}") from error
-        self._searcher = Searcher(self.settings, self.score_scale)
 
     @classmethod
     def build(
@@ -189,9 +188,8 @@ class DatabaseIndex(SentenceSearch):
             raise EmptyIndexError("the index holds no documents and no text; add documents first")
         vector = encode_queries(self.encoder, [asked.text])[0] if asked.vector is None else asked.vector
         direction = query_direction(vector, self.encoder.dimension)
-        geometry = geometry_of(self.encoder)
         with self.engine.view() as view:
-            return self._searcher.find(view, asked, direction, geometry)
+            return find(view, asked, self.settings, direction, geometry_of(self.encoder))
 
     def neighbours(self, sentences: Sequence[Candidate], reach: int) -> list[Stretch]:
         """Return the stretches of `sentences` with up to `reach` sentences before and after each.
@@ -202,7 +200,7 @@ class DatabaseIndex(SentenceSearch):
         if not sentences or not self._exists:
             return []
         with self.engine.view() as view:
-            return self._searcher.around(view, sentences, reach)
+            return around(view, sentences, reach)
 
     def save(self, path: str | Path) -> None:
         """Do nothing: the rows are in the database. Raises InputError if `path` is another place."""

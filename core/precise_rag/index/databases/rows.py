@@ -30,7 +30,7 @@ from precise_rag.index.arrays.collection import Collection, Columns
 from precise_rag.index.arrays.groups import Groups
 from precise_rag.index.arrays.heading_columns import WEIGHT, Headings, headings_above
 from precise_rag.index.arrays.words import WORD_COLUMNS, Vocabulary, word_number
-from precise_rag.index.databases.counted import SCALES, packed
+from precise_rag.index.databases.counted import SCALES, CountedRows, packed
 from precise_rag.index.folder import check_metadata
 from precise_rag.index.hybrid import HybridScheme, HybridSettings, level_groups
 from precise_rag.index.queries import query_direction
@@ -38,8 +38,10 @@ from precise_rag.protocols import Encoder
 from precise_rag.sentences.words import has_words
 from precise_rag.titles import joined_titles, saved_titles, titles_of
 from precise_rag.types import Document, FloatArray, IntArray, Span
-from precise_rag.vectors import unit_rows
+from precise_rag.vectors import slice_places, unit_rows
 
+_PER_ROW = 2**32
+"""More than any number of a word."""
 _USUAL_LENGTHS = np.array([11, 90, 180])
 """Words of a usual sentence, passage and surroundings, without stop words."""
 
@@ -66,7 +68,7 @@ class StoredSentence(NamedTuple):
     text: str
     above: str
     vector: FloatArray
-    words: IntArray
+    words: npt.NDArray[np.int32]
     weights: FloatArray
     counted: bytes
 
@@ -111,6 +113,8 @@ def check_document(document: Document) -> None:
 def _check_text(what: str, text: str) -> None:
     if has_half_character(text):
         raise InputError(f"{what} cannot be stored: no database holds half of a character (a lone surrogate)")
+    if "\0" in text:
+        raise InputError(f"{what} cannot be stored: PostgreSQL holds no NUL character")
 
 
 def rows_of_documents(
@@ -134,59 +138,53 @@ def rows_of_documents(
     words = Vocabulary(scheme.stop_words)
     with_text = [document for document in documents if has_words(document.text)]
     encoded = [document for document in with_text if document.id not in vectors]
+    read = zip(encoded, scheme.read(encoded, words, show_progress), strict=True)
+    blocks = {document.id: block for document, block in read}
     not_encoded = [document for document in with_text if document.id in vectors]
-    blocks = list(scheme.read(encoded, words, show_progress))
-    blocks_of_vectors = []
     for document, table in scheme.tables(not_encoded, False, vectors=False):
         direction = query_direction(vectors[document.id], encoder.dimension)
         table = replace(table, vectors=np.tile(direction, (len(table), 1)))
-        blocks_of_vectors.append(scheme.columns(document, table, words))
-    sentences: dict[str, Sequence[StoredSentence]] = {
-        **_sentences(encoded, blocks, words, settings),
-        **_sentences(not_encoded, blocks_of_vectors, words, settings),
-    }
-    return [
-        StoredDocument(
-            document.id, digest(document, settings), document.metadata, sentences.get(document.id, ())
-        )
-        for document in documents
-    ]
+        blocks[document.id] = scheme.columns(document, table, words)
+    numbers = np.array([word_number(word) for word in words.words()], dtype=np.int32)
+    made = []
+    for document in documents:
+        block = blocks.get(document.id)
+        sentences = [] if block is None else _sentences(document, block, numbers, settings)
+        made.append(StoredDocument(document.id, digest(document, settings), document.metadata, sentences))
+    return made
 
 
 def _sentences(
-    documents: Sequence[Document], blocks: Sequence[Columns], words: Vocabulary, settings: HybridSettings
-) -> dict[str, list[StoredSentence]]:
-    """The rows of documents with text, by id. blocks: the columns of each. words: numbers their words."""
-    if not documents:
-        return {}
-    numbers = np.array([word_number(word) for word in words.words()], dtype=np.int32)
-    rows = Collection.of(documents, blocks)
-    texts = {name: numbers[rows.columns[name]] for name in WORD_COLUMNS if name in rows.columns}
-    columns = {**rows.columns, **texts}
-    scales, headings = level_groups(rows), Headings.of(columns)
+    document: Document, block: Columns, numbers: npt.NDArray[np.int32], settings: HybridSettings
+) -> list[StoredSentence]:
+    """The rows of a document with text. block: its columns. numbers: of the words that the columns number."""
+    columns = {**block, **{name: numbers[block[name]] for name in WORD_COLUMNS if name in block}}
+    scales, headings = level_groups(Collection.of([document], [columns])), Headings.of(columns)
+    spans, passages, n_tokens = columns["spans"], columns["passage_spans"], columns["n_tokens"].tolist()
+    starts = [*spans[:, 0].tolist(), len(document.text)]
+    titles = None if headings is None else headings_above(document, spans)
     vectors = _weighted_vectors(columns, scales, headings, settings.alpha)
     counted = _counted(columns, scales, headings)
-    made: dict[str, list[StoredSentence]] = {}
-    for document, first, end in zip(documents, rows.offsets[:-1], rows.offsets[1:], strict=True):
-        spans = columns["spans"][first:end]
-        starts = [*spans[:, 0].tolist(), len(document.text)]
-        above = map(saved_titles, headings_above(document, spans)) if headings is not None else None
-        made[document.id] = [
-            StoredSentence(
-                start=starts[place],
-                end=int(spans[place, 1]),
-                n_tokens=int(columns["n_tokens"][row]),
-                passage=Span(*columns["passage_spans"][row].tolist()),
-                text=document.text[starts[place] : starts[place + 1]],
-                above="" if above is None else next(above),
-                vector=vectors[row],
-                words=counted[row].terms[counted[row].counts[:, 0] > 0],
-                weights=_weights(counted[row], settings),
-                counted=packed(*counted[row]),
-            )
-            for place, row in enumerate(range(first, end))
-        ]
-    return made
+    in_sentence = counted.counts[:, 0] > 0
+    owners = np.repeat(np.arange(len(spans)), counted.n_terms)[in_sentence]
+    ends = np.cumsum(np.bincount(owners, minlength=len(spans)))[:-1]
+    words = np.split(counted.terms[in_sentence], ends)
+    weights = np.split(_weights(counted, owners, in_sentence, settings), ends)
+    return [
+        StoredSentence(
+            start=starts[place],
+            end=int(spans[place, 1]),
+            n_tokens=n_tokens[place],
+            passage=Span(*passages[place].tolist()),
+            text=document.text[starts[place] : starts[place + 1]],
+            above="" if titles is None else saved_titles(titles[place]),
+            vector=vectors[place],
+            words=words[place],
+            weights=weights[place],
+            counted=as_bytes,
+        )
+        for place, as_bytes in enumerate(packed(counted))
+    ]
 
 
 def _weighted_vectors(
@@ -204,50 +202,35 @@ def _weighted_vectors(
     return total.astype(np.float32)
 
 
-class _Counted(NamedTuple):
-    """What `packed` takes."""
-
-    terms: IntArray
-    counts: IntArray
-    lengths: IntArray
-    sizes: IntArray
-
-
-def _counted(columns: Columns, scales: Sequence[Groups], headings: Headings | None) -> list[_Counted]:
+def _counted(columns: Columns, scales: Sequence[Groups], headings: Headings | None) -> CountedRows:
     """The words of each sentence and around it."""
-    words, n_words = columns["words.values"], columns["words.lengths"]
-    texts = [_split(words, n_words)]
-    for groups in scales:
-        if headings is None:
-            texts.append(_split(words, np.add.reduceat(n_words, groups.starts)))
+    n_words = columns["words.lengths"]
+    rows = np.arange(len(n_words))
+    lengths, sizes = np.zeros((2, len(rows), SCALES), dtype=np.int64)
+    found = []
+    for scale, groups in enumerate((Groups(rows, rows), *scales)):
+        if headings is None or scale == 0:
+            words, n_in_text = columns["words.values"], np.add.reduceat(n_words, groups.starts)
         else:
-            texts.append(_split(*headings.words_with(columns, groups)))
-    numbered = [[np.unique(text, return_counts=True) for text in of_scale] for of_scale in texts]
-    made = []
-    for row in range(len(n_words)):
-        of_row = [row, *(int(groups.of_row[row]) for groups in scales)]
-        parts = [numbered[scale][text] for scale, text in enumerate(of_row)]
-        terms = np.unique(np.concatenate([part for part, _ in parts]))
-        counts = np.zeros((len(terms), SCALES), dtype=np.int64)
-        lengths, sizes = np.zeros((2, SCALES), dtype=np.int64)
-        for scale, ((part, its), text) in enumerate(zip(parts, of_row, strict=True)):
-            counts[np.searchsorted(terms, part), scale] = its
-            lengths[scale] = len(texts[scale][text])
-            sizes[scale] = 1 if not scale else scales[scale - 1].sizes[text]
-        made.append(_Counted(terms, counts, lengths, sizes))
-    return made
+            words, n_in_text = headings.words_with(columns, groups)
+        lengths[:, scale], sizes[:, scale] = n_in_text[groups.of_row], groups.sizes[groups.of_row]
+        starts = (np.cumsum(n_in_text) - n_in_text)[groups.of_row]
+        around = words[slice_places(starts, lengths[:, scale])]
+        found.append(np.repeat(rows, lengths[:, scale]) * _PER_ROW + around)
+    distinct, places = np.unique(np.concatenate(found), return_inverse=True)
+    counts = np.zeros((len(distinct), SCALES), dtype=np.int64)
+    np.add.at(counts, (places, np.repeat(np.arange(len(found)), list(map(len, found)))), 1)
+    n_terms = np.bincount(distinct // _PER_ROW, minlength=len(rows))
+    return CountedRows(lengths, sizes, n_terms, (distinct % _PER_ROW).astype(np.int32), counts)
 
 
-def _split(words: npt.NDArray[np.int32], lengths: IntArray) -> list[npt.NDArray[np.int32]]:
-    """The words of each text, of those of all texts."""
-    return np.split(words, np.cumsum(lengths)[:-1])
-
-
-def _weights(row: _Counted, settings: HybridSettings) -> FloatArray:
-    """(k,) weights of the sentence's own words, ascending by their numbers."""
-    counts = row.counts[row.counts[:, 0] > 0].astype(np.float64)
-    norms = settings.k1 * (1 - settings.b + settings.b * row.lengths / _USUAL_LENGTHS)
-    n_wider = np.count_nonzero(row.sizes) - 1
+def _weights(
+    rows: CountedRows, owners: IntArray, in_sentence: npt.NDArray[np.bool_], settings: HybridSettings
+) -> FloatArray:
+    """(k,) weights of the words in sentences; owners: (k,) row of each. in_sentence: which words they are."""
+    counts = rows.counts[in_sentence].astype(np.float64)
+    norms = settings.k1 * (1 - settings.b + settings.b * rows.lengths[owners] / _USUAL_LENGTHS)
+    n_wider = np.count_nonzero(rows.sizes[0]) - 1
     shares = np.array([settings.alpha, *[(1 - settings.alpha) / n_wider] * (SCALES - 1)])
     weights: npt.NDArray[np.float64] = counts / np.maximum(counts + norms, 1) @ shares
     return weights.astype(np.float32)

@@ -15,7 +15,7 @@ from precise_rag.testing import HashEncoder
 from precise_rag.types import Document
 from support.children import has_fork, in_child
 
-WAIT = "precise_rag.index.databases.postgres.connections._WAIT"
+WAIT = "precise_rag.index.databases.connections._WAIT"
 DOCUMENTS = [Document("a", "The cat sleeps."), Document("b", "A dog barks.")]
 
 

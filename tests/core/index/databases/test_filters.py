@@ -136,8 +136,8 @@ def test_the_index_of_postgres_finds_what_meets_a_filter_far_from_the_question(
     postgres: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The index gives up after the nearest rows, none of which meets the filter."""
-    monkeypatch.setattr("precise_rag.index.databases.postgres.engine._INDEXED_FROM", 1)
-    monkeypatch.setattr("precise_rag.index.databases.postgres.view._COMPARED", 10)
+    monkeypatch.setattr("precise_rag.index.databases.engine._INDEXED_FROM", 1)
+    monkeypatch.setattr("precise_rag.index.databases.view._COMPARED", 10)
     options = "options=-c%20hnsw.max_scan_tuples%3D1%20-c%20enable_sort%3Doff"
     index = far_and_near(f"{postgres}&collection=far&{options}")
     index.optimize()

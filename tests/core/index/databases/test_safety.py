@@ -126,7 +126,7 @@ def test_the_sentences_around_a_sentence(location: str) -> None:
 def test_an_approximate_index_finds_what_an_exact_search_does(
     dimension: int, location: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("precise_rag.index.databases.postgres.engine._INDEXED_FROM", 1)
+    monkeypatch.setattr("precise_rag.index.databases.engine._INDEXED_FROM", 1)
     documents = [Document(f"d{i}", f"Cat number {i} sleeps. It dreams of fish {i}.") for i in range(300)]
     index = DatabaseIndex.build(documents, HashEncoder(dimension), location=location)
     queries = [f"Which cat dreams of fish {i}?" for i in range(0, 300, 50)]
@@ -258,11 +258,12 @@ def test_a_list_is_checked_before_anything_is_written(location: str) -> None:
     [
         (Document("\ud800", "text"), "its id"),
         (Document("bad", "half \ud800"), "its text"),
+        (Document("bad", "no\0thing"), "its text.*NUL"),
         (Document("bad", "text", {"b": "whole", "a": "\ud800"}), "its metadata 'a'"),
         (Document("bad", "text", {"a": ["x", {"b\udfff": 1}]}), "its metadata 'a'"),
         (Document("bad", "text", {"a": 10**5000}), "metadata cannot be saved"),
     ],
-    ids=["id", "text", "metadata", "key", "number"],
+    ids=["id", "text", "nul", "metadata", "key", "number"],
 )
 def test_a_document_that_no_database_holds_is_named(bad: Document, named: str, location: str) -> None:
     index = DatabaseIndex.build([Document("good", "A cat.")], HashEncoder(), location=location)
@@ -292,7 +293,7 @@ def test_long_lists_of_values_find_what_short_ones_do(location: str) -> None:
 
 def test_passwords_of_an_address_are_in_no_error_and_no_pickle() -> None:
     pytest.importorskip("psycopg")
-    from precise_rag.index.databases.postgres import PostgresEngine
+    from precise_rag.index.databases.engine import PostgresEngine
 
     address = "postgresql://me:first5ecret@127.0.0.1:1/db?password=other5ecret&connect_timeout=1"
     engine = PostgresEngine(address)
@@ -319,30 +320,19 @@ def test_connections_that_the_server_ended_are_opened_again(postgres: str) -> No
 
 def test_options_of_an_address_reach_the_server(postgres: str) -> None:
     pytest.importorskip("psycopg")
-    from precise_rag.index.databases.postgres.connections import Connections
+    from precise_rag.index.databases.connections import Connections
 
     options = "-c%20statement_timeout%3D7s%20-c%20work_mem%3D9MB"
-    with Connections(f"{postgres}&options={options}").transaction() as run:
-        assert [run(f"SHOW {name}").fetchone()[0] for name in ("statement_timeout", "work_mem")] == [
+    with Connections(f"{postgres}&options={options}").connection() as db:
+        assert [db.execute(f"SHOW {name}").fetchone()[0] for name in ("statement_timeout", "work_mem")] == [
             "7s",
             "9MB",
         ]
 
 
-def test_the_server_gives_an_index_no_more_memory_than_half_its_cache(postgres: str) -> None:
-    pytest.importorskip("psycopg")
-    from precise_rag.index.databases.postgres.connections import Connections
-    from precise_rag.index.databases.postgres.engine import _give_memory
-
-    options = "-c%20effective_cache_size%3D80MB%20-c%20maintenance_work_mem%3D20MB"
-    for wanted, given in ((1_000, "20MB"), (30_000, "30000kB"), (10**8, "40MB")):
-        with Connections(f"{postgres}&options={options}").transaction() as run:
-            assert _give_memory(run, wanted) == given
-
-
 def test_the_user_of_an_address_is_no_secret() -> None:
     pytest.importorskip("psycopg")
-    from precise_rag.index.databases.postgres import PostgresEngine
+    from precise_rag.index.databases.engine import PostgresEngine
 
     engine = PostgresEngine("postgresql://postgres@127.0.0.1:1/postgres?connect_timeout=1")
     with pytest.raises(DatabaseError, match=r"^postgresql://127\.0\.0\.1:1/postgres"):

@@ -1,4 +1,4 @@
-"""Addresses of PostgreSQL servers, and transactions there."""
+"""Addresses of PostgreSQL servers, and connections to them."""
 
 import atexit
 import re
@@ -68,18 +68,15 @@ class Connections:
             pool.close()
 
     @contextmanager
-    def transaction(self, reads: bool = False, vectors: bool = False) -> Iterator[Any]:
-        """Run statements in one transaction; yields the connection's `execute`."""
+    def snapshot(self) -> Iterator[Any]:
+        """Lend a connection that reads one state of the database, and changes nothing."""
         with self.connection() as connection:
-            if reads:
-                connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
-            if vectors:
-                require("pgvector.psycopg", extra="postgres").register_vector(connection)
-            yield connection.execute
+            connection.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ, READ ONLY")
+            yield connection
 
     @contextmanager
     def connection(self) -> Iterator[Any]:
-        """Lend a connection; what it did is committed, or undone if anything is raised."""
+        """Lend a connection in a transaction, which is undone if anything is raised."""
         psycopg = require("psycopg", extra="postgres")
         try:
             with self._pool().connection() as connection:

@@ -8,9 +8,8 @@ import numpy as np
 
 from precise_rag.filters import Filter
 from precise_rag.index.arrays.draws import LOTTERY
-from precise_rag.index.databases.counted import CountedRows, unpacked
-from precise_rag.index.databases.postgres.filters import where_clause
-from precise_rag.index.databases.postgres.tables import Tables
+from precise_rag.index.databases.counted import HEAD_BYTES, CountedRows, Usual, unpacked, usual
+from precise_rag.index.databases.filters import where_clause
 from precise_rag.types import FloatArray, IntArray, Span
 
 _MOST_POSTINGS = 200_000
@@ -91,25 +90,27 @@ class PostgresView:
         counts = [self._frequency.get(term, 0) for term in terms.tolist()]
         return np.array(counts, dtype=np.int64), self._counted(wanted)
 
-    def sample(self, n: int, wanted: Filter | None = None) -> tuple[FloatArray, CountedRows]:
-        """The vectors (m, d) and the words of about `n` rows at most, chosen at random."""
+    def sample(self, n: int, vector: FloatArray, wanted: Filter | None) -> tuple[FloatArray, Usual]:
+        """The scores by vector of about `n` rows at most, chosen at random, and what is usual among them."""
         among, values = self._among(wanted, "s")
         count = self._counted(wanted)
         limit = LOTTERY if count <= n else int(LOTTERY * n / count)
-        query = f"SELECT vector::text, counted FROM {self._c}_sentences s WHERE lottery <= %s AND {among}"
-        rows = self._run(query, [limit, *values], binary=True).fetchall()
-        vectors = np.array([json.loads(vector) for vector, _ in rows], dtype=np.float32)
-        return vectors.reshape(len(rows), -1 if rows else 0), unpacked([its for _, its in rows])
+        query = (
+            f"SELECT -(s.vector::vector <#> %s), substring(s.counted FOR {HEAD_BYTES}) "
+            f"FROM {self._c}_sentences s WHERE lottery <= %s AND {among}"
+        )
+        rows = self._run(query, [_as_text(vector), limit, *values], binary=True).fetchall()
+        scores = np.array([score for score, _ in rows], dtype=np.float32)
+        return scores, usual([head for _, head in rows])
 
     def pool(
         self, vector: FloatArray, terms: IntArray, idf: FloatArray, size: int, wanted: Filter | None
     ) -> Pool:
         """The `size` best rows by vector, and those by words of which at least one is in the query."""
-        kind = Tables(self._run, self._c).vector_type()
-        direction = json.dumps([round(float(x), 7) for x in vector])
+        direction = _as_text(vector)
         self._run("SELECT set_config('hnsw.ef_search', %s, true)", [str(min(size, 1_000))])
         self._run("SELECT set_config('hnsw.iterative_scan', 'relaxed_order', true)")
-        keys = self._near(direction, kind, size, wanted)
+        keys = self._near(direction, size, wanted)
         read = self._affordable(terms, idf)
         if len(read[0]):
             among, values = self._among(wanted, "p")
@@ -120,7 +121,7 @@ class PostgresView:
             )
             keys |= {key for (key,) in self._run(query, [*read, *values, size]).fetchall()}
         query = (
-            f"SELECT s.key, d.id, s.passage_start, -(s.vector <#> %s::{kind}), s.counted "
+            f"SELECT s.key, d.id, s.passage_start, -(s.vector <#> %s), s.counted "
             f"FROM {self._c}_sentences s "
             f"JOIN {self._c}_documents d ON d.key = s.document WHERE s.key = ANY(%s) ORDER BY s.key"
         )
@@ -169,17 +170,17 @@ class PostgresView:
         query = f"SELECT EXISTS (SELECT 1 FROM {self._c}_documents WHERE fields ? %s)"
         return bool(self._run(query, [field]).fetchone()[0])
 
-    def _near(self, direction: str, kind: str, size: int, wanted: Filter | None) -> set[int]:
-        """The best rows by vector. direction: the vector as text; kind: the type of the vectors."""
+    def _near(self, direction: str, size: int, wanted: Filter | None) -> set[int]:
+        """The best rows by vector. direction: the vector as text."""
         among, values = self._among(wanted, "s")
         query = f"SELECT s.key FROM {self._c}_sentences s WHERE {among} ORDER BY"
         matching = self._counted(wanted)
         keys: list[Any] = []
         if wanted is None or matching > _COMPARED:
-            near = f"{query} s.vector <#> %s::{kind} LIMIT %s"
+            near = f"{query} s.vector <#> %s LIMIT %s"
             keys = self._run(near, [*values, direction, size]).fetchall()
         if len(keys) < min(size, matching):  # the index gives up where what matches is rare or far away
-            near = f"{query} -(s.vector <#> %s::{kind}) DESC LIMIT %s"  # in an order that no index has
+            near = f"{query} -(s.vector <#> %s) DESC LIMIT %s"  # in an order that no index has
             keys = self._run(near, [*values, direction, size]).fetchall()
         return {key for (key,) in keys}
 
@@ -209,3 +210,7 @@ class PostgresView:
             left -= frequency
             chosen.append(place)
         return terms[chosen].tolist(), idf[chosen].tolist()
+
+
+def _as_text(vector: FloatArray) -> str:
+    return json.dumps([round(float(x), 7) for x in vector])

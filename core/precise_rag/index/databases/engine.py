@@ -1,0 +1,224 @@
+"""The tables of a collection in PostgreSQL, and what changes them.
+
+    <collection>_settings    what the collection was made with
+    <collection>_documents   id, digest, number of sentences, metadata, and what filters compare
+    <collection>_sentences   place, spans, text, weighted vector, weighted words
+    <collection>_postings    the sentences of each word, for the best rows by words
+
+Changes are transactions, and a search reads one snapshot.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from precise_rag.checks import check_text
+from precise_rag.errors import InputError
+from precise_rag.filters.values import compared
+from precise_rag.index.arrays.draws import lottery
+from precise_rag.index.databases.connections import Connections
+from precise_rag.index.databases.rows import StoredDocument
+from precise_rag.index.databases.view import PostgresView
+
+_TABLES = """
+CREATE TABLE {c}_settings (one int PRIMARY KEY CHECK (one = 1), settings text NOT NULL);
+CREATE TABLE {c}_documents (
+    key bigserial PRIMARY KEY, id text COLLATE "C" UNIQUE NOT NULL, digest text NOT NULL,
+    size int NOT NULL, metadata text NOT NULL, fields jsonb NOT NULL);
+CREATE INDEX ON {c}_documents (size);
+CREATE INDEX ON {c}_documents USING gin (fields jsonb_path_ops);
+CREATE TABLE {c}_sentences (
+    key bigserial PRIMARY KEY, document bigint NOT NULL REFERENCES {c}_documents ON DELETE CASCADE,
+    place int NOT NULL, start int NOT NULL, stop int NOT NULL, n_tokens int NOT NULL,
+    passage_start int NOT NULL, passage_end int NOT NULL, lottery int NOT NULL, text text NOT NULL,
+    above text NOT NULL, terms int[] NOT NULL, vector {kind}({d}) NOT NULL, counted bytea NOT NULL);
+CREATE INDEX ON {c}_sentences (document, place);
+CREATE INDEX ON {c}_sentences (lottery);
+CREATE TABLE {c}_postings (
+    term int, weight real NOT NULL, sentence bigint, document bigint NOT NULL,
+    PRIMARY KEY (term, sentence) INCLUDE (weight, document));
+"""
+_VECTOR_TYPES = {"float32": "vector", "float16": "halfvec"}
+_INDEXED_FROM = 20_000
+"""Rows from which `optimize` builds an approximate index of the vectors."""
+
+
+class PostgresEngine:
+    """A collection in a PostgreSQL database with pgvector 0.8 or newer.
+
+    Writers in any number of processes may change it at once: of two that write the same document, one wins,
+    with all of its rows.
+
+    location: a connection URI, with "collection=name" among its parameters for another one than "precise",
+        and "max_connections=n" for another number of connections than 10; the next thread waits for one.
+    A pickle has no password: that of an unpickled engine is in PGPASSWORD or a password file.
+    """
+
+    def __init__(self, location: str) -> None:
+        check_text("location", location)
+        if not location.startswith(("postgresql://", "postgres://")):
+            raise InputError(
+                f"{location!r} is not a database: give postgresql://…; other stores are searched through "
+                "LlamaIndex or LangChain, by PreciseRetriever.from_store(store)"
+            )
+        self._connections = Connections(location)
+        self.location, self._c = self._connections.location, self._connections.collection
+
+    def settings(self) -> Any:
+        """What `create` was given; None if the collection does not exist."""
+        with self._connections.connection() as db:
+            if not self._exists(db):
+                return None
+            row = db.execute(f"SELECT settings FROM {self._c}_settings").fetchone()
+        return None if row is None else json.loads(row[0])
+
+    def create(self, settings: Mapping[str, Any], dimension: int) -> None:
+        """Make the collection; does nothing if another process has just made it."""
+        kind = _VECTOR_TYPES[settings["settings"]["precision"]]
+        with self._connections.connection() as db:
+            db.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", [self._c])
+            if not self._exists(db):
+                db.execute("CREATE EXTENSION IF NOT EXISTS vector")
+                db.execute(_TABLES.format(c=self._c, kind=kind, d=int(dimension)))
+                db.execute(f"INSERT INTO {self._c}_settings VALUES (1, %s)", [json.dumps(settings)])
+
+    @contextmanager
+    def view(self) -> Iterator[PostgresView]:
+        """Open the present state for reading."""
+        with self._connections.snapshot() as db:
+            yield PostgresView(db.execute, self._c)
+
+    def digests(self, ids: Iterable[str] | None = None) -> dict[str, str]:
+        """The digests of the documents that are stored, by id; of all documents by default."""
+        given = None if ids is None else list(ids)
+        with self._connections.snapshot() as db:
+            query = f"SELECT id, digest FROM {self._c}_documents WHERE %s::text[] IS NULL OR id = ANY(%s)"
+            return dict(db.execute(query, [given, given]).fetchall())
+
+    def sizes(self) -> dict[str, int]:
+        """The number of rows of each document, by id."""
+        with self._connections.snapshot() as db:
+            return dict(db.execute(f"SELECT id, size FROM {self._c}_documents").fetchall())
+
+    def write(self, documents: Sequence[StoredDocument]) -> None:
+        """Add documents, or replace those with the same ids, all in one transaction."""
+        ids = [document.id for document in documents]
+        with self._connections.connection() as db:
+            self._lock(db, ids)
+            self._remove(db, ids)
+            self._insert(db, documents)
+
+    def describe(self, documents: Sequence[StoredDocument]) -> set[str]:
+        """Replace the metadata of documents whose digest is still the same; their rows stay.
+
+        documents: without sentences. Returns the ids of those that another writer has replaced or deleted.
+        """
+        ids = [document.id for document in documents]
+        with self._connections.connection() as db:
+            self._lock(db, ids)
+            query = f"SELECT id, digest FROM {self._c}_documents WHERE id = ANY(%s)"
+            present = dict(db.execute(query, [ids]).fetchall())
+            same = [document for document in documents if present.get(document.id) == document.digest]
+            for document in same:
+                text = json.dumps(dict(document.metadata))
+                db.execute(
+                    f"UPDATE {self._c}_documents SET metadata = %s, fields = %s::jsonb "
+                    "WHERE id = %s AND metadata <> %s",
+                    [text, json.dumps(compared(document.metadata)), document.id, text],
+                )
+        return {*ids} - {document.id for document in same}
+
+    def delete(self, ids: Sequence[str]) -> None:
+        """Remove documents; unknown ids are ignored."""
+        with self._connections.connection() as db:
+            self._lock(db, ids)
+            self._remove(db, ids)
+
+    def optimize(self) -> None:
+        """Index the vectors if there are many rows, and vacuum the tables.
+
+        The index is built in the server's `maintenance_work_mem`, which "options=-c maintenance_work_mem=8GB"
+        in the location sets; a large one is built several times as fast if it fits in there.
+        """
+        kind = _VECTOR_TYPES[self.settings()["settings"]["precision"]]
+        with self._connections.connection() as db:
+            count = db.execute(f"SELECT coalesce(sum(size), 0) FROM {self._c}_documents").fetchone()[0]
+            if count >= _INDEXED_FROM:
+                db.execute(
+                    f"CREATE INDEX IF NOT EXISTS {self._c}_near ON {self._c}_sentences "
+                    f"USING hnsw (vector {kind}_ip_ops)"
+                )
+        with self._connections.connection() as connection:
+            connection.autocommit = True
+            try:
+                for table in ("documents", "sentences", "postings"):
+                    connection.execute(f"VACUUM (ANALYZE) {self._c}_{table}")
+            finally:
+                connection.autocommit = False
+
+    def close(self) -> None:
+        """End connections."""
+        self._connections.close()
+
+    def _exists(self, db: Any) -> bool:
+        # to_regclass would remember that it was not, even after waiting for the transaction that made it
+        query = "SELECT EXISTS (SELECT 1 FROM pg_class WHERE relname = %s AND pg_table_is_visible(oid))"
+        return bool(db.execute(query, [f"{self._c}_settings"]).fetchone()[0])
+
+    def _lock(self, db: Any, ids: Sequence[str]) -> None:
+        """Let one transaction at a time write each document; in order, so that none waits for another's."""
+        db.execute(
+            "SELECT pg_advisory_xact_lock(hashtext(%s), h) FROM "
+            "(SELECT DISTINCT hashtext(i) AS h FROM unnest(%s::text[]) AS i ORDER BY h) AS locks",
+            [self._c, list(ids)],
+        )
+
+    def _remove(self, db: Any, ids: Sequence[str]) -> None:
+        db.execute(
+            f"DELETE FROM {self._c}_postings p USING ("
+            f"SELECT s.key, unnest(s.terms) AS term FROM {self._c}_sentences s "
+            f"JOIN {self._c}_documents d ON d.key = s.document WHERE d.id = ANY(%s)) AS old "
+            "WHERE p.term = old.term AND p.sentence = old.key",
+            [list(ids)],
+        )
+        db.execute(f"DELETE FROM {self._c}_documents WHERE id = ANY(%s)", [list(ids)])
+
+    def _insert(self, db: Any, documents: Sequence[StoredDocument]) -> None:
+        keys = self._next_keys(db, "documents", len(documents))
+        sentence_keys = iter(self._next_keys(db, "sentences", sum(len(d.sentences) for d in documents)))
+        rows: dict[str, list[Sequence[Any]]] = {"documents": [], "sentences": [], "postings": []}
+        for key, document in zip(keys, documents, strict=True):
+            size, metadata = len(document.sentences), dict(document.metadata)
+            fields = json.dumps(compared(metadata))
+            rows["documents"].append((key, document.id, document.digest, size, json.dumps(metadata), fields))
+            drawn = lottery([document.id] * size, range(size))
+            for place, sentence in enumerate(document.sentences):
+                sentence_key, words = next(sentence_keys), sentence.words.tolist()
+                rows["sentences"].append(
+                    (
+                        sentence_key,
+                        key,
+                        place,
+                        sentence.start,
+                        sentence.end,
+                        sentence.n_tokens,
+                        *sentence.passage,
+                        drawn[place],
+                        sentence.text,
+                        sentence.above.replace("\0", "\ufffd"),
+                        words,
+                        json.dumps(sentence.vector.tolist()),
+                        sentence.counted,
+                    )
+                )
+                weights = zip(words, sentence.weights.tolist(), strict=True)
+                rows["postings"] += [(word, weight, sentence_key, key) for word, weight in weights]
+        for table, its in rows.items():
+            with db.cursor().copy(f"COPY {self._c}_{table} FROM STDIN") as copy:
+                for row in its:
+                    copy.write_row(row)
+
+    def _next_keys(self, db: Any, table: str, n: int) -> list[int]:
+        query = "SELECT nextval(pg_get_serial_sequence(%s, 'key')) FROM generate_series(1, %s)"
+        return [key for (key,) in db.execute(query, [f"{self._c}_{table}", n]).fetchall()]

@@ -46,11 +46,10 @@ FOLDERS = {
         "surface/test_saved.py",
     ),
     "services": (
+        "adapters/test_stores.py",
         "core/index/databases",
         "core/index/test_export.py",
         "core/trace/test_browser.py",
-        "langchain/test_stores.py",
-        "llamaindex/test_stores.py",
         "reliability/test_killed_writers.py",
     ),
 }

@@ -1,14 +1,206 @@
-"""Retrievers over the frameworks' own stores."""
+"""Stores of both frameworks take what we return, and a retriever over a store sends sentences of it."""
+
+from typing import Any
+from uuid import UUID
 
 import pytest
+from langchain_core.documents import Document
+from langchain_core.vectorstores import InMemoryVectorStore
+from llama_index.core import StorageContext, VectorStoreIndex
+from llama_index.core.vector_stores import MetadataFilter, MetadataFilters, SimpleVectorStore
 
+from langchain_precise import PreciseEmbeddings
+from precise_rag.errors import InputError
 from precise_rag.facts import read_facts
-from support.frameworks import FRAMEWORKS, each_framework
+from precise_rag.testing import HashEncoder
+from support.frameworks import FRAMEWORKS, LANGCHAIN, LLAMAINDEX, each_framework
+from support.llamaindex import HashEmbedding
 from support.velm import TEXTS, each_question
+
+pytestmark = pytest.mark.filterwarnings("ignore")  # of stores
+
+TOWN = "The town clock was built by Ada Brandt in 1911.\n\nEels are smoked.\n\nRye bread is baked twice."
+QUESTION = "Who built the town clock?"
+ENCODER = HashEncoder()
+EMBEDDINGS = PreciseEmbeddings(ENCODER)
+KINDS = ["in memory", "chroma", "qdrant", "milvus", "faiss", "postgres"]
+
+
+def llamaindex_store(kind: str, request: pytest.FixtureRequest) -> Any:
+    """An empty vector store of LlamaIndex."""
+    if kind == "in memory":
+        return SimpleVectorStore()
+    module = pytest.importorskip(f"llama_index.vector_stores.{kind}")
+    if kind == "chroma":
+        return module.ChromaVectorStore(chroma_collection=chroma_client().create_collection("town"))
+    if kind == "qdrant":
+        client = pytest.importorskip("qdrant_client").QdrantClient(":memory:")
+        return module.QdrantVectorStore(client=client, collection_name="town")
+    if kind == "milvus":
+        pytest.importorskip("milvus_lite")
+        return module.MilvusVectorStore(str(request.getfixturevalue("tmp_path") / "town.db"), dim=256)
+    if kind == "faiss":
+        return module.FaissVectorStore(faiss_index=pytest.importorskip("faiss").IndexFlatL2(256))
+    server = request.getfixturevalue("postgres")
+    addresses = [server.replace("postgresql://", f"postgresql+{d}://") for d in ("psycopg2", "asyncpg")]
+    options = {"poolclass": pytest.importorskip("sqlalchemy.pool").NullPool}  # it leaves no connection open
+    return module.PGVectorStore(*addresses, table_name="town", embed_dim=256, create_engine_kwargs=options)
+
+
+def langchain_store(kind: str, request: pytest.FixtureRequest) -> Any:
+    """An empty vector store of LangChain."""
+    if kind == "in memory":
+        return InMemoryVectorStore(EMBEDDINGS)
+    if kind == "faiss":
+        module = pytest.importorskip("langchain_community.vectorstores.faiss")
+        index = pytest.importorskip("faiss").IndexFlatIP(256)
+        docstore = pytest.importorskip("langchain_community.docstore.in_memory").InMemoryDocstore()
+        return module.FAISS(EMBEDDINGS, index, docstore, {})
+    module = pytest.importorskip(f"langchain_{kind}")
+    if kind == "chroma":
+        return module.Chroma("town", EMBEDDINGS, client=chroma_client())
+    if kind == "qdrant":
+        client = pytest.importorskip("qdrant_client").QdrantClient(":memory:")
+        vectors = pytest.importorskip("qdrant_client.models").VectorParams(size=256, distance="Cosine")
+        client.create_collection("town", vectors)
+        return module.QdrantVectorStore(client, "town", EMBEDDINGS)
+    if kind == "milvus":
+        pytest.importorskip("milvus_lite")
+        uri = str(request.getfixturevalue("tmp_path") / "town.db")
+        return module.Milvus(EMBEDDINGS, connection_args={"uri": uri})
+    address = request.getfixturevalue("postgres").replace("postgresql://", "postgresql+psycopg://")
+    pool = pytest.importorskip("sqlalchemy.pool").NullPool
+    engine = module.PGEngine.from_connection_string(address, poolclass=pool)
+    columns = [module.Column("tenant", "TEXT")]
+    engine.init_vectorstore_table("town", 256, metadata_columns=columns, overwrite_existing=True)
+    return module.PGVectorStore.create_sync(engine, EMBEDDINGS, "town", metadata_columns=["tenant"])
+
+
+def chroma_client() -> Any:
+    """A client without the collection of another test."""
+    chromadb = pytest.importorskip("chromadb")
+    client = chromadb.EphemeralClient(chromadb.Settings(anonymized_telemetry=False))
+    if "town" in [collection.name for collection in client.list_collections()]:
+        client.delete_collection("town")
+    return client
+
+
+@pytest.fixture
+def filled(framework, kind, request):
+    """A function that returns a store of this kind with the pieces that it is given."""
+
+    def fill(pieces: list[Any]) -> Any:
+        if framework is LANGCHAIN:
+            store = langchain_store(kind, request)
+            store.add_documents(pieces, ids=[piece.id for piece in pieces])
+            return store
+        storage = StorageContext.from_defaults(vector_store=llamaindex_store(kind, request))
+        nodes = [piece.node for piece in pieces]
+        return VectorStoreIndex(nodes, storage_context=storage, embed_model=HashEmbedding())
+
+    return fill
+
+
+@each_framework
+@pytest.mark.parametrize("kind", KINDS[:3])
+def test_every_store_takes_pieces_and_results_as_they_come(framework, kind, filled):
+    sources = [framework.document(TOWN, "town", doc_id="mine", year=1911)]
+    found = framework.find(framework.retriever.from_documents(sources, HashEncoder()), QUESTION)
+    results = framework.cut(framework.part("GradientSelection"), found, QUESTION)
+    pieces = framework.split(framework.splitter("SemanticSegmentation", max_tokens=14), sources)
+    given = {framework.place(piece): piece for piece in (*pieces, *results)}
+    stored = framework.find(framework.stock_retriever(filled(list(given.values())), len(given)), QUESTION)
+    assert {framework.place(piece) for piece in stored} == set(given)
+    for after in stored:
+        before = given[framework.place(after)]
+        assert framework.text(after) == framework.text(before)
+        assert framework.metadata(before).items() <= framework.metadata(after).items()
+        assert framework.place(after)[0] == "town"
+    best = framework.cut(framework.part("Rerank", top_n=1), stored, QUESTION)[0]
+    facts = read_facts(best)
+    assert (facts["doc_id"], TOWN[facts["start"] : facts["end"]]) == ("town", framework.text(best))
+
+
+def filters_of(framework, kind: str) -> list[dict[str, Any]]:
+    """Arguments of `from_store`, each with the store's own filter for the tenant "a"."""
+    if framework is LLAMAINDEX:
+        of_a = MetadataFilter(key="tenant", value="a")
+        return [{"filters": of_a}, {"filters": MetadataFilters(filters=[of_a])}]
+    if kind == "milvus":
+        return [{"filter": 'tenant == "a"'}, {"search_kwargs": {"expr": 'tenant == "a"'}}]
+    wanted: Any = {"tenant": "a"}
+    if kind == "in memory":
+        wanted = lambda document: document.metadata["tenant"] == "a"  # noqa: E731
+    if kind == "qdrant":
+        models = pytest.importorskip("qdrant_client.models")
+        match = models.MatchValue(value="a")
+        wanted = models.Filter(must=[models.FieldCondition(key="metadata.tenant", match=match)])
+    return [{"filter": wanted}, {"search_kwargs": {"filter": wanted}}]
+
+
+@each_framework
+@pytest.mark.parametrize("kind", KINDS)
+async def test_a_filter_of_a_store_returns_no_sentence_of_another_tenant(framework, kind, filled):
+    if framework is LLAMAINDEX and kind == "faiss":
+        pytest.skip("LlamaIndex's store has no filters")
+    text = "The town clock number {} was built by {} in 1911. Eels are smoked."
+    names = [name for _ in range(5) for name in ("Ada", "Bert")]
+    store = filled(
+        [
+            framework.piece(text.format(row, name), str(UUID(int=row)), tenant=name[0].lower())
+            for row, name in enumerate(names)
+        ]
+    )
+    make = framework.retriever.from_store
+    everything = make(store, selector=None)
+    found = framework.find(everything, QUESTION)
+    assert {framework.metadata(piece)["tenant"] for piece in found} == {"a", "b"}
+    filters = filters_of(framework, kind)
+    given = [make(store, selector=None, **wanted) for wanted in filters]
+    results = [framework.find(retriever, QUESTION) for retriever in given]
+    if framework is LANGCHAIN:
+        results.append(everything.invoke(QUESTION, **filters[0]))
+        results.append(await given[0].ainvoke(QUESTION))
+    for found in results:
+        assert len(found) >= 5
+        assert {framework.metadata(piece)["tenant"] for piece in found} == {"a"}
+        assert not any("Bert" in framework.text(piece) for piece in found)
+
+
+def with_vectors(framework, kind: str, vectors: dict[str, list[float]], request) -> Any:
+    """A store of texts with the vectors that they are given."""
+    if framework is LLAMAINDEX:
+        pieces = [framework.piece(text, text) for text in vectors]
+        for piece in pieces:
+            piece.node.embedding = vectors[piece.node.text]
+        storage = StorageContext.from_defaults(vector_store=llamaindex_store(kind, request))
+        embedding = HashEmbedding()
+        embedding.__dict__["encoder"] = ENCODER
+        return VectorStoreIndex([p.node for p in pieces], storage_context=storage, embed_model=embedding)
+    store = langchain_store(kind, request)
+    if kind == "faiss":
+        store.add_embeddings(vectors.items())
+        return store
+    store.add_documents([Document(text, id=text) for text in vectors])
+    for text, vector in vectors.items():
+        store.store[text]["vector"] = vector
+    return store
+
+
+@each_framework
+@pytest.mark.parametrize("kind", ["in memory", "faiss"])
+def test_vectors_of_a_store_are_used_as_they_are(framework, kind, request):
+    [vector] = ENCODER.encode([QUESTION]).tolist()
+    vectors = {"Eels are smoked on Fridays.": vector, "Nobody built the clock.": [-one for one in vector]}
+    store = with_vectors(framework, kind, vectors, request)
+    ENCODER.calls.clear()
+    over = framework.retriever.from_store(store, fetch_k=1, reranker="packaged")
+    assert "Eels are smoked on Fridays." in map(framework.text, framework.find(over, QUESTION))
+    assert set(ENCODER.calls) <= {QUESTION}
 
 
 @each_question
-def test_a_filled_store_gives_the_same_sentences(question):
+def test_a_filled_store_gives_the_same_sentences_in_both_frameworks(question):
     found = []
     for framework in FRAMEWORKS.values():
         pieces = [framework.piece(text, f"c{i}") for i, text in enumerate(TEXTS.values()) if text.strip()]
@@ -21,9 +213,35 @@ def test_a_filled_store_gives_the_same_sentences(question):
 
 @each_framework
 def test_chunks_that_repeat_the_question_do_not_hide_the_answer_in_a_store(framework):
-    question = "Who built the town clock?"
-    pieces = [framework.piece(f"{question}{' ' * n}", f"loud {n}") for n in range(15)]
+    pieces = [framework.piece(f"{QUESTION}{' ' * n}", f"loud {n}") for n in range(15)]
     pieces.append(framework.piece("It was built in 1911 by Ada Brandt, the clock of the town.", "true"))
     make = framework.retriever.from_store
-    found = framework.find(make(framework.stock(pieces), fetch_k=5, reranker="packaged"), question)
+    found = framework.find(make(framework.stock(pieces), fetch_k=5, reranker="packaged"), QUESTION)
     assert any("Ada Brandt" in framework.text(piece) for piece in found)
+
+
+def test_a_vector_store_of_llamaindex_is_searched_by_the_embedding_that_filled_it():
+    store = llamaindex_store("qdrant", None)
+    storage = StorageContext.from_defaults(vector_store=store)
+    node = LLAMAINDEX.piece(TOWN, str(UUID(int=1)), year=1911).node
+    VectorStoreIndex([node], storage_context=storage, embed_model=HashEmbedding())
+    [best] = LLAMAINDEX.retriever.from_store(store, HashEmbedding(), similarity_top_k=1).retrieve(QUESTION)
+    assert best.node.metadata["year"] == 1911
+    assert best.node.text == TOWN.split("\n")[0]
+
+
+def test_what_cannot_be_searched_or_changed_is_refused_with_advice():
+    index, memory = LLAMAINDEX.stock([]), LANGCHAIN.stock([])
+    make, from_store = LLAMAINDEX.retriever.from_store, LANGCHAIN.retriever.from_store
+    for refused, message in (
+        (lambda: make([]), "store must be a vector store or an index"),
+        (lambda: make(index, HashEmbedding()), "an index has its own embed_model"),
+        (lambda: make(index, filters={"year": 2}).retrieve(QUESTION), "filters of a store must be Metadata"),
+        (lambda: make(index.vector_store), "SimpleVectorStore keeps vectors without their text"),
+        (lambda: from_store(memory.as_retriever()), "store must be a LangChain vector store"),
+        (lambda: from_store(memory, fetch_k=0), "fetch_k must be"),
+        (lambda: from_store(memory, filter=len, search_kwargs={"filter": len}), "pass filter= or search_kw"),
+        (lambda: from_store(memory).add_documents([]), "change the collection where it is"),
+    ):
+        with pytest.raises(InputError, match=message):
+            refused()

@@ -8,6 +8,7 @@ from langchain_core.documents import Document
 from langchain_core.output_parsers import StrOutputParser
 from langchain_core.prompts import ChatPromptTemplate
 from langchain_core.runnables import RunnableParallel, RunnablePassthrough
+from langchain_core.stores import InMemoryStore
 from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_text_splitters import RecursiveCharacterTextSplitter
 
@@ -22,18 +23,19 @@ from langchain_precise import (
 )
 from precise_rag.facts import read_facts
 from support.alike import assert_alike
+from support.velm import verdict
 
 QUESTION = "Who built the town clock?"
+TOWN = "The town clock was built by Ada Brandt in 1911.\n\nEels are smoked.\n\nRye bread is baked twice."
 
 
 @pytest.fixture
-def store(documents, encoder):
-    store = InMemoryVectorStore(PreciseEmbeddings(encoder))
+def store(encoder):
+    return InMemoryVectorStore(PreciseEmbeddings(encoder))
+
+
+def test_a_stock_retriever_with_our_selection_in_lcel(store, documents, scripted_chat):
     store.add_documents(documents)
-    return store
-
-
-def test_a_stock_retriever_with_our_selection_in_lcel(store, scripted_chat):
     prompt = ChatPromptTemplate.from_template("{context}\n\n{question}")
     chat = scripted_chat(reply=lambda prompt: prompt)
     found = RunnableParallel(query=RunnablePassthrough(), documents=store.as_retriever())
@@ -41,18 +43,22 @@ def test_a_stock_retriever_with_our_selection_in_lcel(store, scripted_chat):
         found | GradientSelectionCompressor(min_k=1) | (lambda ds: "\n".join(d.page_content for d in ds))
     )
     chain = {"context": context, "question": RunnablePassthrough()} | prompt | chat | StrOutputParser()
-
     answer = chain.invoke(QUESTION)
-
     assert "Ada Brandt in 1911" in answer
     assert "Rye bread" not in answer
     assert chain.batch([QUESTION] * 3) == [answer] * 3
 
 
-async def test_a_contextual_compression_retriever(documents, encoder):
+async def test_a_contextual_compression_retriever_with_a_pipeline(documents, encoder):
     retrievers = pytest.importorskip("langchain_classic.retrievers")
+    compressors = pytest.importorskip("langchain_classic.retrievers.document_compressors")
+    parts = [
+        RedundancyCompressor(),
+        RerankCompressor(),
+        GradientSelectionCompressor(reranker=None, min_k=1),
+    ]
     compressing = retrievers.ContextualCompressionRetriever(
-        base_compressor=GradientSelectionCompressor(min_k=1),
+        base_compressor=compressors.DocumentCompressorPipeline(transformers=parts),
         base_retriever=PreciseRetriever.from_documents(documents, encoder),
     )
     [best, *rest] = compressing.invoke(QUESTION)
@@ -60,22 +66,6 @@ async def test_a_contextual_compression_retriever(documents, encoder):
     assert read_facts(best)["score_scale"] == "probability"
     assert len(rest) < 9
     assert_alike(await compressing.ainvoke(QUESTION), [best, *rest])
-
-
-async def test_a_document_compressor_pipeline(documents, encoder):
-    compressors = pytest.importorskip("langchain_classic.retrievers.document_compressors")
-    pipeline = compressors.DocumentCompressorPipeline(
-        transformers=[
-            RedundancyCompressor(),
-            RerankCompressor(),
-            GradientSelectionCompressor(reranker=None, min_k=1),
-        ]
-    )
-    found = PreciseRetriever.from_documents(documents, encoder).invoke(QUESTION)
-    kept = pipeline.compress_documents([*found, found[0]], QUESTION)
-    assert kept[0].page_content.startswith("The town clock was built")
-    assert len({d.id for d in kept}) == len(kept)
-    assert_alike(await pipeline.acompress_documents([*found, found[0]], QUESTION), kept)
 
 
 @pytest.mark.parametrize(
@@ -87,13 +77,10 @@ async def test_a_document_compressor_pipeline(documents, encoder):
     ids=lambda splitter: type(splitter).__name__,
 )
 def test_pieces_of_what_was_found_are_scored_anew(splitter, documents, encoder):
-    compressors = pytest.importorskip("langchain_classic.retrievers.document_compressors")
     found = PreciseRetriever.from_documents(documents, encoder).invoke(QUESTION, k=2)
-    whole = [Document(documents[1].page_content, id="clock", metadata=found[0].metadata)]
-    pipeline = compressors.DocumentCompressorPipeline(
-        transformers=[splitter, GradientSelectionCompressor(min_k=1)]
-    )
-    kept = pipeline.compress_documents(whole, QUESTION)
+    whole = Document(documents[1].page_content, id="clock", metadata=found[0].metadata)
+    pieces = splitter.split_documents([whole])
+    kept = GradientSelectionCompressor(min_k=1).compress_documents(pieces, QUESTION)
     assert "Ada Brandt" in kept[0].page_content
     scores = [read_facts(document)["score"] for document in kept]
     assert read_facts(found[0])["score"] not in scores[1:]
@@ -104,11 +91,28 @@ def test_an_ensemble_retriever(documents, encoder):
     retrievers = pytest.importorskip("langchain_classic.retrievers")
     presets = ("paretorag", "recursive")
     ours = [PreciseRetriever.from_documents(documents, encoder, preset=preset) for preset in presets]
-    ensemble = retrievers.EnsembleRetriever(retrievers=ours, weights=[0.5, 0.5])
-    found = ensemble.invoke(QUESTION)
+    found = retrievers.EnsembleRetriever(retrievers=ours, weights=[0.5, 0.5]).invoke(QUESTION)
     assert found[0].page_content.startswith("The town clock was built")
     kept = GradientSelectionCompressor(min_k=1).compress_documents(found, QUESTION)
     assert kept[0].id == found[0].id
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_retrievers_of_parents_find_them_by_our_pieces(store):
+    classic = pytest.importorskip("langchain_classic.retrievers")
+    sources = [Document(TOWN, id="x", metadata={"doc_id": "a"})]
+    options = {"vectorstore": store, "docstore": InMemoryStore(), "search_kwargs": {"k": 10}}
+    multi = classic.MultiVectorRetriever(**options, id_key="doc_id")
+    multi.vectorstore.add_documents(SemanticSegmentationTextSplitter(max_tokens=14).split_documents(sources))
+    multi.docstore.mset([("a", sources[0])])
+    assert [document.id for document in multi.invoke(QUESTION)] == ["x"]
+    parents = classic.ParentDocumentRetriever(
+        **options | {"vectorstore": InMemoryVectorStore(store.embeddings)},
+        child_splitter=SemanticSegmentationTextSplitter(max_tokens=14),
+        parent_splitter=SemanticSegmentationTextSplitter(max_tokens=30),
+    )
+    parents.add_documents(sources)
+    assert "".join(sorted((d.page_content for d in parents.invoke(QUESTION)), key=TOWN.index)) == TOWN
 
 
 class State(TypedDict):
@@ -128,9 +132,7 @@ async def test_nodes_of_a_graph(documents, encoder):
     graph.add_edge("find", "select")
     graph.add_edge("select", graphs.END)
     app = graph.compile()
-
     state = app.invoke({"query": QUESTION, "steps": []})
-
     assert state["steps"] == ["find", "select"]
     assert state["documents"][0].page_content.startswith("The town clock was built")
     again = await app.ainvoke({"query": QUESTION, "steps": []})
@@ -138,14 +140,10 @@ async def test_nodes_of_a_graph(documents, encoder):
 
 
 def test_a_chain_over_a_pipeline_of_ours(documents, encoder, scripted_chat):
-    chat = scripted_chat(
-        reply=lambda p: (
-            '{"reason": "", "score": 9, "adjustment": 0}' if "You judge" in p else "Ada Brandt [1]."
-        )
-    )
-    found = RunnableParallel(
-        query=RunnablePassthrough(), documents=PreciseRetriever.from_documents(documents, encoder, k=20)
-    )
-    output = SelfFeedbackChain(retriever=found | RedundancyCompressor(), llm=chat).invoke(QUESTION)
+    chat = scripted_chat(reply=lambda prompt: verdict(9) if "You judge" in prompt else "Ada Brandt [1].")
+    retriever = PreciseRetriever.from_documents(documents, encoder, k=20)
+    found = RunnableParallel(query=RunnablePassthrough(), documents=retriever) | RedundancyCompressor()
+    chain = {"question": lambda text: text} | RunnableParallel(input=lambda asked: asked["question"])
+    output = (chain | SelfFeedbackChain(retriever=found, llm=chat)).invoke(QUESTION)
     assert output["answer"] == "Ada Brandt [1]."
     assert read_facts(output["context"][0])["doc_id"] == "clock"

@@ -1,3 +1,5 @@
+"""What LangChain asks of the chain that answers; what it answers is in tests/adapters."""
+
 import asyncio
 import json
 
@@ -11,6 +13,7 @@ from langchain_core.runnables import RunnableLambda
 from langchain_precise import SelfFeedbackChain
 from precise_rag import FeedbackController, GradientSelector, InputError, Ledger
 from precise_rag.testing import ScriptedLLM
+from support.velm import verdict
 
 QUESTION = "Who built the town clock?"
 FOUND = [
@@ -32,12 +35,8 @@ class InOrder:
         return [0.9 / 4 ** place[candidate.doc_id] for candidate in candidates]
 
 
-def judgement(score, adjustment=0):
-    return json.dumps({"reason": "so it is", "score": score, "adjustment": adjustment})
-
-
 def good(prompt):
-    return judgement(9) if "You judge" in prompt else "Ada Brandt built it [1]."
+    return verdict(9) if "You judge" in prompt else "Ada Brandt built it [1]."
 
 
 @pytest.fixture
@@ -55,11 +54,11 @@ def test_an_accepted_answer_comes_with_its_context_and_its_trace(make_chain, scr
     assert (output["question"], output["answer"]) == (QUESTION, "Ada Brandt built it [1].")
     assert (output["kind"], output["score"]) == ("generated", 9)
     assert [d.id for d in output["context"]] == ["a"]
-    assert [d.id for d in FOUND] == ["a", "b", "c"]
-    assert "precise" not in FOUND[0].metadata
     assert [(c["number"], c["doc_id"]) for c in output["citations"]] == [(1, "a")]
     assert [call["role"] for call in output["trace"]["calls"]] == ["answer", "judge"]
-    json.dumps(output["trace"])
+    ledger = Ledger()
+    ledger.add(json.loads(json.dumps(output["trace"])))
+    assert (ledger.questions, ledger.total.calls) == (1, 2)
 
 
 async def test_every_way_to_call_it_gives_the_same(make_chain, scripted_chat):
@@ -84,67 +83,45 @@ async def test_every_way_to_call_it_gives_the_same(make_chain, scripted_chat):
 
 
 def test_the_last_draft_can_be_shown_while_it_is_written(make_chain):
-    llm = ScriptedLLM(["Ada Brandt built it.", judgement(4)])
+    llm = ScriptedLLM(["Ada Brandt built it.", verdict(4)])
     stream = make_chain(llm, feedback=FeedbackController(max_rounds=1), live_final=True).stream(QUESTION)
     assert next(stream) == {"answer": "Ada "}
     assert len(llm.calls) == 1
     assert list(stream)[-1]["score"] == 4
 
 
-def test_it_composes(make_chain, scripted_chat):
-    chain = {"question": lambda text: text} | RunnableLambda(lambda d: d["question"])
-    answer = chain | make_chain(scripted_chat(reply=good)) | RunnableLambda(lambda o: o["answer"])
-    assert answer.invoke(QUESTION) == "Ada Brandt built it [1]."
-
-
 class Recorder(BaseCallbackHandler):
     """Which runs began under which parent, with which tags, and the custom events."""
 
     def __init__(self):
-        self.parents = {}
-        self.names = {}
-        self.tags = {}
-        self.events = []
+        self.names, self.parents, self.tags, self.events = {}, {}, {}, []
 
-    def _start(self, name, run_id, parent_run_id, tags):
+    def on_chain_start(self, serialized, inputs, *, run_id, parent_run_id=None, tags=None, name, **kwargs):
         self.names[run_id] = name
-        self.parents[name] = self.names.get(parent_run_id)
-        self.tags[name] = tags
+        self.parents[name], self.tags[name] = self.names.get(parent_run_id), tags
 
-    def on_chain_start(self, serialized, inputs, *, run_id, parent_run_id=None, tags=None, **kwargs):
-        self._start(kwargs["name"], run_id, parent_run_id, tags)
-
-    def on_chat_model_start(self, serialized, messages, *, run_id, parent_run_id=None, tags=None, **kwargs):
-        self._start("chat", run_id, parent_run_id, tags)
+    def on_chat_model_start(self, serialized, messages, **kwargs):
+        self.on_chain_start(serialized, messages, **kwargs | {"name": "chat"})
 
     def on_custom_event(self, name, data, *, run_id, **kwargs):
         self.events.append((name, self.names[run_id]))
 
 
 @pytest.mark.parametrize("way", ["invoke", "ainvoke", "stream", "astream"])
-def test_callbacks_and_tags_reach_the_model(make_chain, scripted_chat, way):
+async def test_callbacks_and_tags_reach_the_model(make_chain, scripted_chat, way):
     recorder = Recorder()
-    chain = make_chain(scripted_chat(reply=good))
-    config = {"callbacks": [recorder], "tags": ["mine"], "metadata": {"user": "u"}}
-
-    async def consume(stream):
-        return [part async for part in stream]
-
-    if way == "invoke":
-        chain.invoke(QUESTION, config)
-    elif way == "stream":
-        list(chain.stream(QUESTION, config))
-    elif way == "ainvoke":
-        asyncio.run(chain.ainvoke(QUESTION, config))
+    call = getattr(make_chain(scripted_chat(reply=good)), way)
+    called = call(QUESTION, {"callbacks": [recorder], "tags": ["mine"], "metadata": {"user": "u"}})
+    if way == "ainvoke":
+        await called
+    elif way == "astream":
+        assert [part async for part in called]
     else:
-        asyncio.run(consume(chain.astream(QUESTION, config)))
-
-    assert recorder.parents["chat"] == "SelfFeedbackChain"
-    assert recorder.parents["RunnableLambda"] == "SelfFeedbackChain"
+        assert list(called)
+    assert recorder.parents["chat"] == recorder.parents["RunnableLambda"] == "SelfFeedbackChain"
     assert "mine" in recorder.tags["chat"]
-    assert recorder.events == [
-        (f"precise_rag_{kind}", "SelfFeedbackChain") for kind in (*["stage"] * 6, "call", "call", "round")
-    ]
+    kinds = (*["stage"] * 6, "call", "call", "round")
+    assert recorder.events == [(f"precise_rag_{kind}", "SelfFeedbackChain") for kind in kinds]
 
 
 async def test_events_tell_the_whole_story(make_chain, scripted_chat):
@@ -174,11 +151,6 @@ def test_its_schemas_say_what_goes_in_and_comes_out(make_chain):
     assert {"answer", "context", "score"} <= set(
         chain.get_output_jsonschema()["$defs"]["SelfFeedbackOutput"]["properties"]
     )
-
-
-def test_its_retriever_must_return_documents():
-    with pytest.raises(InputError, match="list of documents"):
-        SelfFeedbackChain(RunnableLambda(str), ScriptedLLM([])).invoke(QUESTION)
 
 
 CHAT = [HumanMessage("Is there a clock in town?"), AIMessage("Yes."), HumanMessage("Who built it?")]
@@ -226,10 +198,11 @@ def test_other_inputs_are_refused_in_one_line(make_chain, given, message):
     assert "\n" not in str(caught.value)
 
 
-def test_choices_and_the_ledger(make_chain):
-    chain = make_chain(ScriptedLLM(["B", judgement(9)]))
-    output = chain.invoke({"input": QUESTION, "options": ["Runa Stell", "Ada Brandt"]})
-    assert output["choice"] == 1
-    ledger = Ledger()
-    ledger.add(output["trace"])
-    assert (ledger.questions, ledger.total.calls) == (1, 2)
+def test_its_retriever_must_return_documents():
+    with pytest.raises(InputError, match="list of documents"):
+        SelfFeedbackChain(RunnableLambda(str), ScriptedLLM([])).invoke(QUESTION)
+
+
+def test_choices_are_part_of_the_input(make_chain):
+    chain = make_chain(ScriptedLLM(["B", verdict(9)]))
+    assert chain.invoke({"input": QUESTION, "options": ["Runa Stell", "Ada Brandt"]})["choice"] == 1

@@ -3,14 +3,13 @@
 A piece is what is searched for or found: a node with a score, or a document.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import langchain_core.documents
 import pytest
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.vectorstores import InMemoryVectorStore
-from langchain_text_splitters import RecursiveCharacterTextSplitter
 from llama_index.core import VectorStoreIndex
 from llama_index.core.instrumentation import get_dispatcher
 from llama_index.core.instrumentation.event_handlers import BaseEventHandler
@@ -53,7 +52,7 @@ class LlamaIndex(_Framework):
     package = llamaindex_precise
     k = "similarity_top_k"
     encoder = "embed_model"
-    stock_k = 10
+    instrumentation = "llama_index", "LlamaIndexInstrumentor"
 
     def document(self, text: str, id: str, **metadata: Any) -> Document:
         return Document(text=text, doc_id=id, metadata=metadata)
@@ -135,11 +134,6 @@ class LlamaIndex(_Framework):
         nodes = [getattr(document, "node", document) for document in documents]
         return VectorStoreIndex(nodes, embed_model=HashEmbedding())
 
-    def stock_chunks(self, texts: Mapping[str, str]) -> Any:
-        """The framework's own store of what its own splitter makes of texts; of it, `stock_k` are found."""
-        given = [self.document(text, name) for name, text in texts.items()]
-        return VectorStoreIndex.from_documents(given, embed_model=HashEmbedding())
-
     def stock_retriever(self, store: Any, k: int) -> Any:
         return store.as_retriever(similarity_top_k=k)
 
@@ -161,7 +155,7 @@ class LangChain(_Framework):
     package = langchain_precise
     k = "k"
     encoder = "embeddings"
-    stock_k = 20
+    instrumentation = "langchain", "LangChainInstrumentor"
 
     def document(self, text: str, id: str, **metadata: Any) -> langchain_core.documents.Document:
         return langchain_core.documents.Document(text, id=id, metadata=metadata)
@@ -233,10 +227,6 @@ class LangChain(_Framework):
         store = InMemoryVectorStore(self.package.PreciseEmbeddings(HashEncoder()))
         store.add_documents(list(documents))
         return store
-
-    def stock_chunks(self, texts: Mapping[str, str]) -> Any:
-        splitter = RecursiveCharacterTextSplitter(chunk_size=1000, chunk_overlap=200)
-        return self.stock(splitter.split_documents([self.document(t, n) for n, t in texts.items()]))
 
     def stock_retriever(self, store: Any, k: int) -> Any:
         return store.as_retriever(search_kwargs={"k": k})

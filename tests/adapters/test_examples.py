@@ -1,0 +1,31 @@
+"""The examples run as written, without a key; that of LangChain also with a model."""
+
+import importlib.util
+from pathlib import Path
+
+import pytest
+from langchain_core.runnables import RunnableLambda
+
+EXAMPLES = Path(__file__).parents[2] / "examples"
+
+
+@pytest.mark.parametrize("name", ["llamaindex_steps", "langchain_steps", "langchain_steps with a model"])
+def test_each_step_sends_less_or_finds_more(name, capsys):
+    spec = importlib.util.spec_from_file_location("example", EXAMPLES / f"{name.split()[0]}.py")
+    example = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(example)
+    asked: list[str] = []
+
+    def llm(prompt):
+        asked.append(prompt.to_string())
+        return "On the way out."
+
+    example.main(*([RunnableLambda(llm)] if name.endswith("model") else []))
+    header, *lines = capsys.readouterr().out.splitlines()
+    assert header.split() == ["tokens", "answers"]
+    rows = [line.split() for line in lines if "way out" not in line]
+    tokens, answers = zip(*((int(row[-4]), int(row[-3])) for row in rows), strict=True)
+    assert tokens[3] < tokens[2] < tokens[0] / 3
+    assert answers[3] >= answers[0] > 3
+    assert len(asked) == len(lines) - len(rows)
+    assert all('"__exit__()" method is invoked' in prompt for prompt in asked)

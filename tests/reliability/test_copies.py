@@ -5,13 +5,12 @@ import multiprocessing
 import pickle
 import threading
 
-import numpy as np
 import pytest
 
-from precise_rag import Document, GradientSelector, PreciseRAG, RelevanceFilter, Segmenter, load_reranker
+from precise_rag import Document, PreciseRAG, RelevanceFilter, Segmenter, load_reranker
 from precise_rag._processes import PerProcess, ProcessLock
 from precise_rag.candidate_filters import RedundancyFilter
-from precise_rag.encoders import CachedEncoder, load_encoder
+from precise_rag.encoders import load_encoder
 from precise_rag.encoders.openai import OpenAIEncoder
 from precise_rag.errors import LLMAuthenticationError
 from precise_rag.index import HybridIndex, load_index
@@ -86,13 +85,10 @@ def test_pipelines_and_retrievers_of_both_frameworks_are_copied():
 @pytest.mark.parametrize(
     "part",
     [
-        load_reranker("packaged"),
         load_reranker("cascade"),
         load_reranker("some/cross-encoder"),
-        Segmenter.from_pretrained("small"),
         Segmenter.from_pretrained("sage-minilm"),
         GreedySegmenter(HashEncoder()),
-        GradientSelector(),
         RedundancyFilter(encoder=HashEncoder()),
         RelevanceFilter(ScriptedLLM(["yes"])),
         Ledger(),
@@ -104,11 +100,6 @@ def test_stages_are_copied(part):
     for twin in (copy.deepcopy(part), copy.copy(part), pickled(part)):
         assert type(twin) is type(part)
         assert getattr(twin, "name", None) == getattr(part, "name", None)
-
-
-def test_a_cached_encoder_is_copied(tmp_path):
-    encoder = CachedEncoder(HashEncoder(), tmp_path / "cache.sqlite")
-    np.testing.assert_allclose(pickled(encoder).encode(["a lamp"]), encoder.encode(["a lamp"]))
 
 
 @pytest.mark.parametrize("kind", [OpenAIChat, OpenAIEncoder, CohereReranker])

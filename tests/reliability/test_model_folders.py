@@ -16,6 +16,7 @@ from precise_rag import Candidate, Segmenter
 from precise_rag.checkpoints.saved import packaged_model, save_checkpoint
 from precise_rag.encoders import load_encoder
 from precise_rag.errors import ModelError
+from precise_rag.rerank import load_reranker
 from precise_rag.rerank.cascade import CascadeReranker
 from precise_rag.rerank.packaged import PackagedReranker
 from precise_rag.testing import HashEncoder
@@ -53,12 +54,10 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
         lambda path: None,
         lambda path: path.mkdir(),
         lambda path: os.mkfifo(path),
-        lambda path: path.touch(),
         lambda path: path.write_bytes(b"\xff\xfe\x00"),
         lambda path: path.write_text("[" * 200_000),
         lambda path: path.write_text('{"seed": 1e999, "weights_sha256": 7}'),
         lambda path: path.symlink_to("/dev/zero"),
-        lambda path: path.symlink_to(path),
         lambda path: os.truncate(os.open(path, os.O_CREAT | os.O_WRONLY), 2**42),
     ],
 )
@@ -119,23 +118,29 @@ def test_a_model_does_not_choose_a_paid_encoder(tmp_path: Path) -> None:
 _TRANSFORMER = [{"type": "sentence_transformers.models.Transformer"}]
 
 
+@pytest.mark.parametrize("load", [load_encoder, load_reranker])
 @pytest.mark.parametrize(
     ("file", "settings"),
     [
-        ("modules.json", [{"idx": 0, "name": "0", "path": "", "type": "evil.Evil"}]),
+        ("modules.json", [*_TRANSFORMER, {"idx": 1, "name": "1", "path": "", "type": "evil.Evil"}]),
         ("modules.json", [*_TRANSFORMER, {"type": "os.system"}]),
         ("modules.json", [{"type": "sentence_transformers/../evil.Evil"}]),
         ("modules.json", {"type": "evil.Evil"}),
         ("1_Part/router_config.json", {"types": {"0": "evil.Evil"}}),
-        ("1_Part/config.json", {"activation_function": "evil.Evil"}),
+        ("1_Part/config.json", {"activation_function": "torch.hub.load"}),
+        ("config.json", {"sentence_transformers": {"activation_fn": "evil.Evil"}}),
+        ("config.json", {"sbert_ce_default_activation_function": "evil.Evil"}),
+        ("config_sentence_transformers.json", {"activation_fn": "evil.Evil"}),
     ],
 )
-def test_an_encoder_with_code_of_its_own_is_refused(file: str, settings: object, tmp_path: Path) -> None:
+def test_a_folder_that_names_code_of_its_own_is_refused(
+    load: Callable[[Path], object], file: str, settings: object, tmp_path: Path
+) -> None:
     (tmp_path / "1_Part").mkdir()
     (tmp_path / "modules.json").write_text(json.dumps(_TRANSFORMER))
     (tmp_path / file).write_text(json.dumps(settings))
     (tmp_path / "model.safetensors").write_bytes(b"x")
     (tmp_path / "evil.py").write_text(f"open({str(tmp_path / 'ran')!r}, 'w')\nclass Evil: pass\n")
-    with pytest.raises(ModelError, match=r"modules\.json|evil\.Evil"):
-        load_encoder(tmp_path)
+    with pytest.raises(ModelError, match=r"modules\.json|names '(evil\.Evil|os\.system|torch\.hub\.load)'"):
+        load(tmp_path)
     assert not (tmp_path / "ran").exists()

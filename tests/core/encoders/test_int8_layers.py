@@ -46,12 +46,6 @@ def arrays() -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     return x, weight, bias
 
 
-def test_products_are_near_the_exact_ones(arrays: tuple[np.ndarray, ...]) -> None:
-    x, weight, bias = arrays
-    assert error(product(x, weight), x @ weight.T) < 0.02
-    assert error(product(x, weight, bias), x @ weight.T + bias) < 0.02
-
-
 def test_a_column_that_reaches_far_takes_no_precision_from_the_others(arrays: tuple[np.ndarray, ...]) -> None:
     x, weight, _ = arrays
     far = np.where(np.arange(96) == 7, 100.0, 1.0).astype(np.float32)
@@ -69,27 +63,26 @@ def test_a_row_does_not_depend_on_the_others(arrays: tuple[np.ndarray, ...]) -> 
 def test_a_sample_shows_the_columns_that_reach_far(arrays: tuple[np.ndarray, ...]) -> None:
     x, weight, _ = arrays
     far = np.where(np.arange(96) == 7, 100.0, 1.0).astype(np.float32)
+    layer = Layer("l", weight / far, None, lambda: np.full(96, 4.0, dtype=np.float32))
 
     def build(linear: Linear) -> Graph:
         graph = Graph()
-        given = graph.input("x", "float32", "t", "k")
-        expected = np.full(96, 4.0, dtype=np.float32)
-        graph.output("y", linear(graph, given, Layer("l", weight / far, None, lambda: expected)), "t")
+        graph.output("y", linear(graph, graph.input("x", "float32", "t", "k"), layer), "t")
         return graph
 
     def products(sample: np.ndarray) -> np.ndarray:
-        graph = with_precision("int8", build, lambda: {"x": sample})
-        return graph.session(1).run("y", {"x": x * far})
+        return with_precision("int8", build, lambda: {"x": sample}).session(1).run("y", {"x": x * far})
 
     assert error(products(x), x @ weight.T) > 0.05
     assert error(products(1.5 * x * far), x @ weight.T) < 0.02
 
 
-def test_the_way_for_processors_without_vnni_gives_the_same(
+def test_products_are_near_the_exact_ones_with_vnni_and_without(
     arrays: tuple[np.ndarray, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     x, weight, bias = arrays
     signed, exact = product(x, weight, bias), x @ weight.T + bias
+    assert error(signed, exact) < 0.02
     is_exact = int8_layers.sums_are_exact()
     monkeypatch.setattr(int8_layers, "sums_are_exact", lambda: False)
     assert error(product(x, weight, bias), exact) < 0.02
@@ -109,21 +102,17 @@ def test_reaches_bound_what_layers_give() -> None:
     assert (np.abs(after).max(axis=0) <= reach_of_linear(weight, bias, norm, gelu=True) + 0.01).all()
 
 
-def test_an_encoder_in_int8_has_its_own_name_and_nearly_the_same_vectors() -> None:
-    encoder, exact = load_encoder("int8:all-MiniLM-L6-v2"), load_encoder("all-MiniLM-L6-v2", device="cpu")
-    assert encoder.name == "int8:all-MiniLM-L6-v2"
-    assert encoder.dimension == exact.dimension
+def test_an_encoder_in_int8_has_its_own_name_and_nearly_the_same_vectors(tmp_path: Path) -> None:
+    name = "int8:all-MiniLM-L6-v2"
+    encoder, exact = load_encoder(name), load_encoder("all-MiniLM-L6-v2", device="cpu")
+    assert (encoder.name, encoder.dimension) == (name, exact.dimension)
     cosines = np.einsum("nd,nd->n", encoder.encode(TEXTS), exact.encode(TEXTS))
     assert cosines.min() > 0.985
     alone = np.concatenate([encoder.encode([text]) for text in TEXTS])
     np.testing.assert_allclose(encoder.encode(TEXTS), alone, atol=1e-4)
     with pytest.raises(InputError, match="CPU only"):
-        load_encoder("int8:all-MiniLM-L6-v2", device="cuda")
-
-
-def test_an_index_remembers_the_precision_of_its_encoder(tmp_path: Path) -> None:
-    documents = [Document(str(number), text) for number, text in enumerate(TEXTS)]
-    HybridIndex.build(documents, load_encoder("int8:all-MiniLM-L6-v2")).save(tmp_path / "index")
-    assert load_index(tmp_path / "index").encoder.name == "int8:all-MiniLM-L6-v2"
-    with pytest.raises(PreciseRagError, match="int8:all-MiniLM-L6-v2"):
+        load_encoder(name, device="cuda")
+    HybridIndex.build([Document("d", " ".join(TEXTS))], encoder).save(tmp_path / "index")
+    assert load_index(tmp_path / "index").encoder.name == name
+    with pytest.raises(PreciseRagError, match=name):
         load_index(tmp_path / "index", "all-MiniLM-L6-v2")

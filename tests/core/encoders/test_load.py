@@ -1,22 +1,109 @@
+"""Encoders by name and from objects of frameworks, and where they run."""
+
+from typing import Any
+
+import numpy as np
 import pytest
 
-from precise_rag.encoders import load_encoder
-from precise_rag.errors import InputError
+from precise_rag.encoders import devices, load_encoder
+from precise_rag.encoders.devices import runs_on_onnx
+from precise_rag.encoders.openai import OpenAIEncoder
+from precise_rag.errors import InputError, ModelError
 from precise_rag.testing import HashEncoder
+from support.chat_server import ChatServer, Reply, fails
 
 
-def test_an_encoder_is_returned_unchanged() -> None:
+class LlamaIndexLike:
+    model_name = "toy"
+
+    def get_text_embedding_batch(self, texts: list[str]) -> list[list[float]]:
+        return [[3.0 * len(text), 4.0 * len(text)] for text in texts]
+
+    def get_query_embedding(self, query: str) -> list[float]:
+        return [0.0, 2.0]
+
+
+class LangChainLike:
+    def embed_documents(self, texts: list[str]) -> list[list[float]]:
+        return [[3.0, 4.0] for _ in texts]
+
+    def embed_query(self, text: str) -> list[float]:
+        return [0.0, 2.0]
+
+
+@pytest.mark.parametrize(
+    ("embedding", "name"), [(LlamaIndexLike(), "LlamaIndexLike:toy"), (LangChainLike(), "LangChainLike")]
+)
+def test_embedding_objects_are_recognised_by_their_methods(embedding: object, name: str) -> None:
+    encoder = load_encoder(embedding)
+    assert (encoder.name, encoder.dimension) == (name, 2)
+    np.testing.assert_allclose(encoder.encode(["ab", "c"]), [[0.6, 0.8], [0.6, 0.8]], rtol=1e-6)
+    np.testing.assert_allclose(encoder.encode_queries(["q"]), [[0, 1]], rtol=1e-6)
+    assert encoder.encode([]).shape == encoder.encode_queries([]).shape == (0, 2)
+    assert encoder.count_tokens(["", "Cat naps."]).tolist() == [0, 3]
+
+
+def test_an_encoder_is_returned_unchanged_and_other_objects_are_refused() -> None:
     encoder = HashEncoder()
     assert load_encoder(encoder) is encoder
-
-
-def test_openai_models_are_named_with_their_dimensions() -> None:
-    assert load_encoder("openai:small").name == "openai:small"
-    assert load_encoder("openai:small/256").name == "openai:small/256"
+    with pytest.raises(InputError, match=r"encoder must be the name of a model, .*, got int"):
+        load_encoder(3)
     with pytest.raises(InputError, match="must be the number of dimensions"):
         load_encoder("openai:small/x")
 
 
-def test_other_objects_are_refused() -> None:
-    with pytest.raises(InputError, match=r"encoder must be the name of a model, .*, got int"):
-        load_encoder(3)
+@pytest.mark.parametrize(
+    ("device", "gpu", "installed", "expected"),
+    [
+        ("cpu", True, True, True),
+        (None, False, True, True),
+        (None, True, True, False),
+        (None, True, False, True),
+        ("cuda", True, True, False),
+    ],
+)
+def test_onnx_runs_what_is_on_the_cpu(
+    monkeypatch: pytest.MonkeyPatch, device: str | None, gpu: bool, installed: bool, expected: bool
+) -> None:
+    monkeypatch.setattr(devices, "has_gpu", lambda: gpu)
+    monkeypatch.setattr(devices, "is_installed", lambda module: installed)
+    assert runs_on_onnx(device) is expected
+
+
+@pytest.mark.parametrize("usable", [True, False])
+def test_a_driver_alone_is_no_gpu(usable: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A torch built without CUDA has no device, whatever the driver sees."""
+    torch = pytest.importorskip("torch")
+    monkeypatch.setattr(devices.ctypes, "CDLL", lambda name: object())
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: usable)
+    assert devices.has_gpu.__wrapped__() is usable
+
+
+def in_reverse(request: dict[str, Any]) -> Reply:
+    """The vectors of a request in reverse order, as the protocol allows."""
+    vectors = [[3.0 * len(text), 4.0 * len(text)] for text in request["input"]]
+    rows = [{"object": "embedding", "index": i, "embedding": vector} for i, vector in enumerate(vectors)]
+    return Reply({"object": "list", "model": request["model"], "data": rows[::-1], "usage": {}})
+
+
+def test_openai_is_sent_texts_in_batches() -> None:
+    pytest.importorskip("openai")
+    with ChatServer(in_reverse) as server:
+        encoder = OpenAIEncoder("small", dimensions=2, base_url=server.url, api_key="k")
+        np.testing.assert_allclose(encoder.encode(["ab", ""]), [[0.6, 0.8]] * 2, rtol=1e-6)
+        encoder.encode(["x"] * 3000)
+    assert encoder.name == load_encoder("openai:small/2").name == "openai:small/2"
+    first, *others = server.requests
+    assert first == {"input": ["ab", " "], "model": "small", "dimensions": 2, "encoding_format": "float"}
+    assert [len(request["input"]) for request in others] == [2048, 952]
+
+
+def test_failures_of_openai_are_model_errors(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("openai")
+    with ChatServer([fails(401, "bad key")]) as server:
+        encoder = OpenAIEncoder("small", base_url=server.url, api_key="wrong", max_retries=0)
+        with pytest.raises(ModelError, match="openai:small returned no embeddings"):
+            encoder.encode(["x"])
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    with pytest.raises(ModelError, match="OPENAI_API_KEY"):
+        load_encoder("openai:small/2").encode(["x"])

@@ -33,7 +33,7 @@ def test_vectors_are_those_of_the_official_weights_up_to_rounding() -> None:
 
 def test_the_packaged_files_are_made_from_the_official_ones(tmp_path: Path) -> None:
     pack(official(), tmp_path)
-    for file in (path for path in tmp_path.rglob("*") if path.is_file()):
+    for file in filter(Path.is_file, tmp_path.rglob("*")):
         assert file.read_bytes() == (packaged_minilm() / file.relative_to(tmp_path)).read_bytes()
 
 

@@ -1,0 +1,209 @@
+"""Encoders that run on this machine: on ONNX Runtime and by torch, with the same vectors and names."""
+
+import json
+import pickle
+import shutil
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from precise_rag.encoders import load_encoder, sentence_transformer
+from precise_rag.encoders.bert_files import bert_settings, float32_folder
+from precise_rag.encoders.local import batches_by_length, packaged_minilm
+from precise_rag.encoders.onnx import NotRunnable, OnnxEncoder
+from precise_rag.encoders.onnx_graph import usable_threads
+from precise_rag.encoders.sentence_transformer import SentenceTransformerEncoder
+from precise_rag.errors import ModelError
+
+TEXTS = [
+    "A cat sleeps on the mat.",
+    "Interest rates rose.",
+    "",
+    "word " * 300 + "end",
+    "Ünïcode, 漢字 and\n\ttabs \ud800 ok",
+    "A kitten naps on a rug.",
+]
+TOLERANCE = 1e-5
+"""Largest difference of a number in a vector between ONNX Runtime and torch, both in float32."""
+
+Local = OnnxEncoder | SentenceTransformerEncoder
+
+
+@pytest.fixture(autouse=True)
+def float32(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sentence_transformer, "bfloat16_is_fast", lambda device: False)
+
+
+@pytest.fixture(scope="module", params=[OnnxEncoder, SentenceTransformerEncoder])
+def minilm(request: pytest.FixtureRequest) -> Local:
+    encoder: Local = request.param("all-MiniLM-L6-v2", device="cpu")
+    return encoder
+
+
+def test_vectors_are_those_of_sentence_transformers_in_the_order_of_the_texts(minilm: Local) -> None:
+    from sentence_transformers import SentenceTransformer
+
+    with float32_folder(packaged_minilm()) as folder:
+        reference = SentenceTransformer(str(folder), device="cpu", local_files_only=True)
+    texts = [text.replace("\ud800", "\ufffd") for text in TEXTS]
+    expected = reference.encode(texts, normalize_embeddings=True, show_progress_bar=False)
+    rows = minilm.encode(TEXTS)
+    assert (rows.dtype, minilm.dimension) == (np.float32, 384)
+    np.testing.assert_allclose(rows, expected, atol=TOLERANCE)
+    np.testing.assert_allclose(minilm.encode_queries(TEXTS), expected, atol=TOLERANCE)
+    assert minilm.encode([]).shape == minilm.encode_queries([]).shape == (0, 384)
+    assert (minilm.name, minilm.source) == ("all-MiniLM-L6-v2", "all-MiniLM-L6-v2")
+
+
+def test_tokens_are_counted_without_truncation_and_special_tokens(
+    minilm: Local, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert minilm.count_tokens([*TEXTS[:4], TEXTS[5]]).tolist() == [7, 4, 0, 301, 8]
+    assert minilm.count_tokens([]).shape == (0,)
+    expected = minilm.count_tokens(TEXTS)
+    monkeypatch.setattr("precise_rag.encoders.local._READ_AT_ONCE", 2)
+    np.testing.assert_array_equal(minilm.count_tokens([*TEXTS, "One more."])[:-1], expected)
+
+
+def test_a_text_has_the_same_vector_alone_and_among_others_in_any_thread(minilm: Local) -> None:
+    expected = minilm.encode(TEXTS)
+    alone = np.concatenate([minilm.encode([text]) for text in TEXTS])
+    np.testing.assert_allclose(alone, expected, atol=TOLERANCE)
+    with ThreadPoolExecutor(4) as pool:
+        for rows in pool.map(lambda _: minilm.encode(TEXTS), range(8)):
+            np.testing.assert_allclose(rows, expected, atol=TOLERANCE)
+
+
+def test_a_pickle_has_no_weights_and_finds_the_model_again(minilm: Local) -> None:
+    data = pickle.dumps(minilm)
+    assert len(data) < 1000
+    np.testing.assert_allclose(pickle.loads(data).encode(TEXTS[:2]), minilm.encode(TEXTS[:2]), atol=TOLERANCE)
+
+
+def test_threads_are_those_of_omp_num_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "3")
+    assert usable_threads() == 3
+    monkeypatch.setenv("OMP_NUM_THREADS", "many")
+    assert usable_threads() >= 1
+
+
+def saved_bert(folder: Path, pooling: str = "mean", **changes: object) -> Path:
+    """A small BERT with random weights, as sentence-transformers saves it."""
+    from sentence_transformers import SentenceTransformer
+    from sentence_transformers.models import Normalize, Pooling, Transformer
+    from transformers import BertConfig, BertModel, BertTokenizerFast  # type: ignore[attr-defined]
+
+    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+    words = [*special, *"abcdefghijklmnopqrstuvwxyz", "##a", "cat", "dog", "."]
+    (folder / "bert").mkdir(parents=True)
+    (folder / "bert" / "vocab.txt").write_text("\n".join(words), encoding="utf-8")
+    sizes = {"num_hidden_layers": 2, "num_attention_heads": 2, "hidden_size": 16, "intermediate_size": 24}
+    config = BertConfig(vocab_size=len(words), max_position_embeddings=32, **{**sizes, **changes})
+    BertModel(config).save_pretrained(folder / "bert")
+    BertTokenizerFast(str(folder / "bert" / "vocab.txt")).save_pretrained(folder / "bert")
+    transformer = Transformer(str(folder / "bert"), max_seq_length=20)
+    modules = [transformer, Pooling(16, pooling_mode=pooling), Normalize()]
+    SentenceTransformer(modules=modules, device="cpu").save_pretrained(str(folder / "model"))
+    return folder / "model"
+
+
+@pytest.mark.parametrize("pooling", ["mean", "cls"])
+def test_a_bert_of_other_sizes_is_run_from_its_folder(tmp_path: Path, pooling: str) -> None:
+    folder = saved_bert(tmp_path, pooling)
+    encoder = load_encoder(folder, device="cpu")
+    assert isinstance(encoder, OnnxEncoder)
+    torch = SentenceTransformerEncoder(folder, device="cpu")
+    texts = ["cat dog.", "a", "", "dog b c d " * 9 + "cat"]
+    np.testing.assert_allclose(encoder.encode(texts), torch.encode(texts), atol=TOLERANCE)
+    assert encoder.name == torch.name
+
+
+def test_models_that_only_torch_runs_are_left_to_it(tmp_path: Path) -> None:
+    folder = saved_bert(tmp_path, hidden_act="relu")
+    with pytest.raises(NotRunnable, match="holds no BERT encoder"):
+        OnnxEncoder(folder)
+    assert isinstance(load_encoder(folder, device="cpu"), SentenceTransformerEncoder)
+
+
+def with_setting(folder: Path, file: str, setting: str, value: object) -> Path:
+    """A copy of the packaged encoder with a setting changed."""
+    shutil.copytree(packaged_minilm(), folder)
+    settings = json.loads((folder / file).read_text("utf-8")) if (folder / file).exists() else {}
+    (folder / file).write_text(json.dumps({**settings, setting: value}), encoding="utf-8")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("file", "setting", "value"),
+    [
+        ("config_sentence_transformers.json", "prompts", {"query": "query: "}),
+        ("sentence_bert_config.json", "do_lower_case", True),
+        ("config.json", "position_embedding_type", "relative_key"),
+        ("config.json", "num_hidden_layers", "two"),
+        ("1_Pooling/config.json", "pooling_mode_max_tokens", True),
+        ("tokenizer_config.json", "do_lower_case", False),
+    ],
+)
+def test_settings_that_change_the_vectors_are_not_overlooked(
+    tmp_path: Path, file: str, setting: str, value: object
+) -> None:
+    assert bert_settings(packaged_minilm()) is not None
+    assert bert_settings(with_setting(tmp_path / "model", file, setting, value)) is None
+
+
+def test_weights_that_do_not_fit_are_refused(tmp_path: Path) -> None:
+    folder = with_setting(tmp_path / "model", "config.json", "num_hidden_layers", 7)
+    with pytest.raises(ModelError, match=r"'encoder.layer.6.*must have shape"):
+        OnnxEncoder(folder).encode(["x"])
+    (folder / "model.safetensors").write_bytes(b"not a model")
+    for kind in (OnnxEncoder, SentenceTransformerEncoder):
+        with pytest.raises(ModelError, match="is not a safetensors file"):
+            kind(folder, device="cpu").encode(["x"])
+
+
+def test_what_holds_no_model_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ModelError, match="contains no weights"):
+        load_encoder(tmp_path)
+    with pytest.raises(ModelError, match=r"neither a folder nor in the local model cache"):
+        load_encoder("nobody/no-such-model").encode(["x"])
+
+
+def test_a_folder_is_named_after_its_weights(tmp_path: Path) -> None:
+    def name(folder: str, weights: bytes) -> str:
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "model.safetensors").write_bytes(weights)
+        return SentenceTransformerEncoder(tmp_path / folder).name
+
+    one, other = name("one", b"abc"), name("other", b"abd")
+    assert one.startswith("one@")
+    assert one.split("@")[1] != other.split("@")[1]
+    for packaged in ("sentence-transformers/all-MiniLM-L6-v2", packaged_minilm()):
+        assert load_encoder(packaged).name == "all-MiniLM-L6-v2"
+
+
+def test_batches_hold_a_limited_number_of_tokens_longest_texts_first() -> None:
+    batches = [batch.tolist() for batch in batches_by_length(np.array([3, 10, 2, 5, 4]), limit=12)]
+    assert batches == [[1], [3, 4], [0, 2]]
+    assert [batch.tolist() for batch in batches_by_length(np.array([99]), limit=12)] == [[0]]
+
+
+def test_vectors_leave_the_device_in_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Batches of at most 12 tokens, of which 2 may wait: the rows are as without limits, in order."""
+    encoder = SentenceTransformerEncoder("all-MiniLM-L6-v2", device="cpu")
+    texts = [f"{'word ' * (place % 7)}number {place}" for place in range(30)]
+    expected, arrived = encoder.encode(texts), sentence_transformer.arrived
+    waited: list[int] = []
+
+    def note_wait(parts: list[object], device: object) -> object:
+        waited.append(len(parts))
+        return arrived(parts, device)
+
+    monkeypatch.setattr(sentence_transformer, "arrived", note_wait)
+    monkeypatch.setitem(sentence_transformer._BATCH_TOKENS, "cpu", 12)
+    monkeypatch.setattr(sentence_transformer, "_WAITING", 2)
+    np.testing.assert_allclose(encoder.encode(texts), expected, atol=TOLERANCE)
+    assert len(waited) > 5
+    assert waited[:-1] == [2] * (len(waited) - 1)
+    assert waited[-1] in (1, 2)

@@ -73,6 +73,7 @@ def test_any_fault_of_an_input_ends_in_one_line(fault: str, run: Run, docs: Path
         ("segment docs/lamp.txt --model no-such-model", "no-such-model"),
         ("index empty.md --out new", "every document is empty"),
         ("index docs --out empty.md/index", "empty.md"),
+        ("index docs --out docs", "--out must be another folder"),
         ("ask nowhere Who?", "no index"),
         ("ask saved \t", "the query must not be blank"),
         ("ask saved Who? --trace none/a.html", "none/a.html cannot be written"),
@@ -93,16 +94,6 @@ def test_what_cannot_work_is_one_line_and_writes_nothing(
     before = tree(tmp_path)
     assert message in one_line(run(*command.split(" ")))
     assert tree(tmp_path) == before
-
-
-def test_every_bad_file_is_named_and_the_others_are_indexed(run: Run, docs: Path, tmp_path: Path) -> None:
-    bad = ("pipe", "endless", "broken", "loop", "not text")
-    for name in bad:
-        FAULTS[name](docs / f"{name}.txt")
-    code, out, err = run("index", docs, "--out", tmp_path / "index", "--json")
-    assert (code, json.loads(out)["documents"]) == (1, 2)
-    assert len(json.loads(out)["unreadable"]) == err.count("\n") == len(bad)
-    assert all(f"/{name}.txt: " in err for name in bad)
 
 
 @pytest.fixture

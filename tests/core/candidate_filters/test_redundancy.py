@@ -27,7 +27,7 @@ def candidates(texts: Sequence[str], scores: Sequence[float] | None = None) -> l
     ]
 
 
-def test_a_copy_is_dropped_and_names_what_it_repeats() -> None:
+def test_of_copies_the_best_is_kept_and_the_others_name_what_they_repeat() -> None:
     given_ = candidates(COPIES)
     selection = RedundancyFilter().filter(given_)
     assert selection.kept == (given_[0], given_[1])
@@ -37,12 +37,11 @@ def test_a_copy_is_dropped_and_names_what_it_repeats() -> None:
         "repeats d0:0-64 (cosine 1.00 > 0.9)",
     )
     assert selection.dropped[0].metadata == {"page": 2}
-
-
-def test_the_better_scored_copy_is_kept() -> None:
     selection = RedundancyFilter().filter(candidates(COPIES, [0.2, 0.5, 0.9]))
     assert [c.doc_id for c in selection.kept] == ["d2", "d1"]
     assert selection.reasons[2].startswith("repeats d2:0-65")
+    assert len(RedundancyFilter().filter(candidates(["", "...", "word"])).kept) == 3
+    assert RedundancyFilter().filter([]).decisions == ()
 
 
 @pytest.mark.parametrize(
@@ -100,11 +99,6 @@ def test_with_an_encoder_its_cosine_decides_among_pairs_that_share_words() -> No
     assert [d.kept for d in looser.decisions] == [True, False, False, True]
 
 
-def test_empty_texts_and_empty_lists_survive() -> None:
-    assert RedundancyFilter().filter([]).decisions == ()
-    assert len(RedundancyFilter().filter(candidates(["", "...", "word"])).kept) == 3
-
-
 @pytest.mark.parametrize(
     "options", [{"similarity_threshold": 0.0}, {"similarity_threshold": 1.1}, {"prefilter": -0.5}]
 )
@@ -128,23 +122,6 @@ def test_input_order_does_not_matter_and_nothing_kept_repeats(words: list[list[s
     for decision in selection.decisions:
         if not decision.kept:
             assert decision.reason.split()[1].strip(",") in ids
-
-
-PLACES = st.lists(st.tuples(st.integers(0, 12), st.integers(1, 8)), max_size=15)
-
-
-@given(PLACES)
-def test_what_lies_in_a_kept_piece_is_dropped(places: list[tuple[int, int]]) -> None:
-    pieces = [
-        Candidate("d", start, start + size, f"word{number}a word{number}b", 1.0 - number / 100, "rank")
-        for number, (start, size) in enumerate(places)
-    ]
-    selection = RedundancyFilter().filter(pieces)
-    kept: list[Candidate] = []
-    for piece in pieces:
-        if not any(other.start <= piece.start and piece.end <= other.end for other in kept):
-            kept.append(piece)
-    assert list(selection.kept) == kept
 
 
 def test_equal_texts_are_encoded_once() -> None:

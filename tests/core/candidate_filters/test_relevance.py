@@ -1,7 +1,7 @@
 import asyncio
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import pytest
@@ -88,26 +88,21 @@ def test_one_call_scores_a_batch_and_the_mean_decides() -> None:
     }
 
 
-def chatty(messages: Sequence[Message]) -> str:
-    return f"Sure! Here are my scores:\n```json\n{honest(messages)}\n```\nHope {{this}} helps: 0.99 for all."
-
-
-def reordered(messages: Sequence[Message]) -> str:
-    return json.dumps(items(messages)[::-1])
-
-
-def duplicated(messages: Sequence[Message]) -> str:
-    return honest(messages) + "\n" + honest(messages)
-
-
-def one_line_each(messages: Sequence[Message]) -> str:
-    return "\n".join(json.dumps(item) for item in items(messages))
-
-
-@pytest.mark.parametrize("reply", [chatty, reordered, duplicated, one_line_each])
-def test_odd_replies_give_the_same_scores(reply: Callable[[Sequence[Message]], str]) -> None:
+@pytest.mark.parametrize(
+    "written",
+    [
+        lambda scores: (
+            f"Sure!\n```json\n{json.dumps({'scores': scores})}\n```\nHope {{this}} helps: 0.99 for all."
+        ),
+        lambda scores: json.dumps(scores[::-1]),
+        lambda scores: "\n".join(json.dumps(item) for item in (*scores, *scores)),
+    ],
+    ids=["in prose", "in another order", "twice, one on a line"],
+)
+def test_odd_replies_give_the_same_scores(written: Callable[[list[dict[str, object]]], str]) -> None:
     expected = RelevanceFilter(ScriptedLLM(honest)).filter(QUESTION, candidates())
-    assert RelevanceFilter(ScriptedLLM(reply)).filter(QUESTION, candidates()) == expected
+    odd = ScriptedLLM(lambda messages: written(items(messages)))
+    assert RelevanceFilter(odd).filter(QUESTION, candidates()) == expected
 
 
 def test_what_a_cut_off_reply_lacks_is_asked_for_once_more() -> None:
@@ -131,35 +126,27 @@ def test_what_a_cut_off_reply_lacks_is_asked_for_once_more() -> None:
         "{" * 3000,
     ],
 )
-@pytest.mark.parametrize("policy", ["keep", "drop"])
-def test_unreadable_replies_leave_chunks_unscored_under_the_policy(reply: str, policy: str) -> None:
-    llm = ScriptedLLM([reply, reply])
-    relevance = RelevanceFilter(llm, unscored=policy)
-    if policy == "drop":
-        with pytest.raises(LLMResponseError, match="no chunk has a relevance score"):
-            relevance.filter(QUESTION, candidates())
-        return
-    selection = relevance.filter(QUESTION, candidates())
+def test_unreadable_replies_leave_chunks_unscored_under_the_policy(reply: str) -> None:
+    selection = RelevanceFilter(ScriptedLLM([reply, reply])).filter(QUESTION, candidates())
     assert len(selection.kept) == 4
     assert set(selection.reasons) == {
         "unscored (the model gave no readable score, twice); such chunks are kept"
     }
     assert all("relevance" not in c.scores for c in selection.kept)
-
-
-def without_the_ferry(messages: Sequence[Message]) -> str:
-    named = {key: text for key, text in shown_chunks(messages).items() if text != TEXTS["ferry"]}
-    return json.dumps({"scores": [item for item in items(messages) if item["id"] in named]})
+    with pytest.raises(LLMResponseError, match="no chunk has a relevance score"):
+        RelevanceFilter(ScriptedLLM([reply, reply]), unscored="drop").filter(QUESTION, candidates())
 
 
 @pytest.mark.parametrize(
     ("policy", "expected"), [("keep", ["gate", "ferry", "night"]), ("drop", ["gate", "night"])]
 )
 def test_a_chunk_that_is_left_out_does_not_shift_the_others(policy: str, expected: list[str]) -> None:
-    selection = RelevanceFilter(ScriptedLLM(without_the_ferry), unscored=policy).filter(
-        QUESTION, candidates()
-    )
-    assert kept(selection) == expected
+    def without_the_ferry(messages: Sequence[Message]) -> str:
+        texts = shown_chunks(messages)
+        return json.dumps([item for item in items(messages) if texts[str(item["id"])] != TEXTS["ferry"]])
+
+    relevance = RelevanceFilter(ScriptedLLM(without_the_ferry), unscored=policy)
+    assert kept(relevance.filter(QUESTION, candidates())) == expected
 
 
 HOSTILE = {
@@ -230,19 +217,18 @@ def test_a_single_score_that_stays_unreadable_leaves_that_chunk_alone_unscored()
     assert kept(selection) == ["gate", "night"]
 
 
-def test_nothing_relevant_is_a_possible_outcome() -> None:
+def test_the_threshold_may_keep_none_or_some_that_are_under_it() -> None:
     selection = RelevanceFilter(ScriptedLLM(honest)).filter(QUESTION, candidates(["ferry", "bees"]))
     assert selection.kept == ()
     assert selection.reasons[0] == "relevance 0.10 is under 0.30, min_score"
-
-
-def test_min_keep_says_so() -> None:
     rule = DynamicThreshold(min_score=0.0, min_keep=3)
     selection = RelevanceFilter(ScriptedLLM(honest), threshold=rule).filter(QUESTION, candidates())
     assert kept(selection) == ["gate", "bees", "night"]
     assert selection.reasons[2] == (
         "relevance 0.20 is under 0.45, mean of 4 scores; among the best 3 (min_keep)"
     )
+    without_calls = RelevanceFilter(ScriptedLLM([]), unscored="drop", ask_threshold=True)
+    assert without_calls.filter(QUESTION, []).decisions == ()
 
 
 @pytest.mark.parametrize(("said", "expected"), [('{"score": 0.7}', ["gate"]), ("hm", ["gate", "night"])])
@@ -286,13 +272,11 @@ async def test_async_gives_the_same_and_keeps_to_its_concurrency(mode: str) -> N
     running = most = 0
 
     class Watched(ScriptedLLM):
-        async def acomplete(
-            self, messages: Sequence[Message], *, schema: Mapping[str, Any] | None = None
-        ) -> Completion:
+        async def acomplete(self, *args: Any, **options: Any) -> Completion:
             nonlocal running, most
             running += 1
             most = max(most, running)
-            completion = await super().acomplete(messages, schema=schema)
+            completion = await super().acomplete(*args, **options)
             running -= 1
             return completion
 
@@ -303,22 +287,13 @@ async def test_async_gives_the_same_and_keeps_to_its_concurrency(mode: str) -> N
     assert most == 2
 
 
-async def test_cancelling_ends_the_calls_in_flight() -> None:
-    relevance = RelevanceFilter(ScriptedLLM(honest, delay=60.0))
+async def test_cancelling_ends_the_calls_in_flight_and_seconds_that_are_over_leave_chunks_unscored() -> None:
+    slow = ScriptedLLM(honest, delay=60.0)
     with pytest.raises(TimeoutError):
         async with asyncio.timeout(0.01):
-            await relevance.afilter(QUESTION, candidates())
-
-
-async def test_seconds_over_leave_chunks_unscored() -> None:
-    relevance = RelevanceFilter(ScriptedLLM(honest, delay=60.0), budget=Budget(seconds=0.01))
-    selection = await relevance.afilter(QUESTION, candidates())
+            await RelevanceFilter(slow).afilter(QUESTION, candidates())
+    selection = await RelevanceFilter(slow, budget=Budget(seconds=0.01)).afilter(QUESTION, candidates())
     assert all(reason.startswith("unscored (") for reason in selection.reasons)
-
-
-def test_no_candidates_no_calls() -> None:
-    relevance = RelevanceFilter(ScriptedLLM([]), unscored="drop", ask_threshold=True)
-    assert relevance.filter(QUESTION, []).decisions == ()
 
 
 @pytest.mark.parametrize(

@@ -6,23 +6,28 @@ from precise_rag.candidate_filters import DynamicThreshold
 from precise_rag.errors import InputError
 
 PAPER = DynamicThreshold(min_score=0.0, ceiling=1.0)
+BOUNDED = DynamicThreshold(min_score=0.3, ceiling=0.8)
 
 
-def test_spread_scores_are_cut_at_their_mean() -> None:
-    assert PAPER.of([0.9, 0.6, 0.0]) == (pytest.approx(0.5), "mean of 3 scores")
-
-
-def test_tight_scores_are_cut_one_deviation_above_their_mean() -> None:
-    threshold = PAPER.of([0.50, 0.54, 0.58, 0.50])
-    assert threshold.value == pytest.approx(0.53 + 0.0011**0.5)
-    assert threshold.reason == "mean of 4 scores plus their standard deviation"
-
-
-def test_the_bounds_hold() -> None:
-    rule = DynamicThreshold(min_score=0.3, ceiling=0.8)
-    assert rule.of([0.1, 0.2]) == (0.3, "min_score")
-    assert rule.of([0.95, 0.9, 0.99]) == (0.8, "the ceiling")
-    assert rule.of([]) == (0.3, "min_score")
+@pytest.mark.parametrize(
+    ("rule", "scores", "value", "reason"),
+    [
+        (PAPER, [0.9, 0.6, 0.0], 0.5, "mean of 3 scores"),
+        (
+            PAPER,
+            [0.50, 0.54, 0.58, 0.50],
+            0.53 + 0.0011**0.5,
+            "mean of 4 scores plus their standard deviation",
+        ),
+        (BOUNDED, [0.1, 0.2], 0.3, "min_score"),
+        (BOUNDED, [0.95, 0.9, 0.99], 0.8, "the ceiling"),
+        (BOUNDED, [], 0.3, "min_score"),
+    ],
+)
+def test_spread_scores_are_cut_at_their_mean_tight_ones_above_it_and_the_bounds_hold(
+    rule: DynamicThreshold, scores: list[float], value: float, reason: str
+) -> None:
+    assert rule.of(scores) == (pytest.approx(value), reason)
 
 
 def test_equal_scores_stand_or_fall_together() -> None:

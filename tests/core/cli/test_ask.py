@@ -3,7 +3,7 @@ import shutil
 import sys
 
 from precise_rag.encoders.local import packaged_minilm
-from support.chat_server import ChatServer, fails, says
+from support.chat_server import ChatServer, says
 
 
 def test_each_candidate_has_its_place_score_and_reason(folder, precise):
@@ -57,14 +57,6 @@ def test_a_chat_server_answers_and_the_trace_is_written(folder, tmp_path, precis
     assert (answer["kind"], answer["answer"]) == ("generated", "Ilse Brandt keeps it [1].")
     assert answer["usage"] == {"calls": 2, "input_tokens": 22, "output_tokens": 14, "cost": None}
     assert "Ilse Brandt keeps it [1]." in page.read_text("utf-8")
-
-
-def test_a_server_that_refuses_ends_in_one_line(folder, precise):
-    with ChatServer([fails(401, "bad key")]) as server:
-        model = ["--llm", "local-model", "--base-url", server.url]
-        code, out, err = precise("ask", folder / "index", "Who keeps the lamp?", *model)
-    assert (code, out) == (1, "")
-    assert err.count("\n") == 1
 
 
 def test_an_index_of_another_encoder_is_asked_with_that_encoder(folder, tmp_path, precise):

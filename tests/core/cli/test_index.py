@@ -1,13 +1,10 @@
 import json
 import shutil
 
-import pytest
 from safetensors.numpy import load_file, save_file
 
 from precise_rag.cli import main
 from precise_rag.encoders.local import packaged_minilm
-from precise_rag.index import HybridIndex
-from precise_rag.index.folder import has_index
 
 
 def test_indexing_again_changes_nothing_and_reports_empty_documents(folder, precise):
@@ -42,21 +39,6 @@ def test_pruning_removes_what_is_gone_and_says_so_if_everything_can_be_read(tmp_
     assert {candidate["doc_id"] for candidate in json.loads(out)["candidates"]} == {"lamp.txt"}
 
 
-def test_a_damaged_index_and_one_of_another_version_are_refused(folder, tmp_path, precise):
-    other = tmp_path / "index"
-    assert main(["index", str(folder / "docs"), "--out", str(other)]) == 0
-    manifest = next(other.rglob("*.json"))
-    record = json.loads(manifest.read_text())
-    manifest.write_text(json.dumps(record | {"version": 999}))
-    code, _, err = precise("ask", other, "Who?")
-    assert code == 1
-    assert "999" in err
-    manifest.write_text("{")
-    code, _, err = precise("ask", other, "Who?")
-    assert code == 1
-    assert str(other) in err
-
-
 def test_an_index_of_another_encoder_is_refused_and_stays_as_it_was(folder, tmp_path, precise):
     model = tmp_path / "other-model"
     shutil.copytree(packaged_minilm(), model)
@@ -67,22 +49,6 @@ def test_an_index_of_another_encoder_is_refused_and_stays_as_it_was(folder, tmp_
     assert code == 1
     assert "was built with encoder 'all-MiniLM-L6-v2'" in err
     assert sorted(file.name for file in (folder / "index").rglob("*")) == before
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        (["--out", "{docs}"], "--out must be another folder"),
-        (["--out", "{docs}/a.txt/index"], "a.txt"),
-        (["--out", "{docs}/new", "--passages", "bananas"], "bananas"),
-    ],
-)
-def test_arguments_that_cannot_work_are_one_line(tmp_path, precise, options, message):
-    (tmp_path / "a.txt").write_text("The lamp is lit.")
-    code, _, err = precise("index", tmp_path, *(option.format(docs=tmp_path) for option in options))
-    assert (code, err.count("\n")) == (1, 1)
-    assert message in err
-    assert not has_index(tmp_path / "new")
 
 
 def test_an_index_in_a_database_is_made_updated_and_asked(folder, precise, new_location):
@@ -96,15 +62,3 @@ def test_an_index_in_a_database_is_made_updated_and_asked(folder, precise, new_l
     assert "Ilse Brandt" in out
     code, out, err = precise("ask", location, "Who keeps the lamp?", "--filter", "source=nowhere")
     assert "Ilse Brandt" not in out
-
-
-def test_an_interruption_leaves_nothing(tmp_path, precise, monkeypatch):
-    (tmp_path / "a.txt").write_text("The lamp is lit.")
-
-    def interrupt(self, documents, **options):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(HybridIndex, "add", interrupt)
-    code, _, err = precise("index", tmp_path / "a.txt", "--out", tmp_path / "index")
-    assert (code, "interrupted" in err) == (130, True)
-    assert not has_index(tmp_path / "index")

@@ -32,7 +32,7 @@ def server(*documents: Document) -> Any:
     return make_server(HybridIndex.build(given, HashEncoder(64)))
 
 
-async def test_an_agent_searches_reads_and_filters() -> None:
+async def test_an_agent_searches_filters_reads_and_prunes() -> None:
     async with mcp.Client(server()) as client:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
         assert set(tools) == {"search", "read", "prune"}
@@ -46,6 +46,12 @@ async def test_an_agent_searches_reads_and_filters() -> None:
         assert around.content[0].text == f"characters 0 to {len(LAMP)} of {len(LAMP)}\n{LAMP}"
         only = await client.call_tool("search", {**QUESTION, "filter": {"year": 1999}})
         assert "lamp.md" not in only.content[0].text
+        lines = [f"12:{i % 60:02d} worker {i} handled a request" for i in range(300)]
+        lines[200] = "12:20 worker 9 failed: the disk is full"
+        asked = {"text": "\n".join(lines), "question": "Why did a worker fail?", "max_tokens": 100}
+        (shown,) = (await client.call_tool("prune", asked)).content
+        assert "the disk is full" in shown.text
+        assert len(shown.text) < 800
 
 
 async def test_a_reply_has_at_most_the_tokens_that_are_asked_for() -> None:
@@ -78,16 +84,6 @@ async def test_mistakes_of_an_agent_are_errors_that_say_what_to_do() -> None:
             result = await client.call_tool(tool, asked)
             assert result.is_error
             assert message in result.content[0].text
-
-
-async def test_a_long_text_is_pruned() -> None:
-    lines = [f"12:{i % 60:02d} worker {i} handled a request" for i in range(300)]
-    lines[200] = "12:20 worker 9 failed: the disk is full"
-    asked = {"text": "\n".join(lines), "question": "Why did a worker fail?", "max_tokens": 100}
-    async with mcp.Client(server()) as client:
-        (shown,) = (await client.call_tool("prune", asked)).content
-    assert "the disk is full" in shown.text
-    assert len(shown.text) < 800
 
 
 @pytest.mark.slow

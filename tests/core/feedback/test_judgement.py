@@ -1,5 +1,3 @@
-import json
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -33,6 +31,7 @@ from precise_rag.feedback import parse_judgement
         ('{"score": 8, "adjustment": 3}', 8, 1),
         ('{"score": 6, "adjustment": "less"}', 6, -1),
         ('{"score": [8]}', 8, 0),
+        ("Score: 1 - 10. Score: 7", 7, 0),
     ],
 )
 def test_a_judgement_is_read(text, score, adjustment):
@@ -59,6 +58,7 @@ def test_a_judgement_is_read(text, score, adjustment):
         "{",
         "Evaluation Score: 85",
         "The year is 2024.",
+        "Score: 8.5-9",
     ],
 )
 def test_what_holds_no_score_from_1_to_10_is_unparsed(text):
@@ -71,20 +71,6 @@ def test_any_text_is_parsed_or_not_but_never_an_error(text):
     judgement = parse_judgement(text)
     assert (judgement.status == "parsed") == (judgement.score is not None)
     assert judgement.score is None or 1 <= judgement.score <= 10
-
-
-PROSE = st.text(
-    st.characters(exclude_characters='{}[]:="', exclude_categories=["N", "C"]), max_size=60
-).filter(lambda text: "score" not in text.lower() and "adjustment" not in text.lower())
-
-
-@given(PROSE, PROSE, st.integers(1, 10), st.sampled_from([-1, 0, 1]))
-def test_both_forms_are_found_in_any_prose(before, after, score, adjustment):
-    in_json = json.dumps({"reason": before, "score": score, "adjustment": adjustment})
-    in_lines = f"Evaluation Score: {score}\nContext Adjustment: {adjustment}"
-    for form in (in_json, in_lines):
-        judgement = parse_judgement(f"{before}\n{form}\n{after}")
-        assert (judgement.score, judgement.adjustment) == (score, adjustment)
 
 
 @pytest.mark.parametrize(
@@ -104,8 +90,3 @@ def test_both_forms_are_found_in_any_prose(before, after, score, adjustment):
 )
 def test_long_replies_are_read_in_linear_time(text: str) -> None:
     assert parse_judgement(text).status == "unparsed"
-
-
-def test_a_range_is_no_score() -> None:
-    assert parse_judgement("Score: 8.5-9").status == "unparsed"
-    assert parse_judgement("Score: 1 - 10. Score: 7").score == 7

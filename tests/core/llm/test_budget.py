@@ -12,18 +12,13 @@ from precise_rag.llm import Budget
         (Budget(cost=0.011), "0.01 of 0.011 used, 0.002 more needed"),
     ],
 )
-def test_a_budget_refuses_the_call_that_would_pass_it(budget, message):
+def test_a_budget_refuses_the_call_that_would_pass_it_and_allows_one_that_fits_exactly(budget, message):
     spending = budget.start()
     spending.check("m", 20, 0.002)
     spending.add(100, 0.01)
     with pytest.raises(BudgetExceeded, match=message):
         spending.check("m", 20, 0.002)
-
-
-def test_a_call_that_fits_exactly_is_allowed():
-    spending = Budget(calls=2, tokens=120, cost=1.5).start()
-    spending.add(100, 1.0)
-    spending.check("m", 20, 0.5)
+    Budget(calls=1, tokens=20, cost=0.5).start().check("m", 20, 0.5)
 
 
 def test_seconds_that_are_over_end_the_budget(monkeypatch):

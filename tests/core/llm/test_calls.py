@@ -3,19 +3,17 @@
 import asyncio
 from collections.abc import Sequence
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from precise_rag.candidate_filters import RelevanceFilter
 from precise_rag.llm import Budget
 from precise_rag.llm.calls import aask, ask
 from precise_rag.llm.session import Ask, CallOutcome, Session
 from precise_rag.prompts import Prompt
 from precise_rag.testing import ScriptedLLM
 from precise_rag.tokens import estimate_prompt_tokens
-from precise_rag.trace import Price, PriceTable, Trace
-from precise_rag.types import Candidate, Completion, Message
+from precise_rag.trace import Price, PriceTable
+from precise_rag.types import Completion, Message
 
 PRICES = PriceTable({"m": Price(1.0, 4.0)})
 """Dollars for a million tokens."""
@@ -56,22 +54,6 @@ def test_a_budget_is_exceeded_by_one_reply_at_most(
     total = sum(reply.input_tokens + weight * reply.output_tokens for reply in paid)
     longest = max((weight * reply.output_tokens for reply in paid), default=0)
     assert total <= limit + longest
-
-
-@pytest.mark.parametrize("is_async", [False, True])
-def test_the_relevance_filter_keeps_the_promise_of_its_budget(is_async: bool) -> None:
-    model = model_of([400] * 20)
-    candidates = [Candidate(f"d{n}", 0, 40, "x" * 40, 1 - n / 50, "probability") for n in range(12)]
-    relevance = RelevanceFilter(
-        model, batch_size=1, budget=Budget(tokens=2_000), prices=PRICES, unscored="keep"
-    )
-    trace = Trace("Who?")
-    if is_async:
-        asyncio.run(relevance.afilter("Who?", candidates, trace=trace))
-    else:
-        relevance.filter("Who?", candidates, trace=trace)
-    assert len(trace.calls) > 1
-    assert sum(call.input_tokens + call.output_tokens for call in trace.calls) <= 2_400
 
 
 def test_a_budget_of_calls_alone_keeps_calls_at_the_same_time() -> None:

@@ -1,5 +1,4 @@
 import asyncio
-from contextlib import aclosing
 
 import pytest
 from langchain_core.callbacks import BaseCallbackHandler
@@ -13,7 +12,6 @@ from llama_index.core.llms.mock import MockLLM
 
 from precise_rag.errors import ContextLengthError, LLMAuthenticationError
 from precise_rag.llm import load_llm
-from precise_rag.llm.framework import LangChainLLM, LlamaIndexLLM
 from precise_rag.protocols import LLM, StreamingLLM
 from precise_rag.types import Completion, Message
 
@@ -29,15 +27,18 @@ class LlamaLLM(MockLLM):
 
     def chat(self, messages, **_):
         roles = " ".join(message.role.value for message in messages)
-        raw = {"usage": {"prompt_tokens": 5, "completion_tokens": 2}}
+        usage = {"prompt_tokens": 5, "completion_tokens": 2}
+        raw = {"usage": usage, "choices": [{"finish_reason": "content_filter"}]}
         return ChatResponse(message=ChatMessage(role="assistant", content=roles), raw=raw)
 
     async def achat(self, messages, **_):
         return self.chat(messages)
 
     def stream_chat(self, messages, **_):
-        for delta in ("in ", "France"):
-            yield ChatResponse(message=ChatMessage(role="assistant", content=delta), delta=delta)
+        for delta, reason in (("in ", None), ("France", "length"), ("", None)):
+            message = ChatMessage(role="assistant", content=delta)
+            choices = [{"finish_reason": reason}] if reason else []
+            yield ChatResponse(message=message, delta=delta, raw={"choices": choices})
 
     async def astream_chat(self, messages, **_):
         async def responses():
@@ -45,6 +46,14 @@ class LlamaLLM(MockLLM):
                 yield response
 
         return responses()
+
+
+class LangStream(GenericFakeChatModel):
+    """Says why it was cut off in the last event but one."""
+
+    def _stream(self, *_, **__):
+        for text, metadata in (("in ", {}), ("France", {"finish_reason": "length"}), ("", {})):
+            yield ChatGenerationChunk(message=AIMessageChunk(content=text, response_metadata=metadata))
 
 
 def lang_model(*replies):
@@ -56,10 +65,10 @@ def both(llm):
     return llm.complete(PROMPT), asyncio.run(llm.acomplete(PROMPT))
 
 
-def test_a_llamaindex_llm_keeps_roles_and_usage():
+def test_a_llamaindex_llm_keeps_roles_usage_and_why_it_was_cut_off():
     llm = load_llm(LlamaLLM(max_tokens=None))
     assert isinstance(llm, LLM)
-    assert both(llm) == (Completion("system user", "llama-m", 5, 2),) * 2
+    assert both(llm) == (Completion("system user", "llama-m", 5, 2, cut_off="content_filter"),) * 2
 
 
 def test_a_llamaindex_llm_that_only_completes_prompts_works_too():
@@ -68,31 +77,25 @@ def test_a_llamaindex_llm_that_only_completes_prompts_works_too():
     assert completion.usage_estimated
 
 
-async def test_a_llamaindex_llm_streams():
-    llm = load_llm(LlamaLLM(max_tokens=None))
+@pytest.mark.parametrize("model", [LlamaLLM(max_tokens=None), LangStream(messages=iter(()))])
+async def test_a_stream_gives_pieces_and_then_the_completion_with_why_it_was_cut_off(model):
+    llm = load_llm(model)
     assert isinstance(llm, StreamingLLM)
     *pieces, completion = llm.stream(PROMPT)
-    assert pieces == ["in ", "France"]
-    assert completion.text == "in France"
+    assert [piece for piece in pieces if piece] == ["in ", "France"]
+    assert (completion.text, completion.cut_off) == ("in France", "length")
     assert [item async for item in llm.astream(PROMPT)] == [*pieces, completion]
 
 
-def test_a_langchain_model_keeps_usage():
+@pytest.mark.parametrize(
+    ("metadata", "cut_off"), [({"finish_reason": "length"}, "length"), ({"stop_reason": "end_turn"}, "")]
+)
+def test_a_langchain_model_keeps_usage_and_why_it_was_cut_off(metadata, cut_off):
     usage = {"input_tokens": 9, "output_tokens": 1, "total_tokens": 10}
-    message = AIMessage("France", usage_metadata=usage)
+    message = AIMessage("France", usage_metadata=usage, response_metadata=metadata)
     llm = load_llm(lang_model(message, message))
     assert isinstance(llm, LLM)
-    assert both(llm) == (Completion("France", "GenericFakeChatModel", 9, 1),) * 2
-
-
-async def test_a_langchain_model_streams():
-    llm = load_llm(lang_model(AIMessage("in France"), AIMessage("in France")))
-    assert isinstance(llm, LangChainLLM)
-    *pieces, completion = llm.stream(PROMPT)
-    assert pieces == ["in", " ", "France"]
-    assert completion.text == "in France"
-    async with aclosing(llm.astream(PROMPT)) as items:
-        assert [item async for item in items] == [*pieces, completion]
+    assert both(llm) == (Completion("France", "GenericFakeChatModel", 9, 1, cut_off=cut_off),) * 2
 
 
 def test_content_blocks_are_joined():
@@ -134,45 +137,3 @@ def test_a_framework_models_errors_are_recognised_by_shape(attributes, message, 
 
     with pytest.raises(error, match=r"^b: "):
         load_llm(Broken()).complete(PROMPT)
-
-
-def test_a_langchain_reply_that_is_cut_off_says_so():
-    cut = AIMessage("Keeper 3 is", response_metadata={"finish_reason": "length"})
-    assert [c.cut_off for c in both(load_llm(lang_model(cut, cut)))] == ["length", "length"]
-    whole = AIMessage("Keeper 3.", response_metadata={"stop_reason": "end_turn"})
-    assert load_llm(lang_model(whole)).complete(PROMPT).cut_off == ""
-
-
-async def test_a_langchain_stream_that_is_cut_off_says_so():
-    class Streams(GenericFakeChatModel):
-        def _stream(self, *_, **__):
-            for text, metadata in (("Keeper ", {}), ("3 is", {"finish_reason": "length"}), ("", {})):
-                yield ChatGenerationChunk(message=AIMessageChunk(content=text, response_metadata=metadata))
-
-    llm = LangChainLLM(Streams(messages=iter(())))
-    *_, completion = llm.stream(PROMPT)
-    assert completion.cut_off == "length"
-    *_, completion = [item async for item in llm.astream(PROMPT)]
-    assert (completion.text, completion.cut_off) == ("Keeper 3 is", "length")
-
-
-class CutLLM(LlamaLLM):
-    """Reports the finish reason as LlamaIndex's OpenAI class does, in a stream not in the last event."""
-
-    def chat(self, messages, **_):
-        raw = {"choices": [{"finish_reason": "content_filter"}]}
-        return ChatResponse(message=ChatMessage(role="assistant", content="Keeper"), raw=raw)
-
-    def stream_chat(self, messages, **_):
-        for delta, raw in (("in ", {"choices": [{"finish_reason": "length"}]}), ("", {"choices": []})):
-            message = ChatMessage(role="assistant", content=delta)
-            yield ChatResponse(message=message, delta=delta, raw=raw)
-
-
-async def test_a_llamaindex_reply_that_is_cut_off_says_so():
-    llm = LlamaIndexLLM(CutLLM(max_tokens=None))
-    assert llm.complete(PROMPT).cut_off == (await llm.acomplete(PROMPT)).cut_off == "content_filter"
-    *_, completion = llm.stream(PROMPT)
-    assert completion.cut_off == "length"
-    *_, completion = [item async for item in llm.astream(PROMPT)]
-    assert completion.cut_off == "length"

@@ -42,9 +42,7 @@ def saved(tmp_path_factory: pytest.TempPathFactory, untrained: Callable[..., dic
     return save
 
 
-def test_candidates_that_are_not_read_have_a_probability_by_the_packaged_one(
-    saved: Save,
-) -> None:
+def test_candidates_that_are_not_read_have_a_probability_by_the_packaged_one(saved: Save) -> None:
     first = packaged_reranker().score(QUESTION, candidates(TEXTS))
     order = (-first).argsort().tolist()
     sure = CascadeReranker(saved(reads=0.0, offset=9.0), n_read=1)
@@ -53,6 +51,8 @@ def test_candidates_that_are_not_read_have_a_probability_by_the_packaged_one(
     lower = 1 / (1 + np.exp(1.0 - log_odds(first[order[1:]])))
     assert scores[order[1:]] == pytest.approx(lower, rel=1e-4)
     assert len(sure.score(QUESTION, [])) == 0
+    with pytest.raises(InputError, match="n_read must be at least 1, got 0"):
+        CascadeReranker(saved(reads=1.0), n_read=0)
 
 
 def test_texts_in_another_script_are_left_to_the_packaged_one(saved: Save) -> None:
@@ -77,24 +77,20 @@ def test_another_language_has_levels_of_its_own_and_the_same_order(saved: Save) 
     assert log_odds(scores) == pytest.approx(2.0 * odds + 0.5, abs=1e-2)
 
 
+def scores_of(place: int) -> dict[str, float]:
+    """What a retrieval says of a candidate, the less the later it comes."""
+    dense, words = 0.6 - place / 80, 6 - place / 8
+    return {"dense": dense, "core": dense - 0.1, "bm25": words, "bm25_passage": 4 - place / 9}
+
+
 def test_hostile_documents_hardly_move_the_scores_of_others() -> None:
+    texts = [*TEXTS, *(f"A note of day {n} in the log." for n in range(35))]
     mine = [
-        replace(
-            c,
-            doc_id=f"d{i % 9}",
-            start=1000 * i,
-            end=1000 * i + len(c.text),
-            scores={
-                "dense": 0.6 - i / 80,
-                "core": 0.5 - i / 80,
-                "bm25": 6 - i / 8,
-                "bm25_passage": 4 - i / 9,
-            },
-        )
-        for i, c in enumerate(candidates([*TEXTS, *(f"A note of day {n} in the log." for n in range(35))]))
+        replace(c, doc_id=f"d{i % 9}", start=1000 * i, end=1000 * i + len(c.text), scores=scores_of(i))
+        for i, c in enumerate(candidates(texts))
     ]
     hostile = [
-        Candidate(f"evil{i}", 0, len(text), text, 9.0, "rank", scores=dict.fromkeys(mine[0].scores, 9.0))
+        Candidate(f"evil{i}", 0, len(text), text, 9.0, "rank", scores=dict.fromkeys(scores_of(0), 9.0))
         for i, text in enumerate([f"{QUESTION} {QUESTION}", "x", f"{QUESTION} Ilse Brandt.", QUESTION, "No."])
     ]
     for reranker in (packaged_reranker(), load_reranker("cascade")):
@@ -144,11 +140,6 @@ def test_reading_stops_when_four_in_a_row_are_improbable(
     assert sum(whole.n_texts) == min(12, len(logits))
 
 
-def test_n_read_must_be_positive(saved: Save) -> None:
-    with pytest.raises(InputError, match="n_read must be at least 1, got 0"):
-        CascadeReranker(saved(reads=1.0), n_read=0)
-
-
 def test_tensors_that_do_not_fit_are_refused_at_loading(
     tmp_path: Path, untrained: Callable[..., dict[str, np.ndarray]]
 ) -> None:
@@ -169,13 +160,9 @@ def test_tensors_that_do_not_fit_are_refused_at_loading(
         CascadeReranker(tmp_path)
 
 
-def test_the_packaged_cascade_prefers_the_answer() -> None:
-    reranker = load_reranker("cascade")
-    scores = reranker.score(QUESTION, candidates(TEXTS))
+def test_the_packaged_cascade_prefers_the_answer_and_was_fitted_to_this_packaged_reranker() -> None:
+    scores = load_reranker("cascade").score(QUESTION, candidates(TEXTS))
     assert scores.argmax() == 0
     assert scores[0] > 0.4 > 0.2 > scores[2:].max()
-
-
-def test_the_packaged_cascade_was_fitted_to_this_packaged_reranker() -> None:
     config, _ = load_checkpoint(packaged_model("reranker-cascade"))
     assert config["packaged_sha256"] == packaged_reranker().weights_sha256

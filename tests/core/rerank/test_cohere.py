@@ -10,7 +10,7 @@ from precise_rag.errors import (
     LLMResponseError,
     LLMServerError,
 )
-from precise_rag.rerank import CohereReranker, load_reranker, rerank
+from precise_rag.rerank import CohereReranker, rerank
 from precise_rag.types import Candidate
 from support.chat_server import ChatServer, Reply
 
@@ -51,78 +51,55 @@ def test_more_documents_than_the_batch_size_take_several_requests() -> None:
     assert server.requests[0]["model"] == ENGLISH
 
 
-@pytest.mark.parametrize("status", [429, 503])
-def test_requests_to_a_busy_server_are_repeated_by_the_client_alone(status: int) -> None:
-    busy = Reply({"message": "busy"}, status, {"retry-after-ms": "1"})
-    replies = iter([busy, busy])
-    with (
-        ChatServer(lambda request: next(replies, None) or by_length(request)) as server,
-        reranker(server) as cohere,
-    ):
+def test_requests_to_a_busy_server_are_repeated_by_the_client_alone() -> None:
+    replies = iter([Reply({"message": "busy"}, status, {"retry-after-ms": "1"}) for status in (429, 503)])
+    script = lambda request: next(replies, None) or by_length(request)  # noqa: E731
+    with ChatServer(script) as server, reranker(server) as cohere:
         assert cohere.score("q", CANDIDATES)[0] == pytest.approx(0.1)
     assert len(server.requests) == 3
 
 
+def refuses(status: int) -> Reply:
+    return Reply({"message": "no"}, status, {"retry-after-ms": "1"})
+
+
+def scores_only(index: int) -> Reply:
+    return Reply({"id": "r", "results": [{"index": index, "relevance_score": 0.5}], "meta": {}})
+
+
 @pytest.mark.parametrize(
-    ("status", "error", "said"),
+    ("reply", "n_requests", "error", "said"),
     [
-        (429, LLMRateLimitError, "still answers 429 after 2 retries"),
-        (500, LLMServerError, "still answers 500 after 2 retries"),
-        (401, LLMAuthenticationError, "refused the key; check api_key or CO_API_KEY"),
-        (400, LLMError, "refused the request with 400"),
+        (refuses(429), 3, LLMRateLimitError, "still answers 429 after 2 retries"),
+        (refuses(500), 3, LLMServerError, "still answers 500 after 2 retries"),
+        (refuses(401), 1, LLMAuthenticationError, "refused the key; check api_key or CO_API_KEY"),
+        (refuses(400), 1, LLMError, "refused the request with 400"),
+        (scores_only(9), 1, LLMResponseError, "scored document 9 of 5"),
+        (scores_only(0), 1, LLMResponseError, "left 4 of 5 documents without a score"),
     ],
 )
-def test_errors_name_the_cause(status: int, error: type[LLMError], said: str) -> None:
+def test_errors_name_the_cause(reply: Reply, n_requests: int, error: type[LLMError], said: str) -> None:
     with (
-        ChatServer([Reply({"message": "no"}, status, {"retry-after-ms": "1"})]) as server,
+        ChatServer([reply]) as server,
         reranker(server) as cohere,
         pytest.raises(error, match=f"cohere:rerank-v3.5 {said}"),
     ):
         cohere.score("q", CANDIDATES)
-    assert len(server.requests) == (3 if status in (429, 500) else 1)
+    assert len(server.requests) == n_requests
 
 
-@pytest.mark.parametrize(
-    ("index", "said"), [(9, "scored document 9 of 5"), (0, "left 4 of 5 documents without a score")]
-)
-def test_results_for_other_documents_are_refused(index: int, said: str) -> None:
-    body = {"id": "r", "results": [{"index": index, "relevance_score": 0.5}], "meta": {}}
-    with (
-        ChatServer([Reply(body)]) as server,
-        reranker(server) as cohere,
-        pytest.raises(LLMResponseError, match=said),
-    ):
-        cohere.score("q", CANDIDATES)
-
-
-def test_no_answer_within_the_timeout_is_a_connection_error() -> None:
-    with (
-        ChatServer([Reply({}, stall=30.0)]) as server,
-        reranker(server, timeout=0.05, max_retries=0) as cohere,
-        pytest.raises(LLMConnectionError, match="no answer in"),
-    ):
-        cohere.score("q", CANDIDATES)
-
-
-def test_a_missing_server_is_a_connection_error() -> None:
-    with ChatServer(by_length) as server:
-        pass
-    with (
-        reranker(server, max_retries=0) as gone,
-        pytest.raises(LLMConnectionError, match="cannot be reached"),
-    ):
+def test_no_answer_and_no_server_are_connection_errors() -> None:
+    with ChatServer([Reply({}, stall=30.0)]) as server:
+        slow, gone = (reranker(server, timeout=seconds, max_retries=0) for seconds in (0.05, 5.0))
+        with slow, pytest.raises(LLMConnectionError, match="no answer in"):
+            slow.score("q", CANDIDATES)
+    with gone, pytest.raises(LLMConnectionError, match="cannot be reached"):
         gone.score("q", CANDIDATES)
 
 
-def test_an_empty_list_needs_no_server(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_key_is_named_when_there_is_something_to_score(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CO_API_KEY", raising=False)
-    assert len(load_reranker("cohere").score("q", [])) == 0
-
-
-def test_a_missing_key_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("CO_API_KEY", raising=False)
-    with (
-        CohereReranker() as cohere,
-        pytest.raises(LLMAuthenticationError, match="check api_key or CO_API_KEY"),
-    ):
-        cohere.score("q", CANDIDATES)
+    with CohereReranker() as cohere:
+        assert len(cohere.score("q", [])) == 0
+        with pytest.raises(LLMAuthenticationError, match="check api_key or CO_API_KEY"):
+            cohere.score("q", CANDIDATES)

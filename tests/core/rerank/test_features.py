@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given, strategies
 
 from precise_rag.rerank.features import FEATURES, features, places
-from precise_rag.stems import QUESTION_KINDS
+from precise_rag.rerank.query_terms import QueryTerms
+from precise_rag.stems import QUESTION_KINDS, read_words
 from precise_rag.types import Candidate
 
 
@@ -44,15 +45,28 @@ def test_pairs_and_windows_see_what_is_close_together(idf_table: np.ndarray) -> 
     assert far["window_coverage"] == pytest.approx(8 / 12)
 
 
+def test_terms_leave_out_words_that_shape_a_question_unless_there_are_no_others(
+    idf_table: np.ndarray,
+) -> None:
+    terms = QueryTerms.of("When was the Wend bridge opened?", idf_table)
+    assert terms.rarity == pytest.approx({"wend": 8.0, "bridg": 4.0, "open": 2.0})
+    assert terms.names == {"wend"}
+    assert list(QueryTerms.of("Who was that?", idf_table).rarity) == ["who", "was", "that"]
+
+
+def test_close_pairs_are_those_of_all_positions_counted_in_words(idf_table: np.ndarray) -> None:
+    terms = QueryTerms.of("Wend bridge", idf_table)
+    assert terms.positions(read_words("A bridge over the Wend, a bridge.")) == {"bridg": [1, 6], "wend": [4]}
+    first, second = terms.rarity
+    for a, b in [([0], [3]), ([0], [4]), ([0, 9, 20], [5, 13, 17]), ([50], [1, 2, 3, 47]), ([], [1])]:
+        close = any(abs(i - j) <= 3 for i in a for j in b)
+        assert terms.pair_coverage({first: a, second: b}) == pytest.approx(float(close))
+
+
 def test_answer_type_by_the_kind_of_question(idf_table: np.ndarray) -> None:
-    year, none = features_of(
-        "When was the bridge opened?", ["It opened in 1931.", "It was opened by Ann Lee."], idf_table
-    )
-    assert (year["answer_type"], none["answer_type"]) == (1.0, 0.0)
-    year, name = features_of(
-        "Who opened the bridge?", ["It opened in 1931.", "It was opened by Ann Lee."], idf_table
-    )
-    assert (year["answer_type"], name["answer_type"]) == (0.0, 1.0)
+    texts = ["It opened in 1931.", "It was opened by Ann Lee."]
+    for query, expected in (("When was it?", [1.0, 0.0]), ("Who opened it?", [0.0, 1.0])):
+        assert [row["answer_type"] for row in features_of(query, texts, idf_table)] == expected
     assert math.isnan(features_of("Why a bridge?", ["Because."], idf_table)[0]["answer_type"])
 
 
@@ -63,30 +77,17 @@ def test_a_term_that_all_candidates_have_tells_none_of_them_apart(idf_table: np.
     assert other["here_coverage"] < 0.05 < 0.95 < wend["here_coverage"] + 0.05
     assert other["here_rarest_covered"] < other["rarest_covered"]
     assert wend["here_lexical_over_usual"] > wend["lexical_over_usual"]
-    assert (
-        wend["query_rarity_here"]
-        < features_of("Wend bridge", ["A ferry"] * 9, idf_table)[0]["query_rarity_here"]
-    )
+    (nowhere, *_) = features_of("Wend bridge", ["A ferry"] * 9, idf_table)
+    assert wend["query_rarity_here"] < nowhere["query_rarity_here"]
     assert math.isnan(features_of("Wend bridge", texts[:7], idf_table)[0]["here_coverage"])
 
 
 def test_unknown_features_are_nan(idf_table: np.ndarray) -> None:
     row = features_of("bridge", ["A bridge"], idf_table)[0]
     known = {name for name, value in row.items() if not math.isnan(value)}
-    assert known == {
-        "coverage",
-        "window_coverage",
-        "lexical",
-        "rarest_covered",
-        "log_words",
-        "novelty",
-        "letter_share",
-        "sentence_end",
-        "lexical_to_own",
-        "query_terms",
-        "query_rarity",
-        *QUESTION_KINDS,
-    }
+    of_the_text = {"coverage", "window_coverage", "lexical", "rarest_covered", "log_words", "novelty"}
+    of_the_text |= {"letter_share", "sentence_end", "lexical_to_own", "query_terms", "query_rarity"}
+    assert known == of_the_text | set(QUESTION_KINDS)
 
 
 def test_retrieval_scores_enter_by_word_relative_to_the_rarity_of_the_query(idf_table: np.ndarray) -> None:

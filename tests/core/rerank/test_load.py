@@ -1,20 +1,20 @@
-from collections.abc import Sequence
-from typing import Any, cast
+"""Rerankers by name, and those of frameworks."""
 
-import numpy as np
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
 import pytest
 
 from precise_rag.errors import InputError
-from precise_rag.rerank import CrossEncoderReranker, load_reranker
-from precise_rag.types import Candidate, FloatArray, ScoreScale
+from precise_rag.rerank import CrossEncoderReranker, load_reranker, rerank
+from precise_rag.types import UNSCORED, Candidate
 
-
-class Zeros:
-    name = "zeros"
-    score_scale: ScoreScale = "logit"
-
-    def score(self, query: str, candidates: Sequence[Candidate]) -> FloatArray:
-        return np.zeros(len(candidates), dtype=np.float32)
+TEXTS = ["one", "three three", "two two"]
+CANDIDATES = [
+    Candidate("d", i, i + 3, text, 0.1 * i, "cosine", metadata={"page": i}) for i, text in enumerate(TEXTS)
+]
+BY_LENGTH = ["three three", "two two", "one"]
 
 
 @pytest.mark.parametrize(
@@ -22,38 +22,90 @@ class Zeros:
     [
         ("packaged", "packaged"),
         ("cascade", "cascade"),
+        ("default", "cascade"),
         ("cohere", "cohere:rerank-v3.5"),
         ("cohere:rerank-english-v3.0", "cohere:rerank-english-v3.0"),
+        ("a/model", "a/model"),
+        (Path("model"), "model"),
     ],
 )
 def test_rerankers_by_name(name: str, expected: str) -> None:
-    assert load_reranker(name).name == expected
+    reranker = load_reranker(name)
+    assert reranker.name == expected
+    assert isinstance(reranker, CrossEncoderReranker) == ("model" in expected)
+    assert (load_reranker(name) is reranker) == (name in ("packaged", "cascade", "default"))
+    assert load_reranker(reranker) is reranker
 
 
-def test_packaged_rerankers_are_loaded_once() -> None:
-    assert load_reranker() is load_reranker("packaged")
-    assert load_reranker("cascade") is load_reranker("cascade")
-
-
-def test_any_other_name_is_a_cross_encoder() -> None:
-    reranker = load_reranker("a/model")
-    assert isinstance(reranker, CrossEncoderReranker)
-    assert reranker.name == "a/model"
-
-
-def test_objects_that_score_are_returned_and_others_refused() -> None:
-    mine = Zeros()
-    assert load_reranker(mine) is mine
-    with pytest.raises(InputError, match="got dict"):
-        load_reranker(cast(Any, {}))
-
-
-def test_the_default_is_the_cascade() -> None:
-    assert load_reranker("default").name == "cascade"
-    assert load_reranker("default") is load_reranker("cascade")
-
-
-@pytest.mark.parametrize("name", ["pakaged", "cohore:rerank-v3.5", "ms-marco-MiniLM-L6-v2", ""])
-def test_a_misspelt_name_fails_at_once(name: str) -> None:
-    with pytest.raises(InputError, match=r"unknown reranker .*; pass \"default\""):
+@pytest.mark.parametrize("name", ["pakaged", "cohore:rerank-v3.5", "ms-marco-MiniLM-L6-v2", "", {}])
+def test_a_misspelt_name_or_another_object_fails_at_once(name: Any) -> None:
+    with pytest.raises(InputError, match=r"unknown reranker .*; pass \"default\"|got dict"):
         load_reranker(name)
+
+
+@pytest.fixture
+def postprocessor() -> Any:
+    core = pytest.importorskip("llama_index.core.postprocessor.types")
+    schema = pytest.importorskip("llama_index.core.schema")
+
+    class ByLength(core.BaseNodePostprocessor):  # type: ignore[misc, name-defined]
+        top_n: int = 10
+
+        def _postprocess_nodes(self, nodes: list[Any], query_bundle: Any = None) -> list[Any]:
+            scored = [schema.NodeWithScore(node=n.node, score=len(n.node.text) / 20) for n in nodes]
+            return sorted(scored, key=lambda n: -n.score)[: self.top_n]
+
+    return ByLength
+
+
+@pytest.fixture
+def compressor() -> Any:
+    core = pytest.importorskip("langchain_core.documents")
+
+    class ByLength(core.BaseDocumentCompressor):  # type: ignore[misc, name-defined]
+        scored: bool = True
+        bare: bool = False
+
+        def compress_documents(
+            self, documents: Sequence[Any], query: str, callbacks: Any = None
+        ) -> list[Any]:
+            return [
+                core.Document(
+                    page_content=d.page_content,
+                    id=None if self.bare else d.id,
+                    metadata={"relevance_score": len(d.page_content) / 20} if self.scored else {},
+                )
+                for d in sorted(documents, key=lambda d: -len(d.page_content))
+            ]
+
+    return ByLength
+
+
+@pytest.mark.parametrize("kind", ["postprocessor", "compressor"])
+def test_scores_of_a_framework_go_to_their_candidates(kind: str, request: pytest.FixtureRequest) -> None:
+    theirs = request.getfixturevalue(kind)()
+    for scale, scores in (("probability", [0.55, 0.35, 0.15]), (None, [1.0, 1 / 2, 1 / 3])):
+        ranked = rerank("q", CANDIDATES, load_reranker(theirs, score_scale=scale))
+        assert [c.text for c in ranked] == BY_LENGTH
+        assert [c.score for c in ranked] == pytest.approx(scores)
+        assert [c.metadata for c in ranked] == [{"page": 1}, {"page": 2}, {"page": 0}]
+        assert {c.score_scale for c in ranked} == {scale or "rank"}
+
+
+def test_what_is_not_returned_ranks_behind_what_is(postprocessor: Any) -> None:
+    best_two = postprocessor(top_n=2)
+    ranked = rerank("q", CANDIDATES, load_reranker(best_two))
+    assert [(c.text, c.score) for c in ranked] == list(zip(BY_LENGTH, [1.0, 0.5, 0.0], strict=True))
+    scored = rerank("q", CANDIDATES, load_reranker(best_two, score_scale="probability"))
+    assert [UNSCORED in c.scores for c in scored] == [False, False, True]
+
+
+def test_documents_without_scores_are_ranked_by_order_only(compressor: Any) -> None:
+    assert [c.text for c in rerank("q", CANDIDATES, load_reranker(compressor(scored=False)))] == BY_LENGTH
+    with pytest.raises(InputError, match="must return numbers"):
+        rerank("q", CANDIDATES, load_reranker(compressor(scored=False), score_scale="logit"))
+
+
+def test_documents_must_keep_an_id_or_metadata(compressor: Any) -> None:
+    with pytest.raises(InputError, match="must keep the id or the metadata"):
+        rerank("q", CANDIDATES, load_reranker(compressor(bare=True)))

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from precise_rag import load_encoder
-from precise_rag.checkpoints.quantized import dequantized, quantized
+from precise_rag.checkpoints.quantized import dequantized
 from precise_rag.checkpoints.saved import load_checkpoint, packaged_model
 from precise_rag.rerank.pair_network import PairNetwork, PairScorer, minilm, padded, token_ids
 from precise_rag.rerank.pair_onnx import OnnxPairScorer
@@ -87,14 +87,10 @@ def test_any_share_of_the_layers_reads_apart(n_apart: int, untrained: Untrained)
     tensors = untrained(with_random_attention, n_apart=n_apart)
     question = "long question " * 50
     expected = PairScorer(config, tensors, "cpu").logits(question, PIECES)
-    logits = OnnxPairScorer(config, tensors, "float32").logits(question, PIECES)
-    assert logits == pytest.approx(expected, abs=TOLERANCE)
-
-
-def test_query_and_candidate_are_not_interchangeable(untrained: Untrained) -> None:
-    scorer = OnnxPairScorer(CONFIG, untrained(with_random_attention), "float32")
-    there = scorer.logits(TEXTS[0], [Piece(TEXTS[1])])[0]
-    assert abs(there - scorer.logits(TEXTS[1], [Piece(TEXTS[0])])[0]) > 0.01
+    scorer = OnnxPairScorer(config, tensors, "float32")
+    assert scorer.logits(question, PIECES) == pytest.approx(expected, abs=TOLERANCE)
+    there, back = (scorer.logits(a, [Piece(b)])[0] for a, b in (TEXTS[:2], TEXTS[1::-1]))
+    assert abs(there - back) > 0.01  # a query and a candidate are not interchangeable
 
 
 def test_words_around_a_piece_change_how_it_is_understood_but_are_not_its_own(untrained: Untrained) -> None:
@@ -103,16 +99,6 @@ def test_words_around_a_piece_change_how_it_is_understood_but_are_not_its_own(un
     pieces = [Piece(mine), Piece(mine, before=about), Piece(f"{about} {mine}")]
     alone, read_in, whole = OnnxPairScorer(CONFIG, untrained(), "float32").logits(QUESTION, pieces)
     assert alone < read_in < whole
-
-
-def test_weights_saved_in_int8_give_nearly_the_same_logits(untrained: Untrained) -> None:
-    tensors = untrained()
-    tables = [name for name, tensor in tensors.items() if tensor.ndim == 2 and tensor.size > 10_000]
-    exact, rounded = (
-        OnnxPairScorer(CONFIG, some, "float32").logits(QUESTION, PIECES)
-        for some in (tensors, dequantized(quantized(tensors, tables)))
-    )
-    assert rounded == pytest.approx(exact, abs=0.2)
 
 
 def test_padding_is_masked_and_the_width_a_multiple_of_16() -> None:

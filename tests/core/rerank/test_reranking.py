@@ -5,12 +5,7 @@ import numpy as np
 import pytest
 
 from precise_rag.errors import InputError
-from precise_rag.rerank import (
-    load_reranker,
-    rerank,
-    rerank_best,
-    unread_note,
-)
+from precise_rag.rerank import load_reranker, rerank, rerank_best, unread_note
 from precise_rag.types import UNREAD, Candidate, FloatArray, ScoreScale
 
 TEXTS = ["a short one", "the longest of the three", "one in between"]
@@ -48,6 +43,8 @@ def test_the_best_are_kept_with_their_ranks() -> None:
 
 
 def test_a_reranker_must_return_one_score_per_candidate() -> None:
+    assert rerank("q", [], ByLength()) == []
+
     class Short(ByLength):
         def score(self, query: str, candidates: Sequence[Candidate]) -> FloatArray:
             return np.zeros(1, dtype=np.float32)
@@ -78,10 +75,6 @@ def test_what_is_not_read_is_marked_and_told(query: str, reranker: str, unread: 
     assert unread_note(query, ranked) == note
     again = rerank(query, ranked, ByLength())
     assert not [c for c in again if UNREAD in c.scores]
-
-
-def test_an_empty_list_stays_empty() -> None:
-    assert rerank("q", [], load_reranker()) == []
 
 
 class ByBestWord(ByLength):

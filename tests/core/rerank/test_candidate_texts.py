@@ -1,0 +1,140 @@
+"""What a reranker reads of candidates: titles above them and the text around them."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pytest
+
+from precise_rag import HybridIndex, PreciseRAG
+from precise_rag.evidence import EvidenceExtractor
+from precise_rag.rerank import LevelledReranker, load_reranker, rerank
+from precise_rag.rerank.candidate_texts import text_around, with_headings, with_text_around
+from precise_rag.rerank.packaged import packaged_reranker
+from precise_rag.testing import HashEncoder
+from precise_rag.types import Candidate, Document, FloatArray, ScoreScale
+
+SENTENCES = ["The mill grinds rye.", "Runa Stell carved its wheel.", "She used oak.", "It turned until 1902."]
+TEXT = " ".join(SENTENCES)
+
+
+class Noting:
+    """A reranker that keeps what it was given."""
+
+    name, reads_around = "noting", True
+    score_scale: ScoreScale = "probability"
+    is_calibrated = True
+
+    def __init__(self) -> None:
+        self.read: dict[str, tuple[str, str]] = {}
+
+    def score(self, query: str, candidates: Sequence[Candidate]) -> FloatArray:
+        self.read = {c.text: (c.before, c.after) for c in candidates}
+        return np.full(len(candidates), 0.5, dtype=np.float32)
+
+
+def index() -> HybridIndex:
+    return HybridIndex.build([Document("mill", TEXT), Document("ferry", "It sails at nine.")], HashEncoder())
+
+
+def test_text_around_is_cut_between_words() -> None:
+    text = "a " + "word " * 60 + "HERE" + " more" * 60
+    before, after = text_around(text, text.index("HERE"), text.index("HERE") + 4)
+    assert before
+    assert after
+    assert len(before) <= 160 >= len(after)
+    assert set(before.split()) == {"word"}
+    assert set(after.split()) == {"more"}
+    assert text_around("He left.", 0, 8) == ("", "")
+
+
+def test_a_candidate_that_is_no_sentence_of_the_source_is_given_no_text_around() -> None:
+    stranger = Candidate("mill", 3, 9, "mill g", 0.0, "rank")
+    assert with_text_around([stranger], index()) == [stranger]
+
+
+def test_what_a_pipeline_reranks_is_read_in_its_text_and_comes_back_without_it() -> None:
+    noting = Noting()
+    result = PreciseRAG(index(), reranker=noting).retrieve("Who carved the wheel?")
+    assert noting.read[SENTENCES[2]] == (f"{SENTENCES[0]} {SENTENCES[1]} ", f" {SENTENCES[3]}")
+    assert noting.read["It sails at nine."] == ("", "")
+    assert len(result.decisions) > 3
+    assert all(d.candidate.before == d.candidate.after == "" for d in result.decisions)
+
+
+def test_the_levels_of_a_reranker_that_is_brought_are_read_in_their_text() -> None:
+    noting = Noting()
+    brought = LevelledReranker(load_reranker("packaged"), noting)
+    rerank("Who carved the wheel?", index().search("wheel", 5, returns="sentence"), brought, index())
+    assert noting.read[SENTENCES[1]][0].strip() == SENTENCES[0]
+
+
+def test_sentences_of_texts_that_a_store_returned_are_read_in_them() -> None:
+    noting = Noting()
+    EvidenceExtractor(noting).extract("Who?", [Candidate("t", 0, len(TEXT), TEXT, 0.0, "rank")])
+    assert noting.read[SENTENCES[2]][0].endswith(f"{SENTENCES[1]} ")
+
+
+def test_the_cascade_tells_apart_sentences_that_differ_in_what_stands_before_them() -> None:
+    texts = (
+        "The pump is red. It is serviced every six months.",
+        "The boat is red. It is serviced every six months.",
+    )
+    documents = [Document(str(n), text) for n, text in enumerate(texts)]
+    built = HybridIndex.build(documents, HashEncoder())
+    found = [c for c in built.search("months", 10, returns="sentence") if "months" in c.text]
+    cascade = load_reranker("cascade")
+    best, other = rerank("How often is the pump serviced?", found, cascade, built)
+    assert best.doc_id == "0"
+    assert best.score > other.score
+
+
+QUERY = "How often do I service the Borealis M-7 pump?"
+
+
+def candidate(text: str, above: str = "", **metadata: str) -> Candidate:
+    titles = (above,) if above else ()
+    return Candidate(f"{above} {text}", 0, len(text), text, 0.5, "cosine", metadata=metadata, above=titles)
+
+
+def text_read(given: Candidate) -> str:
+    (read,) = with_headings(QUERY, [given], packaged_reranker().idf_table)
+    return read.text
+
+
+@pytest.mark.parametrize(
+    ("text", "above", "title", "read_above"),
+    [
+        ("Service it once a year.", "Borealis M-7 > Care", "", "Borealis M-7 > Care: "),
+        ("Service it once a year.", "", "Borealis M-7", "Borealis M-7: "),
+        ("Service it once a year.", "Borealis M-7", "Another", "Borealis M-7: "),
+        ("Service the Borealis M-7 once a year.", "Borealis M-7", "", ""),
+        ("Service it once a year.", "Opening hours", "", ""),
+        ("Service it once a year.", "How often", "", ""),
+        ("Service it once a year.", "", "", ""),
+    ],
+)
+def test_a_title_with_words_of_the_question_that_the_text_lacks_is_read_before_it(
+    text: str, above: str, title: str, read_above: str
+) -> None:
+    metadata = {"title": title} if title else {}
+    assert text_read(candidate(text, above, **metadata)) == read_above + text
+
+
+def test_a_long_title_does_not_push_the_text_out() -> None:
+    text = "Service it once a year."
+    read = text_read(candidate(text, "word " * 190 + "Borealis M-7"))
+    assert read.endswith(f"Borealis M-7: {text}")
+    assert len(read) < 230
+
+
+@pytest.mark.parametrize("name", ["packaged", "cascade"])
+def test_the_page_that_is_asked_about_comes_first_and_other_titles_change_nothing(name: str) -> None:
+    reranker = load_reranker(name)
+    text = "Change the oil of the pump and service it once a year."
+    given = [candidate(text, title=f"{maker} pump") for maker in ("Aurora K-2", "Borealis M-7", "Zephyr T-9")]
+    scores = reranker.score(QUERY, given)
+    assert scores.argmax() == 1
+    assert scores[1] > scores[[0, 2]].max() + 0.05
+    plain = [candidate("The lamp is lit at dusk."), candidate("Service the pump once a year.")]
+    titled = [candidate(c.text, "Opening hours") for c in plain]
+    assert reranker.score(QUERY, titled) == pytest.approx(reranker.score(QUERY, plain), abs=1e-4)

@@ -147,7 +147,8 @@ def test_logits_worked_out_by_hand() -> None:
 def test_probabilities_worked_out_by_hand() -> None:
     regression = LogisticRegression({"a": 2.0, "best": -1.0, "offset": 0.5})
     with np.errstate(over="raise", invalid="raise"):
-        found = regression({"a": np.array([0.0, 1.0, -1e4, 1e4]), "best": 3.0, "unused": np.ones(4)})
+        a = np.array([0.0, 1.0, -1e4, 1e4], dtype=np.float32)
+        found = regression({"a": a, "best": 3.0, "unused": a})
     assert found == pytest.approx([1 / (1 + math.exp(2.5)), 1 / (1 + math.exp(0.5)), 0.0, 1.0])
     assert log_odds(found[:2]) == pytest.approx([-2.5, -0.5], abs=1e-3)
     assert np.isfinite(log_odds(found)).all()

@@ -30,44 +30,35 @@ def test_a_chunk_ends_where_the_cosine_is_below_the_threshold() -> None:
     text = "One. Two. Three. Four."
     encoder = load_encoder()
     table = table_of(text, [[1, 0], [0.8, 0.6], [0, 1], [0, 1]])
-    greedy = GreedySegmenter(encoder, threshold=0.7)
-    assert texts(greedy.segment(text, table)) == ["One. Two. ", "Three. Four."]
-    assert texts(GreedySegmenter(encoder, threshold=0.7, max_chars=8).segment(text, table)) == [
-        "One. ",
-        "Two. ",
-        "Three. ",
-        "Four.",
-    ]
-    assert texts(GreedySegmenter(encoder, threshold=0.5).segment(text, table)) == [text]
-    count_words = GreedySegmenter(
-        encoder, threshold=0.5, max_chars=3, length_function=lambda texts: [len(t.split()) for t in texts]
-    )
-    assert texts(count_words.segment(text, table)) == ["One. Two. Three. ", "Four."]
+
+    def cut(**options: Any) -> list[str]:
+        return texts(GreedySegmenter(encoder, **options).segment(text, table))
+
+    def words(texts: Sequence[str]) -> list[int]:
+        return [len(text.split()) for text in texts]
+
+    assert cut(threshold=0.7) == ["One. Two. ", "Three. Four."]
+    assert cut(threshold=0.7, max_chars=8) == ["One. ", "Two. ", "Three. ", "Four."]
+    assert cut(threshold=0.5) == [text]
+    assert cut(threshold=0.5, max_chars=3, length_function=words) == ["One. Two. Three. ", "Four."]
 
 
 @settings(deadline=None)
-@given(text=any_text, max_chars=st.integers(1, 600))
-def test_chunks_tile_the_text_and_keep_the_limit(text: str, max_chars: int) -> None:
-    greedy = GreedySegmenter(HashEncoder(), threshold=0.2, max_chars=max_chars)
-    chunks = greedy.segment(text)
-    assert "".join(texts(chunks)) == (text if text.strip() else "")
-    assert all(len(chunk.text) <= max_chars for chunk in chunks)
-    assert chunks == next(iter(greedy.segment_many([text])))
-
-
-@settings(deadline=None, max_examples=50)
-@given(text=any_text, limit=st.integers(2, 60), joint=st.integers(1, 9))
-def test_the_limit_holds_when_a_text_is_longer_than_its_parts(text: str, limit: int, joint: int) -> None:
-    """As with a tokenizer that reads the characters around a gap in another way than each side alone."""
+@given(
+    text=any_text, limit=st.integers(1, 600), joint=st.integers(0, 9), threshold=st.sampled_from([-1, 0.2])
+)
+def test_chunks_tile_the_text_and_keep_the_limit(text: str, limit: int, joint: int, threshold: float) -> None:
+    """Also where a text is longer than its parts, as with a tokenizer that reads across a gap."""
 
     def length(texts: Sequence[str]) -> list[int]:
         return [len(t) + joint * (len(t) // 7) for t in texts]
 
-    chunks = GreedySegmenter(HashEncoder(), threshold=-1, max_chars=limit, length_function=length).segment(
-        text
-    )
+    measure = length if joint else None
+    greedy = GreedySegmenter(HashEncoder(), threshold=threshold, max_chars=limit, length_function=measure)
+    chunks = greedy.segment(text)
     assert "".join(texts(chunks)) == (text if text.strip() else "")
     assert all(length([chunk.text]) <= [limit] or len(chunk.text) == 1 for chunk in chunks)
+    assert chunks == next(iter(greedy.segment_many([text])))
 
 
 class CountingEncoder(HashEncoder):

@@ -2,24 +2,11 @@ from precise_rag.segmentation.word_pieces import WordPieces, split_words_and_mar
 
 
 def test_words_are_split_into_the_longest_pieces() -> None:
-    assert split_words_and_marks("It's 你好, naïve ตัว!") == [
-        "it",
-        "'",
-        "s",
-        "你",
-        "好",
-        ",",
-        "naïve",
-        *"ตัว",
-        "!",
-    ]
+    words = ["it", "'", "s", "你", "好", ",", "naïve", *"ตัว", "!"]
+    assert split_words_and_marks("It's 你好, naïve ตัว!") == words
     pieces = WordPieces(["[UNK]", "play", "##ing", "##s", "p"])
-    assert [pieces[word] for word in ("playing", "plays", "pz", "zzz")] == [
-        (1, 2),
-        (1, 3),
-        (4, 0),
-        (0, 0, 0),
-    ]
+    found = [pieces[word] for word in ("playing", "plays", "pz", "zzz")]
+    assert found == [(1, 2), (1, 3), (4, 0), (0, 0, 0)]
     ids, offsets, counts = pieces.encode(["Playing plays", "", "x" * 1000])
     assert ids[:5].tolist() == [1, 2, 1, 3, 0]
     assert offsets.tolist() == [0, 4, 5, 133]

@@ -31,14 +31,8 @@ def encoder_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     core.normalizer, core.pre_tokenizer = normalizers.BertNormalizer(), pre_tokenizers.BertPreTokenizer()
     names = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=core, mask_token="[MASK]", **names)
-    config = BertConfig(
-        vocab_size=len(words),
-        hidden_size=16,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=16,
-        max_position_embeddings=32,
-    )
+    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+    config = BertConfig(vocab_size=len(words), max_position_embeddings=32, **sizes)
     BertModel(config).save_pretrained(folder / "bert")
     tokenizer.save_pretrained(folder / "bert")
     SentenceTransformer(str(folder / "bert"), device="cpu").save_pretrained(str(folder / "encoder"))
@@ -47,20 +41,19 @@ def encoder_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def documents() -> list:
     rng = np.random.default_rng(0)
-    found = []
-    for number in range(40):
-        topics = rng.permutation(4)[:3]
-        sections = [
-            [" ".join(f"{' '.join(rng.choice(TOPICS[topic].split(), 3)).capitalize()}." for _ in range(4))]
-            for topic in topics
-        ]
-        found.append(label_sections(str(number), "toy", sections))
-    return found
+
+    def section(topic: int) -> list[str]:
+        sentences = (" ".join(rng.choice(TOPICS[topic].split(), 3)).capitalize() for _ in range(4))
+        return [" ".join(f"{sentence}." for sentence in sentences)]
+
+    return [label_sections(str(n), "toy", [section(t) for t in rng.permutation(4)[:3]]) for n in range(40)]
 
 
 def test_fine_tuning_changes_the_encoder_and_saves_it_with_the_head(
     encoder_folder: Path, tmp_path: Path
 ) -> None:
+    with pytest.raises(InputError, match="must be a sentence-transformers model"):
+        train_sage(documents(), tmp_path, TrainingSettings(), encoder=HashEncoder(), fine_tune=True)
     settings = TrainingSettings(
         epochs=8, batch_size=64, held_out=0.2, learning_rate=1e-2, encoder_learning_rate=1e-2, dropout=0.1
     )
@@ -83,19 +76,9 @@ def test_fine_tuning_changes_the_encoder_and_saves_it_with_the_head(
         Segmenter.from_pretrained(tmp_path, device="cpu").segment(text)
 
 
-def test_only_a_sentence_transformers_model_can_be_fine_tuned(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="must be a sentence-transformers model"):
-        train_sage(documents(), tmp_path, TrainingSettings(), encoder=HashEncoder(), fine_tune=True)
-
-
 def test_vectors_in_training_are_those_of_the_encoder_in_order(encoder_folder: Path) -> None:
     encoder = SentenceTransformerEncoder(encoder_folder, device="cpu")
-    texts = [
-        "Cat dog mouse bird cat.",
-        "Oil.",
-        *(f"{word} gas." for word in WORDS * 3),
-        "Salt rice corn bean.",
-    ]
+    texts = ["Cat dog mouse bird cat.", "Oil.", *(f"{word} gas." for word in WORDS * 3), "Salt rice."]
     with trainable(encoder.module) as module:
         rows = embed(module, texts)
         assert rows.requires_grad
@@ -116,16 +99,8 @@ def test_the_command_fine_tunes_in_smaller_batches(
         return {"epoch": 1, "paragraph_auc": 0.5, "section_auc": 0.5}
 
     monkeypatch.setattr("precise_rag.segmentation.training.train.train_sage", train_sage)
-    common = [
-        "train",
-        str(file),
-        "--out",
-        str(tmp_path),
-        "--family",
-        "sage",
-        "--encoder",
-        str(encoder_folder),
-    ]
+    common = ["train", str(file), "--out", str(tmp_path), "--family", "sage"]
+    common += ["--encoder", str(encoder_folder)]
     assert main([*common, "--fine-tune", "--device", "cpu"]) == 0
     assert (asked["fine_tune"], asked["batch_size"], asked["device"]) == (True, 256, "cpu")
     assert main([*common, "--fine-tune", "--batch-size", "32"]) == 0

@@ -35,18 +35,13 @@ def test_principal_components_keep_the_widest_directions() -> None:
         principal_components(rows, 7)
 
 
-@pytest.mark.parametrize("family", ["small", "sage"])
 def test_training_in_half_precision_learns(
-    tmp_path: Path, toy_file: Path, monkeypatch: pytest.MonkeyPatch, family: str
+    tmp_path: Path, toy_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(train, "half_precision_on_gpu", lambda device: torch.autocast("cpu", torch.bfloat16))
-    documents, options = list(read_labelled(toy_file)), {"batch_size": 128, "held_out": 0.2}
-    if family == "small":
-        settings = TrainingSettings(**options, learning_rate=0.01, epochs=3)
-        report = train_small(documents, tmp_path, settings, vocabulary_size=200, show_progress=False)
-    else:
-        settings = TrainingSettings(**options, learning_rate=3e-3, epochs=8)
-        report = train_sage(documents, tmp_path, settings, encoder=HashEncoder(), show_progress=False)
+    documents = list(read_labelled(toy_file))
+    settings = TrainingSettings(batch_size=128, held_out=0.2, learning_rate=0.01, epochs=3)
+    report = train_small(documents, tmp_path, settings, vocabulary_size=200, show_progress=False)
     assert report["section_auc"] > 0.9
 
 

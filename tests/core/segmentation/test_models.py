@@ -1,0 +1,97 @@
+"""The packaged models: in numpy, and in torch as on a GPU ("cpu:0" is the CPU by torch, "cpu" by numpy)."""
+
+import pickle
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from precise_rag import Document, Segmenter
+from precise_rag.errors import InputError, ModelError
+from precise_rag.segmentation import on_device
+from precise_rag.segmentation.on_device import OnDevice, network_device
+from precise_rag.segmentation.pretrained import load_model
+from precise_rag.sentences.tables import build_tables
+from support.segmentation import TWO_TOPICS
+
+SENTENCES = [f"{sentence.strip()}." for sentence in TWO_TOPICS.split(".") if sentence.strip()] * 40
+
+
+def test_the_packaged_model_finds_the_change_of_topic(small: Segmenter) -> None:
+    assert int(np.argmin(small.explain(TWO_TOPICS).scores)) == 3
+    assert len(small.weights_sha256) == 64
+
+
+def test_scores_are_the_same_with_a_table_and_without() -> None:
+    sage = Segmenter.from_pretrained("sage-minilm", device="cpu")
+    documents = [Document("d", TWO_TOPICS), Document("e", "One sentence.")]
+    (table, _) = build_tables(documents, sage.model.encoder)
+    from_table = sage.explain(documents[0], table)
+    np.testing.assert_allclose(from_table.scores, sage.explain(documents[0]).scores, atol=0.02)
+    assert from_table.n_tokens.tolist() == table.n_tokens.tolist()
+    assert [len(chunks) > 0 for chunks in sage.segment_many(documents)] == [True, True]
+    with pytest.raises(InputError, match="got 100"):
+        sage.explain(documents[0], replace(table, vectors=table.vectors[:, :100]))
+
+
+def test_foreign_and_missing_models_are_refused(tmp_path: Path) -> None:
+    (tmp_path / "config.json").write_text('{"model_type": "bert"}')
+    with pytest.raises(ModelError, match="not of a model of precise-rag"):
+        Segmenter.from_pretrained(tmp_path)
+    with pytest.raises(ModelError, match="no segmentation model 'huge'; pass small, sage-minilm, or a"):
+        Segmenter.from_pretrained("huge")
+
+
+@pytest.fixture
+def by_torch(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The families that were placed on a device, and blocks of a few sentences, so that there are several."""
+    placed: list[str] = []
+
+    class Noted(OnDevice):
+        def __init__(self, config: Any, tensors: Any, device: str) -> None:
+            placed.append(config["family"])
+            super().__init__(config, tensors, device)
+
+    for module in ("small", "sage"):
+        monkeypatch.setattr(f"precise_rag.segmentation.{module}.OnDevice", Noted)
+        monkeypatch.setattr(f"precise_rag.segmentation.{module}.BLOCK", 60)
+    return placed
+
+
+@pytest.mark.parametrize(("name", "families"), [("small", ["small"]), ("sage-minilm", ["sage", "small"])])
+def test_the_logits_in_torch_are_those_of_numpy_whatever_the_blocks(
+    name: str, families: list[str], by_torch: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    encoder = load_model("sage-minilm", device="cpu")[0].encoder if name != "small" else None
+    here, there = (
+        load_model(name, device=device, encoder=encoder)[0].predict(SENTENCES) for device in ("cpu", "cpu:0")
+    )
+    monkeypatch.setattr("precise_rag.segmentation.features._BLOCK", 17)
+    in_blocks = load_model(name, device="cpu", encoder=encoder)[0].predict(SENTENCES)
+    assert np.ptp(here.logits) > 1
+    np.testing.assert_allclose(there.logits, here.logits, atol=2e-3)
+    np.testing.assert_allclose(in_blocks.logits, here.logits, atol=1e-3)
+    assert there.n_tokens.tolist() == here.n_tokens.tolist() == in_blocks.n_tokens.tolist()
+    assert by_torch == families
+
+
+def test_the_default_segmenter_cuts_alike_on_a_device_and_after_pickling(by_torch: list[str]) -> None:
+    text = "\n\n".join([TWO_TOPICS] * 5)
+    expected = Segmenter.from_pretrained("small", device="cpu").segment(text)
+    segmenter = Segmenter.from_pretrained("small", device="cpu:0")
+    assert segmenter.segment("One sentence.")[0].text == "One sentence."
+    assert segmenter.segment(text) == segmenter.segment(text) == expected
+    assert by_torch == ["small"]
+    assert pickle.loads(pickle.dumps(segmenter)).segment(text) == expected
+    assert by_torch == ["small"] * 2
+
+
+def test_which_device_a_network_runs_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(on_device, "has_gpu", lambda: True)
+    assert [network_device(name) for name in (None, "cpu", "cuda:1")] == ["cuda", None, "cuda:1"]
+    monkeypatch.setattr(on_device, "has_gpu", lambda: False)
+    assert network_device(None) is None
+    with pytest.raises(InputError, match="device must be a text such as 'cpu' or 'cuda', got int"):
+        network_device(0)  # type: ignore[arg-type]

@@ -13,7 +13,7 @@ from precise_rag.facts import piece_id
 from precise_rag.index import DatabaseIndex, HybridIndex, load_index
 from precise_rag.testing import HashEncoder, ScriptedLLM
 from support.alike import assert_alike
-from support.frameworks import LANGCHAIN, LLAMAINDEX, each_framework
+from support.frameworks import LANGCHAIN, each_framework
 from support.velm import (
     CORE,
     PLAIN,
@@ -23,7 +23,6 @@ from support.velm import (
     assert_same_excerpts,
     documents,
     each_index,
-    each_question,
     retriever,
     wheels_are_relevant,
 )
@@ -53,11 +52,10 @@ async def test_every_preset_retrieves_as_the_core_does(framework, preset):
 
 @each_framework
 @each_index
-@each_question
-def test_what_an_index_finds_comes_with_its_scores_and_its_place(framework, index, question):
+def test_what_an_index_finds_comes_with_its_scores_and_its_place(framework, index):
     over = retriever(framework, index)
-    expected = over.rag.index.search(question, PLAIN["n_candidates"])
-    found = framework.find(over, question)
+    expected = over.rag.index.search(QUESTIONS[0], PLAIN["n_candidates"])
+    found = framework.find(over, QUESTIONS[0])
     assert [framework.id(piece) for piece in found] == [piece_id(c.doc_id, c.start, c.end) for c in expected]
     for candidate, piece in zip(expected, found, strict=True):
         facts = read_facts(piece)
@@ -69,23 +67,16 @@ def test_what_an_index_finds_comes_with_its_scores_and_its_place(framework, inde
         assert framework.metadata(piece)["title"] == candidate.metadata["title"]
 
 
-@each_question
-def test_a_fixed_number_of_sentences_is_the_same(question):
-    found = []
-    for framework in (LLAMAINDEX, LANGCHAIN):
-        make = framework.retriever.from_documents
-        fixed = make(documents(framework), HashEncoder(), **{framework.k: 4})
-        found.append([framework.id(piece) for piece in framework.find(fixed, question)])
-    assert found[0] == found[1]
-    assert len(found[0]) == 4
-
-
 @each_framework
-def test_what_is_found_shares_nothing_with_the_documents_or_the_index(framework):
+def test_a_fixed_number_of_sentences_is_found_and_nothing_is_shared(framework):
     given = [framework.document(text, name, tags=[name]) for name, text in TEXTS.items()]
     before = copy.deepcopy(given)
-    over = framework.retriever.from_documents(given, HashEncoder())
-    for piece in framework.find(over, QUESTIONS[0]):
+    over = framework.retriever.from_documents(given, HashEncoder(), **{framework.k: 4})
+    found = framework.find(over, QUESTIONS[0])
+    kept = over.rag.with_k(4).retrieve(QUESTIONS[0]).kept
+    assert [framework.id(piece) for piece in found] == [piece_id(c.doc_id, c.start, c.end) for c in kept]
+    assert len(found) == 4
+    for piece in found:
         framework.metadata(piece)["tags"].append("changed")
     assert given == before
     assert all(len(framework.metadata(piece)["tags"]) == 1 for piece in framework.find(over, QUESTIONS[0]))

@@ -7,6 +7,7 @@ import pytest
 from langchain_core.documents import Document
 from langchain_core.vectorstores import InMemoryVectorStore
 from llama_index.core import StorageContext, VectorStoreIndex
+from llama_index.core.schema import TextNode
 from llama_index.core.vector_stores import MetadataFilter, MetadataFilters, SimpleVectorStore
 
 from langchain_precise import PreciseEmbeddings
@@ -170,13 +171,11 @@ async def test_a_filter_of_a_store_returns_no_sentence_of_another_tenant(framewo
 def with_vectors(framework, kind: str, vectors: dict[str, list[float]], request) -> Any:
     """A store of texts with the vectors that they are given."""
     if framework is LLAMAINDEX:
-        pieces = [framework.piece(text, text) for text in vectors]
-        for piece in pieces:
-            piece.node.embedding = vectors[piece.node.text]
+        nodes = [TextNode(text=text, embedding=vector) for text, vector in vectors.items()]
         storage = StorageContext.from_defaults(vector_store=llamaindex_store(kind, request))
         embedding = HashEmbedding()
         embedding.__dict__["encoder"] = ENCODER
-        return VectorStoreIndex([p.node for p in pieces], storage_context=storage, embed_model=embedding)
+        return VectorStoreIndex(nodes, storage_context=storage, embed_model=embedding)
     store = langchain_store(kind, request)
     if kind == "faiss":
         store.add_embeddings(vectors.items())

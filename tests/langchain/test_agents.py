@@ -66,6 +66,10 @@ def show(path: str) -> list:
 TOOLS = [read_file, list_items, report, show]
 
 
+def asking(question: str) -> dict[str, Any]:
+    return {"messages": [("user", question)]}
+
+
 def results(state) -> list[ToolMessage]:
     return [message for message in state["messages"] if message.type == "tool"]
 
@@ -79,8 +83,7 @@ def build(model, tools=TOOLS, **options):
 async def test_a_long_result_is_cut_and_its_rest_is_read(is_async):
     model = calls(("read_file", {"path": "worker.log"}))
     agent = build(model)
-    asked = {"messages": [("user", QUESTION)]}
-    state = await agent.ainvoke(asked) if is_async else agent.invoke(asked)
+    state = await agent.ainvoke(asking(QUESTION)) if is_async else agent.invoke(asking(QUESTION))
     (found,) = results(state)
     assert "/dev/sdb1 is full" in found.content
     assert estimate_tokens(found.content) <= 300
@@ -90,39 +93,31 @@ async def test_a_long_result_is_cut_and_its_rest_is_read(is_async):
         ("read_result", {"reference": reference, "start": 100}), ("read_result", {"reference": "x"})
     )
     object.__setattr__(model, "messages", again.messages)
-    state = agent.invoke({"messages": [("user", "Read on.")]})
+    state = agent.invoke(asking("Read on."))
     read, unknown = results(state)
     assert LOG[100:300] in read.content
     assert unknown.content.startswith("Error: no result is kept under 'x'")
     assert state["messages"][-1].content == "It is /dev/sdb1."
 
 
-def test_lists_are_cut_between_their_elements_and_short_results_stay():
-    model = calls(("list_items", {}), ("read_file", {"path": "note.txt"}))
-    state = build(model).invoke({"messages": [("user", "Which item was discontinued?")]})
-    items, note = results(state)
+def test_blocks_and_lists_are_cut_and_pictures_and_short_results_stay():
+    model = calls(("list_items", {}), ("show", {"path": "p"}), ("read_file", {"path": "note.txt"}))
+    state = build(model).invoke(asking("Which item was discontinued? When is __exit__ called?"))
+    items, shown, note = results(state)
     assert RECORDS[77] in json.loads(items.content.partition("\n")[0])
     assert estimate_tokens(items.content) <= 300
+    text, picture = shown.content_blocks
+    assert "__exit__" in text["text"]
+    assert estimate_tokens(text["text"]) <= 300
+    assert picture["type"] == "image"
     assert note.content == "  short, and with space \n"
 
 
-def test_blocks_of_text_are_cut_and_pictures_stay():
-    state = build(calls(("show", {"path": "p"}))).invoke({"messages": [("user", "When is __exit__ called?")]})
-    (found,) = results(state)
-    assert isinstance(found.content, list)
-    text, picture = found.content
-    assert isinstance(text, dict)
-    assert isinstance(picture, dict)
-    assert "__exit__" in text["text"]
-    assert estimate_tokens(text["text"]) <= 300
-    assert picture["type"] == "image_url"
-
-
 def test_what_goes_to_the_user_and_excluded_tools_are_not_cut():
-    state = build(calls(("report", {}))).invoke({"messages": [("user", QUESTION)]})
+    state = build(calls(("report", {}))).invoke(asking(QUESTION))
     assert results(state)[-1].content == LOG
     agent = build(calls(("read_file", {"path": "worker.log"})), exclude_tools=["read_file"])
-    assert results(agent.invoke({"messages": [("user", QUESTION)]}))[0].content == LOG
+    assert results(agent.invoke(asking(QUESTION)))[0].content == LOG
 
 
 def test_errors_are_not_cut():
@@ -130,7 +125,7 @@ def test_errors_are_not_cut():
     pruning = middleware.ToolResultPruningMiddleware(300, reranker="packaged")
     model = calls(("broken", {"path": "x"}))
     agent = agents.create_agent(model, [broken], middleware=[pruning, retry])
-    (failed,) = results(agent.invoke({"messages": [("user", QUESTION)]}))
+    (failed,) = results(agent.invoke(asking(QUESTION)))
     assert failed.status == "error"
     assert LOG in failed.content
 
@@ -142,22 +137,10 @@ def test_a_command_s_messages_are_cut():
         message = ToolMessage(LOG, tool_call_id="1")
         return Command(update={"messages": [message]})
 
-    state = build(calls(("change", {"tool_call_id": "1"})), [change]).invoke(
-        {"messages": [("user", QUESTION)]}
-    )
+    state = build(calls(("change", {"tool_call_id": "1"})), [change]).invoke(asking(QUESTION))
     (found,) = results(state)
     assert "/dev/sdb1 is full" in found.content
     assert estimate_tokens(found.content) <= 300
-
-
-def test_a_search_s_own_words_count_where_the_user_says_little():
-    @tool
-    def search(query: str) -> str:
-        """Search the log."""
-        return LOG
-
-    state = build(calls(("search", {"query": QUESTION})), [search]).invoke({"messages": [("user", "go on")]})
-    assert "/dev/sdb1 is full" in results(state)[0].content
 
 
 def test_settings_are_checked_at_once():
@@ -177,7 +160,7 @@ def test_both_frameworks_send_the_same(kind):
         """Fetch."""
         return text
 
-    state = build(calls(("fetch", {"question": question})), [fetch]).invoke({"messages": [("user", " ")]})
+    state = build(calls(("fetch", {"question": question})), [fetch]).invoke(asking(" "))
 
     def fetched(question: str) -> str:
         return text

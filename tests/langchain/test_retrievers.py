@@ -8,7 +8,7 @@ from langchain_core.runnables import ConfigurableField
 
 from langchain_precise import PreciseRetriever
 from precise_rag import GradientSelector, InputError, RelevanceFilter
-from precise_rag.facts import piece_id, read_facts
+from precise_rag.facts import piece_id
 from precise_rag.testing import HashEncoder
 from support.alike import assert_alike
 
@@ -57,12 +57,6 @@ async def test_a_filter_is_a_configurable_field(documents, encoder):
 def test_langchain_embeddings_serve_as_encoder(documents):
     retriever = PreciseRetriever.from_documents(documents, DeterministicFakeEmbedding(size=16))
     assert len(retriever.invoke("The harbour of Velm freezes in January.", k=2)) == 2
-
-
-def test_nameless_and_blank_documents_are_welcome(encoder):
-    documents = [Document("One thing. Another thing."), Document(" "), Document("")]
-    first, second = PreciseRetriever.from_documents(documents, encoder).invoke("thing", k=2)
-    assert read_facts(first)["doc_id"] == read_facts(second)["doc_id"]
 
 
 async def test_it_is_a_retriever_whose_model_calls_are_its_children(precise, scripted_chat):

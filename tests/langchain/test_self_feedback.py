@@ -96,12 +96,12 @@ class Recorder(BaseCallbackHandler):
     def __init__(self):
         self.names, self.parents, self.tags, self.events = {}, {}, {}, []
 
-    def on_chain_start(self, serialized, inputs, *, run_id, parent_run_id=None, tags=None, name, **kwargs):
-        self.names[run_id] = name
+    def on_chain_start(self, serialized, inputs, *, run_id, parent_run_id=None, tags=None, **kwargs):
+        name = self.names[run_id] = kwargs["name"]
         self.parents[name], self.tags[name] = self.names.get(parent_run_id), tags
 
     def on_chat_model_start(self, serialized, messages, **kwargs):
-        self.on_chain_start(serialized, messages, **kwargs | {"name": "chat"})
+        self.on_chain_start(serialized, {}, **kwargs | {"name": "chat"})
 
     def on_custom_event(self, name, data, *, run_id, **kwargs):
         self.events.append((name, self.names[run_id]))

@@ -1,3 +1,5 @@
+"""What LangChain asks of text splitters; what they cut is in tests/adapters."""
+
 import asyncio
 from uuid import UUID
 
@@ -42,11 +44,6 @@ def test_what_belongs_to_the_caller_stays(splitter):
         assert read_facts(piece)["doc_id"] == "velm"
 
 
-def test_embeddings_are_sent_to_the_splitter_that_takes_them():
-    with pytest.raises(InputError, match="model must be"):
-        SemanticSegmentationTextSplitter(PreciseEmbeddings(HashEncoder()))
-
-
 def test_every_way_to_call_it_gives_the_same(splitter):
     source = Document(TEXT, id="velm")
     expected = splitter.split_documents([source])
@@ -58,16 +55,18 @@ def test_every_way_to_call_it_gives_the_same(splitter):
     assert splitter.split_text(" \n") == []
 
 
-def test_the_budget_is_in_the_units_of_the_length_function():
+def test_the_limit_is_in_the_units_of_the_length_function():
     in_characters = SemanticSegmentationTextSplitter(chunk_size=60)
     assert max(map(len, in_characters.split_text(TEXT))) <= 60
     in_words = SemanticSegmentationTextSplitter(chunk_size=9, length_function=lambda text: len(text.split()))
-    sizes = [len(piece.split()) for piece in in_words.split_text(TEXT)]
-    assert max(sizes) <= 9
+    assert max(len(piece.split()) for piece in in_words.split_text(TEXT)) <= 9
     assert max(map(len, in_words.split_text(TEXT))) > 9
+    long = "The lamp is lit at dusk. Ilse keeps it, and Jonas rows. " * 400
+    stock = SemanticSegmentationTextSplitter().split_text(long)
+    assert 1000 < min(map(len, stock)) <= max(map(len, stock)) <= 4000
 
 
-def test_a_tokenizer_sets_the_budget():
+def test_a_tokenizer_sets_the_limit():
     transformers = pytest.importorskip("transformers")
     tokenizers = pytest.importorskip("tokenizers")
     model = tokenizers.models.WordLevel({"[UNK]": 0}, unk_token="[UNK]")
@@ -79,17 +78,13 @@ def test_a_tokenizer_sets_the_budget():
     assert max(len(fast.tokenize(piece)) for piece in splitter.split_text(TEXT)) <= 12
 
 
-def test_whitespace_is_stripped_when_asked_and_offsets_still_hold():
-    splitter = SemanticSegmentationTextSplitter(max_tokens=24, strip_whitespace=True)
-    for piece in splitter.create_documents([f"\n\n {TEXT} \n"]):
+def test_whitespace_is_stripped_and_start_indices_are_written_when_asked_and_offsets_hold():
+    text, options = f"\n\n {TEXT} \n", {"strip_whitespace": True, "add_start_index": True}
+    for piece in SemanticSegmentationTextSplitter(max_tokens=24, **options).create_documents([text]):
         assert piece.page_content == piece.page_content.strip()
-        start, end = read_facts(piece)["start"], read_facts(piece)["end"]
-        assert f"\n\n {TEXT} \n"[start:end] == piece.page_content
-
-
-def test_start_indices_are_written_on_request():
-    pieces = SemanticSegmentationTextSplitter(max_tokens=24, add_start_index=True).create_documents([TEXT])
-    assert [p.metadata["start_index"] for p in pieces] == [read_facts(p)["start"] for p in pieces]
+        facts = read_facts(piece)
+        assert text[facts["start"] : facts["end"]] == piece.page_content
+        assert piece.metadata["start_index"] == facts["start"]
 
 
 def test_a_segmenter_that_is_ready_is_used_as_it_is():
@@ -101,14 +96,17 @@ def test_a_segmenter_that_is_ready_is_used_as_it_is():
     ):
         assert isinstance(splitter, TextSplitter)
         assert splitter.split_text(TEXT) == expected
-    with pytest.raises(InputError, match="chunk_size"):
-        SemanticSegmentationTextSplitter(segmenter, chunk_size=10)
 
 
-@pytest.mark.parametrize("overlap", [1, 200, -1])
-def test_overlap_is_refused_with_a_reason(overlap):
-    with pytest.raises(ValueError, match="do not overlap"):
-        SemanticSegmentationTextSplitter(chunk_overlap=overlap)
+def test_options_that_cannot_be_kept_are_refused_with_a_reason():
+    make, segmenter = SemanticSegmentationTextSplitter, Segmenter.from_pretrained("small", max_tokens=24)
+    for refused, message in (
+        (lambda: make(segmenter, chunk_size=10), "chunk_size"),
+        (lambda: make(chunk_overlap=200), "do not overlap"),
+        (lambda: make(PreciseEmbeddings(HashEncoder())), "model must be"),
+    ):
+        with pytest.raises(InputError, match=message):
+            refused()
 
 
 def test_greedy_pieces_follow_the_vectors_and_the_limit():
@@ -140,11 +138,3 @@ def test_one_argument_gives_vectors_in_context():
     np.testing.assert_allclose(vectors[:-1], expected, atol=1e-6)
     np.testing.assert_allclose(vectors[-1], encoder.encode(["another text"])[0], atol=1e-6)
     assert len(splitter.embeddings.embed_query("lamp")) == encoder.dimension
-
-
-def test_the_default_limit_is_that_of_stock_splitters():
-    text = "The lamp is lit at dusk. Ilse keeps it, and Jonas rows. " * 400
-    pieces = SemanticSegmentationTextSplitter().split_text(text)
-    assert "".join(pieces) == text
-    assert max(map(len, pieces)) <= 4000
-    assert min(map(len, pieces)) > 1000

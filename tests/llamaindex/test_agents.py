@@ -3,6 +3,7 @@
 import re
 
 import pytest
+from llama_index.core import SummaryIndex
 from llama_index.core.agent import FunctionAgent, ReActAgent
 from llama_index.core.agent.workflow import AgentWorkflow
 from llama_index.core.base.llms.types import ChatMessage, ImageBlock, MessageRole, TextBlock
@@ -27,11 +28,6 @@ needs_calls = pytest.mark.skipif(
 def read_file(path: str) -> str:
     """Read a file."""
     return {"worker.log": LOG, "note.txt": "  short, and with space \n"}[path]
-
-
-def list_items(question: str) -> list:
-    """List the items."""
-    return RECORDS
 
 
 def pruned(*tools, **options):
@@ -89,14 +85,6 @@ async def test_an_agent_that_reasons_in_text_reads_the_cut_result(scripted_chat)
     assert "handled request 390" not in model.prompts[-1]
 
 
-async def test_values_that_a_tool_returns_are_cut_between_its_records():
-    listed, _ = pruned(list_items)
-    output = await listed.acall(question="Which item was discontinued?")
-    assert str(RECORDS[77]) in output.content
-    assert estimate_tokens(output.content) <= 300
-    assert output.raw_output == RECORDS
-
-
 async def test_a_tool_that_asks_for_the_context_gets_it():
     seen = []
 
@@ -110,12 +98,9 @@ async def test_a_tool_that_asks_for_the_context_gets_it():
     output = await tool.acall(run_context=context, path="worker.log")
     assert seen == [context]
     assert "/dev/sdb1 is full" in output.content
-    assert estimate_tokens(output.content) <= 300
 
 
-def test_tools_of_other_kinds_are_cut_and_keep_what_a_model_knows_of_them(scripted_chat):
-    from llama_index.core import SummaryIndex
-
+def test_tools_of_other_kinds_keep_what_a_model_knows_of_them(scripted_chat):
     engine = SummaryIndex([]).as_query_engine(llm=scripted_chat(reply=lambda prompt: LOG))
     town = QueryEngineTool.from_defaults(engine, name="town", description="Knows the town.")
     tool, reader = pruned(town)
@@ -124,25 +109,32 @@ def test_tools_of_other_kinds_are_cut_and_keep_what_a_model_knows_of_them(script
     assert set(reader.metadata.get_parameters_dict()["properties"]) == {"reference", "start", "question"}
 
 
-def test_without_a_context_the_arguments_are_the_question():
-    tool, reader = pruned(FunctionTool.from_defaults(lambda query: LOG, name="search", description="Search."))
-    output = tool.call(query=QUESTION)
-    assert "/dev/sdb1 is full" in output.content
+@pytest.mark.parametrize("kind", KINDS)
+async def test_without_a_context_the_arguments_are_the_question(kind):
+    text, question, answer = KINDS[kind]
+
+    async def fetch(query: str) -> str:
+        return text
+
+    tool, reader = pruned(fetch)
+    output = await tool.acall(query=question)
+    assert answer in output.content
     assert estimate_tokens(output.content) <= 300
+    assert output.raw_output == text
     (reference,) = re.findall(r"reference='([\w-]+)'", output.content)
-    assert LOG[:50] in reader.call(reference=reference).content
+    assert text[:50] in reader.call(reference=reference).content
 
 
-def test_pictures_errors_and_what_goes_to_the_user_stay():
+def test_blocks_of_text_and_values_are_cut_and_pictures_errors_and_what_goes_to_the_user_stay():
     picture = ImageBlock(image=b"iVBORw0KGgo=")
-
-    def show(query: str) -> list:
-        return [TextBlock(text=PAGE), picture]
-
-    shown, _ = pruned(show)
+    shown, _ = pruned(FunctionTool.from_defaults(lambda query: [TextBlock(text=PAGE), picture], name="show"))
     text, same = shown.call(query="When is __exit__ called?").blocks
     assert estimate_tokens(text.text) <= 300
     assert same == picture
+    listed, _ = pruned(FunctionTool.from_defaults(lambda query: RECORDS, name="items"))
+    output = listed.call(query="Which item was discontinued?")
+    assert str(RECORDS[77]) in output.content
+    assert estimate_tokens(output.content) <= 300
 
     def failed(result: object) -> ToolOutput:
         return ToolOutput("fails", content=LOG, raw_input={}, raw_output=LOG, is_error=True)
@@ -155,31 +147,11 @@ def test_pictures_errors_and_what_goes_to_the_user_stay():
     assert pruned(excluded, exclude_tools=["read_file"])[0] is excluded
 
 
-@pytest.mark.parametrize(
-    ("tools", "message"),
-    [
+def test_other_tools_and_tools_that_are_wrapped_twice_are_refused():
+    for tools, message in (
         (FunctionTool.from_defaults(read_file), "tools must be a list"),
         ([3], r"tools must be a list of tools or functions, got \[3\]"),
-    ],
-)
-def test_other_tools_are_refused(tools, message):
-    with pytest.raises(InputError, match=message):
-        prune_tool_results(tools)
-
-
-@pytest.mark.parametrize("kind", KINDS)
-async def test_every_kind_of_result_is_cut(kind):
-    text, question, answer = KINDS[kind]
-
-    async def fetch(question: str) -> str:
-        return text
-
-    tool, _ = pruned(fetch)
-    cut = (await tool.acall(question=question)).content
-    assert answer in cut
-    assert estimate_tokens(cut) <= 300
-
-
-def test_tools_are_wrapped_once():
-    with pytest.raises(InputError, match="called read_result already"):
-        pruned(*pruned(read_file))
+        (pruned(read_file), "called read_result already"),
+    ):
+        with pytest.raises(InputError, match=message):
+            prune_tool_results(tools)

@@ -1,17 +1,18 @@
 """What LlamaIndex asks of node parsers, alone and in stock ingestion; what they cut is in tests/adapters."""
 
 import pickle
+from typing import Any
 
 import llama_index.core
 import pytest
-from llama_index.core import Settings, SimpleDirectoryReader, StorageContext, VectorStoreIndex
+from llama_index.core import Settings, StorageContext, VectorStoreIndex
 from llama_index.core import load_index_from_storage as load_stock_index
 from llama_index.core.callbacks import CallbackManager
 from llama_index.core.ingestion import DocstoreStrategy, IngestionCache, IngestionPipeline
 from llama_index.core.ingestion.pipeline import get_transformation_hash
 from llama_index.core.instrumentation import get_dispatcher
 from llama_index.core.instrumentation.span_handlers import SimpleSpanHandler
-from llama_index.core.node_parser import NodeParser, SentenceSplitter
+from llama_index.core.node_parser import SentenceSplitter
 from llama_index.core.postprocessor import MetadataReplacementPostProcessor
 from llama_index.core.schema import (
     Document,
@@ -21,6 +22,7 @@ from llama_index.core.schema import (
     MetadataMode,
     Node,
     NodeRelationship,
+    NodeWithScore,
     TextNode,
 )
 from llama_index.core.storage.docstore import SimpleDocumentStore
@@ -196,7 +198,12 @@ def test_code_is_passed_again_when_settings_come_back(code):
     assert SemanticSegmentationNodeParser.from_dict(parser.to_dict(), **code).to_dict() == parser.to_dict()
 
 
-def test_an_encoder_comes_back_by_name_or_from_the_application_s_settings(embedding):
+def test_an_encoder_comes_back_by_name_or_from_the_application_s_settings_and_no_key_is_written(embedding):
+    class Remote(HashEmbedding):
+        api_key: str = "sk-hidden"
+
+    for kind in (SemanticSegmentationNodeParser, SentenceContextNodeParser, RedundancyPostprocessor):
+        assert "sk-hidden" not in kind(embed_model=Remote()).to_json()
     data = sentences().to_dict()
     assert data["encoder_name"] == "hash-256"
     assert "embed_model" not in data
@@ -204,14 +211,6 @@ def test_an_encoder_comes_back_by_name_or_from_the_application_s_settings(embedd
     again = SentenceContextNodeParser.from_dict(data)
     assert again.to_dict() == data
     assert again.get_nodes_from_documents([Document(text="One.")])[0].text == "One."
-
-
-def test_no_key_is_written_down():
-    class Remote(HashEmbedding):
-        api_key: str = "sk-hidden"
-
-    for kind in (SemanticSegmentationNodeParser, SentenceContextNodeParser, RedundancyPostprocessor):
-        assert "sk-hidden" not in kind(embed_model=Remote()).to_json()
 
 
 def test_unknown_and_impossible_settings_are_refused():
@@ -276,26 +275,15 @@ def test_a_docstore_sees_changed_documents_only(documents):
     assert sorted(store.data.text_id_to_ref_doc_id.values()).count("bakery") == 1
 
 
-def test_a_folder_of_files(tmp_path, documents):
-    for document in documents:
-        (tmp_path / f"{document.doc_id}.txt").write_text(document.text)
-    read = SimpleDirectoryReader(str(tmp_path), filename_as_id=True).load_data()
-    nodes = semantic().get_nodes_from_documents(read)
-    assert {node.metadata["file_name"] for node in nodes} == {"lighthouse.txt", "bakery.txt"}
-    assert all("file_size" not in node.get_content(MetadataMode.LLM) for node in nodes)
-
-
-@pytest.mark.parametrize("kind", ["segments", "sentences"])
-def test_vectors_in_context_search_like_the_core_s_index_also_when_persisted(kind, documents, tmp_path):
+@pytest.mark.parametrize(
+    "parser", [semantic(embed_model=HashEmbedding(), alpha=0.7, whole=0), sentences(alpha=0.7)]
+)
+def test_vectors_in_context_search_like_the_core_s_index_also_when_persisted(parser, documents, tmp_path):
     embedding, cores = HashEmbedding(), [CoreDocument(d.doc_id, d.text) for d in documents]
-    if kind == "segments":
-        parser: NodeParser = semantic(embed_model=embedding, alpha=0.7, whole=0)
-        segmenter = Segmenter.from_pretrained("small", max_tokens=30)
-        options = {"chunks": segmenter, "chunk_vectors": "context", "alpha": 0.7}
-        core: DenseIndex | SentenceContextIndex = DenseIndex.build(cores, HashEncoder(), **options)
-    else:
-        parser = sentences(alpha=0.7)
-        core = SentenceContextIndex.build(cores, HashEncoder(), alpha=0.7)
+    core: Any = SentenceContextIndex.build(cores, HashEncoder(), alpha=0.7)
+    if isinstance(parser, SemanticSegmentationNodeParser):
+        options = {"chunks": Segmenter.from_pretrained("small", max_tokens=30), "chunk_vectors": "context"}
+        core = DenseIndex.build(cores, HashEncoder(), alpha=0.7, **options)
     expected = core.search(QUESTION, 3)
     nodes = parser.get_nodes_from_documents([Document(text=" "), *documents])
     assert all(type(value) is float for value in nodes[0].embedding)
@@ -308,7 +296,7 @@ def test_vectors_in_context_search_like_the_core_s_index_also_when_persisted(kin
         assert [item.score for item in found] == pytest.approx([c.score for c in expected], abs=1e-5)
 
 
-def test_the_passage_of_a_sentence_is_at_hand_but_hidden(documents, embedding):
+def test_the_passage_of_a_sentence_is_at_hand_but_hidden(documents):
     nodes = sentences().get_nodes_from_documents(documents[:1])
     first = nodes[0]
     assert first.text == first.metadata["original_text"] == "The lighthouse at Cape Orrin was lit in 1871."
@@ -316,7 +304,6 @@ def test_the_passage_of_a_sentence_is_at_hand_but_hidden(documents, embedding):
     for mode in (MetadataMode.EMBED, MetadataMode.LLM):
         assert first.get_content(mode) == f"title: Lamps\n\n{first.text}"
     assert documents[0].excluded_llm_metadata_keys == ["secret"]
-    retriever = VectorStoreIndex(nodes, embed_model=embedding).as_retriever(similarity_top_k=1)
-    found = retriever.retrieve("When was the lighthouse lit?")
+    found = [NodeWithScore(node=first)]
     (widened,) = MetadataReplacementPostProcessor(target_metadata_key="window").postprocess_nodes(found)
     assert widened.node.text == documents[0].text.split("\n\n")[0]

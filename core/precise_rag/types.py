@@ -231,7 +231,6 @@ class SentenceTable:
     paragraphs: (n,) number of each sentence's paragraph, ascending from 0.
     n_tokens: (n,) number of tokens of each sentence.
     vectors: (n, d) rows of unit length; None if the sentences were not encoded.
-    Raises InputError if the shapes do not agree.
     """
 
     doc_id: str
@@ -239,20 +238,6 @@ class SentenceTable:
     paragraphs: IntArray
     n_tokens: IntArray
     vectors: FloatArray | None = None
-
-    def __post_init__(self) -> None:
-        n = len(self.spans)
-        if self.spans.shape != (n, 2) or self.paragraphs.shape != (n,) or self.n_tokens.shape != (n,):
-            raise InputError(
-                f"SentenceTable {self.doc_id!r}: spans, paragraphs and n_tokens must have shapes "
-                f"(n, 2), (n,) and (n,), got {self.spans.shape}, {self.paragraphs.shape} "
-                f"and {self.n_tokens.shape}"
-            )
-        if self.vectors is not None and (self.vectors.ndim != 2 or len(self.vectors) != n):
-            raise InputError(
-                f"SentenceTable {self.doc_id!r}: vectors must have shape ({n}, d), one row per sentence, "
-                f"got {self.vectors.shape}"
-            )
 
     def __len__(self) -> int:
         return len(self.spans)

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from precise_rag.errors import InputError
-from precise_rag.types import Candidate, Chunk, Document, Selection, SentenceTable, best_first
+from precise_rag.types import Candidate, Chunk, Document, Selection, best_first
 
 
 def candidate(score: float, start: int = 0, doc_id: str = "d") -> Candidate:
@@ -35,15 +35,6 @@ def test_scores_become_python_floats() -> None:
 def test_best_first_orders_ties_by_document_and_offset() -> None:
     ordered = [candidate(0.9, 9, "b"), candidate(0.5, 1, "a"), candidate(0.5, 4, "a"), candidate(0.5, 0, "b")]
     assert best_first(ordered[::-1]) == ordered
-
-
-def test_shapes_of_a_sentence_table_must_agree() -> None:
-    spans, numbers = np.array([[0, 3], [3, 6]]), np.array([0, 0])
-    assert len(SentenceTable("d", spans, numbers, numbers)) == 2
-    with pytest.raises(InputError, match=r"must have shapes .*, got \(2, 2\), \(1,\) and \(2,\)"):
-        SentenceTable("d", spans, numbers[:1], numbers)
-    with pytest.raises(InputError, match=r"vectors must have shape \(2, d\), .* got \(1, 4\)"):
-        SentenceTable("d", spans, numbers, numbers, np.zeros((1, 4), dtype=np.float32))
 
 
 def test_a_selection_numbers_its_decisions_from_1() -> None:

@@ -58,14 +58,12 @@ class EvidenceGrower:
         if any(c.score_scale not in _HAS_PROBABILITIES for c in found.values()):
             return Selection.keep_all(candidates, "not grown: its score is not a probability")
         scores = dict(zip(found, ratio_scores(list(found.values())), strict=True))
-        grown: dict[str, tuple[Candidate, str]] = {}
+        verdicts = {c.id: (c, "not grown: its neighbours are not known") for c in candidates}
         stretches = tuple(self.source.neighbours(list(found.values()), REACH))
         for stretch in stretches:
-            grown |= self._grown(query, stretch, found, scores)
-        verdicts = [grown.get(c.id, (c, "not grown: its neighbours are not known")) for c in candidates]
-        verdicts += [verdict for key, verdict in grown.items() if key not in found]
-        ranked = {c.id: reason for c, reason in verdicts}
-        selection = Selection.of((c, True, ranked[c.id]) for c in best_first(c for c, _ in verdicts))
+            verdicts |= self._grown(query, stretch, found, scores)
+        ranked = best_first(candidate for candidate, _ in verdicts.values())
+        selection = Selection.of((candidate, True, verdicts[candidate.id][1]) for candidate in ranked)
         return replace(selection, stretches=stretches)
 
     def _grown(

@@ -18,7 +18,7 @@ from typing import Any, Literal, TypeVar
 
 from precise_rag.checks import shown
 from precise_rag.errors import InputError
-from precise_rag.filters.values import ID, OWN, Value, field_value, is_text, is_value
+from precise_rag.filters.values import ID, RESERVED, Value, field_value, is_text, is_value
 from precise_rag.types import Document
 
 Operator = Literal["$eq", "$gt", "$gte", "$lt", "$lte", "$in", "$contains", "$exists"]
@@ -105,7 +105,7 @@ class Condition(Filter):
         if not isinstance(self.field, str) or not self.field:
             raise InputError(f"filter: a field must be a non-empty string, got {shown(self.field)}")
         _check_text(f"filter: the field {shown(self.field)}", self.field)
-        if self.field.startswith(OWN) and self.field != ID:
+        if self.field.startswith(RESERVED) and self.field != ID:
             raise InputError(
                 f"filter: unknown operator {self.field!r}; use '$and', '$or', '$not', '$id' or a field's name"
             )

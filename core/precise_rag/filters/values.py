@@ -8,8 +8,8 @@ from precise_rag.types import Document, finite_score
 Value = str | int | float | bool
 """What a field can be compared with."""
 
-OWN = "$"
-"""Names that begin so are ours: of operators, and of the document's id. No field of the metadata has one."""
+RESERVED = "$"
+"""Names of operators and of the document's id begin so; no field of the metadata does."""
 
 ID = "$id"
 """The name of the document's id."""
@@ -20,7 +20,7 @@ OTHER: Mapping[str, Any] = {}
 
 def is_field(name: str) -> bool:
     """Whether a filter can ask for a field of this name in the metadata."""
-    return bool(name) and not name.startswith(OWN) and is_text(name)
+    return bool(name) and not name.startswith(RESERVED) and is_text(name)
 
 
 def is_value(value: object) -> bool:

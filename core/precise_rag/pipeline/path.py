@@ -95,9 +95,8 @@ class RetrievalPath:
         ranked = Selection.keep_all(candidates) if texts is None else texts.sentences
         for stage in self._steps(texts):
             with session.trace.stage(stage.name, **stage.settings) as record:
-                outcome = yield from stage.steps(query, ranked.kept, session, wording)
-                later = outcome if isinstance(outcome, Selection) else Selection.keep_all(outcome)
-                record.outcome, record.note = outcome, stage.note(query, later.kept)
+                record.outcome = later = yield from stage.steps(query, ranked.kept, session, wording)
+                record.note = stage.note(query, later.kept)
             ranked = ranked.then(later)
         ranked = ranked if texts is not None else _with_repeats(ranked, places)
         if not ranked.stretches and isinstance(self.index, Neighbours):

@@ -106,13 +106,13 @@ class Step(NamedTuple):
     """A stage between search and selection, as a conversation about the candidates.
 
     name, settings: for the trace.
-    steps: decides on the candidates of a query; returns a Selection, or the candidates it keeps.
+    steps: decides on the candidates of a query.
     note: a remark for the trace on a query and what became of its candidates; empty without one.
     """
 
     name: str
     settings: Mapping[str, Any]
-    steps: Callable[[str, Candidates, Session, Wording], Conversation[Selection | list[Candidate]]]
+    steps: Callable[[str, Candidates, Session, Wording], Conversation[Selection]]
     note: Callable[[str, Candidates], str] = lambda query, candidates: ""
 
 

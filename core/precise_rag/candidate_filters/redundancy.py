@@ -5,18 +5,17 @@ candidates the one with the better score is kept; a candidate with a number or a
 other lacks is not a repetition.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from precise_rag.candidate_filters.tfidf import NearTexts, Vector, similar_earlier, tfidf_vectors
+from precise_rag.candidate_filters.tfidf import similar_earlier
 from precise_rag.checks import check_number
 from precise_rag.encoded import encode_documents
 from precise_rag.encoders.geometry import cosine_like
 from precise_rag.errors import InputError
 from precise_rag.protocols import Encoder
 from precise_rag.stems import read_words
-from precise_rag.types import Candidate, FloatArray, Selection, best_first
+from precise_rag.types import Candidate, Selection, best_first
 
 _NEGATIONS = frozenset({"no", "not", "never", "nor", "neither", "without", "cannot", "t"})
 
@@ -49,51 +48,42 @@ class RedundancyFilter:
         ranked = best_first(candidates)
         texts = [c.text for c in ranked]
         facts = [_facts(text) for text in texts]
-        words = tfidf_vectors(texts)
-        near = NearTexts(words, self.similarity_threshold if self.encoder is None else self.prefilter)
-        vectors = self._vectors(texts, words)
+        similar = similar_earlier(
+            texts, self.similarity_threshold if self.encoder is None else self.prefilter
+        )
         threshold = self.similarity_threshold
-        if vectors:
-            assert self.encoder is not None
+        if self.encoder is not None and any(similar):
             threshold = cosine_like(threshold, self.encoder)
+            similar = _by_vectors(similar, texts, self.encoder)
         kept: dict[str, list[Candidate]] = {}
+        kept_rows: set[int] = set()
         verdicts: list[tuple[Candidate, bool, str]] = []
         for row, candidate in enumerate(ranked):
             pieces = kept.setdefault(candidate.doc_id, [])
             reason = _inside(candidate, pieces)
             if not reason:
-                cosines = {o: cosine for o, cosine in near.find(row).items() if facts[row] <= facts[o]}
-                if self.encoder is not None:
-                    cosines = _vector_cosines(texts[row], {o: texts[o] for o in cosines}, vectors)
-                cosine, other = max(((c, -o) for o, c in cosines.items()), default=(0.0, 0))
-                if cosine > threshold:
-                    reason = f"repeats {ranked[-other].id} (cosine {cosine:.2f} > {threshold:.4g})"
+                others = [o for o in similar[row] if o in kept_rows and facts[row] <= facts[o]]
+                best = max(others, key=lambda o: (similar[row][o], -o), default=row)
+                if best != row and similar[row][best] > threshold:
+                    reason = f"repeats {ranked[best].id} (cosine {similar[row][best]:.2f} > {threshold:.4g})"
             if not reason:
-                near.add(row)
+                kept_rows.add(row)
                 pieces.append(candidate)
             verdicts.append((candidate, not reason, reason or "repeats no better candidate"))
         return Selection.of(verdicts)
 
-    def _vectors(self, texts: Sequence[str], words: Sequence[Vector]) -> dict[str, FloatArray]:
-        """The encoder's vectors of the texts that are similar to others; empty without an encoder."""
-        if self.encoder is None:
-            return {}
-        counts = Counter(texts)
-        first = {text: row for row, text in reversed(list(enumerate(texts)))}
-        distinct = sorted(counts, key=first.__getitem__)
-        similar = similar_earlier([words[first[text]] for text in distinct], self.prefilter)
-        rows = {row for row, others in enumerate(similar) if others}.union(*similar)
-        chosen = [text for row, text in enumerate(distinct) if row in rows or counts[text] > 1]
-        return dict(zip(chosen, encode_documents(self.encoder, chosen), strict=True)) if chosen else {}
 
-
-def _vector_cosines(
-    text: str, others: Mapping[int, str], vectors: Mapping[str, FloatArray]
-) -> dict[int, float]:
-    """Cosines of `text` and other texts, by row; only of those that have vectors."""
-    if text not in vectors:
-        return {}
-    return {row: float(vectors[text] @ vectors[other]) for row, other in others.items() if other in vectors}
+def _by_vectors(
+    similar: Sequence[Mapping[int, float]], texts: Sequence[str], encoder: Encoder
+) -> list[dict[int, float]]:
+    """The same similar texts of each row, with the cosines of an encoder's vectors."""
+    rows = {row for row, others in enumerate(similar) if others}.union(*similar)
+    chosen = list(dict.fromkeys(texts[row] for row in sorted(rows)))
+    vectors = dict(zip(chosen, encode_documents(encoder, chosen), strict=True))
+    return [
+        {other: float(vectors[texts[row]] @ vectors[texts[other]]) for other in others}
+        for row, others in enumerate(similar)
+    ]
 
 
 def _inside(candidate: Candidate, kept: Sequence[Candidate]) -> str:

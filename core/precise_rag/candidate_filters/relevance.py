@@ -120,25 +120,19 @@ class RelevanceFilter:
 
         wording: has the instructions if the settings have none.
         """
-        return self._filter(self._worded(wording), query, best_first(candidates), session)
-
-    def _worded(self, wording: Wording | None) -> RelevanceSettings:
-        if self.settings.instructions or wording is None:
-            return self.settings
-        return replace(self.settings, instructions=wording.instructions.get("relevance"))
-
-    def _filter(
-        self, settings: RelevanceSettings, query: str, ranked: Sequence[Candidate], session: Session
-    ) -> Conversation[Selection]:
+        settings = self.settings
+        if wording is not None and not settings.instructions:
+            settings = replace(settings, instructions=wording.instructions.get("relevance"))
+        ranked = best_first(candidates)
         llm = session.model(self.llm, "the relevance filter")
         check_query(query)
         ask = partial(session.ask, "relevance", llm, max_concurrency=settings.max_concurrency)
 
         results = yield from _scoring(settings, ask, query, [candidate.text for candidate in ranked])
-        known = [result.score for result in results if isinstance(result, Relevance)]
-        if ranked and not known and settings.unscored == "drop":
+        scores = [result.score for result in results if isinstance(result, Relevance)]
+        if ranked and not scores and settings.unscored == "drop":
             raise LLMResponseError(f"no chunk has a relevance score: {results[0]}")
-        threshold = yield from _threshold(settings, ask, query, known)
+        threshold = yield from _threshold(settings, ask, query, scores)
         return _selection(settings, ranked, results, threshold)
 
     def _session(self, query: str, trace: Trace | None) -> Session:
@@ -172,8 +166,8 @@ def _selection(
     results: Sequence[Relevance | str],
     threshold: Threshold,
 ) -> Selection:
-    known = [result.score for result in results if isinstance(result, Relevance)]
-    relevant = iter(settings.threshold.relevant(known, threshold))
+    scores = [result.score for result in results if isinstance(result, Relevance)]
+    relevant = iter(settings.threshold.relevant(scores, threshold))
     verdicts: list[tuple[Candidate, bool, str]] = []
     for candidate, result in zip(ranked, results, strict=True):
         if isinstance(result, Relevance):
@@ -182,9 +176,8 @@ def _selection(
             reason = f"relevance {result.score:.2f} {side} {threshold.value:.2f}, {threshold.reason}"
             if kept and side == "is under":
                 reason += f"; among the best {settings.threshold.min_keep} (min_keep)"
-            given = {"relevance": result.score}
-            given |= {f"relevance_{stage}": score for stage, score in result._asdict().items()}
-            candidate = replace(candidate, scores={**candidate.scores, **given})
+            stages = {f"relevance_{stage}": score for stage, score in result._asdict().items()}
+            candidate = replace(candidate, scores={**candidate.scores, "relevance": result.score, **stages})
         else:
             kept = settings.unscored == "keep"
             reason = f"unscored ({result}); such chunks are {'kept' if kept else 'dropped'}"

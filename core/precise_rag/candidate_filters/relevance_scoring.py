@@ -66,7 +66,7 @@ def score_in_batches(
         chunks = {key: texts[row] for key, row in rows.items()}
         return relevance_prompt(question, chunks, heuristics=heuristics, instructions=instructions)
 
-    results = yield from _ask_twice(ask, range(len(texts)), batch_size, prompt, _parse_all_scores)
+    results = yield from _ask_twice(ask, range(len(texts)), batch_size, prompt, _all_scores)
     return [results[row] for row in range(len(texts))]
 
 
@@ -95,7 +95,7 @@ def score_one_by_one(
 
     for stage in RELEVANCE_STAGES:
         rows = [row for row in range(len(texts)) if row not in failed]
-        results = yield from _ask_twice(ask, rows, 1, partial(prompt, stage), _parse_only_score)
+        results = yield from _ask_twice(ask, rows, 1, partial(prompt, stage), _only_score)
         for row, result in results.items():
             if isinstance(result, str):
                 failed[row] = result
@@ -159,11 +159,11 @@ def _in_batches(rows: Sequence[int], size: int, tries: int) -> list[_Batch]:
     return [_Batch(tuple(rows[first : first + size]), tries) for first in range(0, len(rows), size)]
 
 
-def _parse_all_scores(reply: Completion, rows: Rows) -> Mapping[str, Relevance]:
+def _all_scores(reply: Completion, rows: Rows) -> Mapping[str, Relevance]:
     return parse_scores(reply.text, rows)
 
 
-def _parse_only_score(reply: Completion, rows: Rows) -> Mapping[str, float]:
+def _only_score(reply: Completion, rows: Rows) -> Mapping[str, float]:
     """The score for the only row; none if the reply is cut off, perhaps in the middle of the number."""
     score = None if reply.cut_off else parse_score(reply.text)
     return {} if score is None else dict.fromkeys(rows, score)

@@ -11,7 +11,6 @@ from typing import Literal, get_args
 
 from precise_rag.errors import InputError
 from precise_rag.prompts.prompt import Fence, Prompt, Shown, lettered
-from precise_rag.types import Message
 
 AnswerStyle = Literal["open", "short", "choice"]
 
@@ -69,19 +68,11 @@ def answer_prompt(
             f"for style {style!r}"
         )
     fence = Fence(mark)
-    data = [
-        fence.passages(passages),
-        fence.block("question", question),
-    ]
+    data = [fence.passages(passages), fence.block("question", question)]
     if options:
         data.append(fence.block("options", lettered(options)))
-    return Prompt(
-        f"{ANSWER_VERSION}/{'custom' if instructions else style}",
-        (
-            Message("system", f"{instructions or answer_instructions(style)}\n\n{fence.passage_rule}"),
-            Message("user", "\n\n".join(data)),
-        ),
-    )
+    version = f"{ANSWER_VERSION}/{'custom' if instructions else style}"
+    return fence.prompt(version, instructions or answer_instructions(style), data, has_sources=True)
 
 
 def answer_instructions(style: AnswerStyle) -> str:

@@ -9,7 +9,6 @@ from typing import Any, Literal
 
 from precise_rag.errors import InputError
 from precise_rag.prompts.prompt import Fence, Prompt, Shown, lettered
-from precise_rag.types import Message
 
 JudgeStyle = Literal["json", "sage"]
 
@@ -88,14 +87,8 @@ def judge_prompt(
     if options:
         data.append(fence.block("options", lettered(options)))
     data.append(fence.block("answer", answer))
-    return Prompt(
-        f"{JUDGE_VERSION}/{'custom' if instructions else style}",
-        (
-            Message("system", f"{instructions or objective}\n\n{fence.passage_rule}"),
-            Message("user", "\n\n".join(data)),
-        ),
-        schema,
-    )
+    version = f"{JUDGE_VERSION}/{'custom' if instructions else style}"
+    return fence.prompt(version, instructions or objective, data, schema, has_sources=True)
 
 
 def judge_instructions(style: JudgeStyle) -> str:

@@ -68,19 +68,29 @@ class Fence:
             raise InputError(f"mark must consist of letters and digits, got {mark!r}")
         self.mark = mark or secrets.token_hex(8)
 
-    @property
-    def rule(self) -> str:
-        """The rule about the mark, for the system message."""
-        return DATA_RULE.format(mark=self.mark)
-
     def block(self, label: str, text: str) -> str:
         """Put one text between marked lines with a label."""
         return f"{self.mark} {label}\n{self._cleaned(text)}\n{self.mark} end of {label}"
 
-    @property
-    def passage_rule(self) -> str:
-        """The rules about the mark and about the sources that stand beside it, for the system message."""
-        return f"{self.rule} {SOURCE_RULE}"
+    def prompt(
+        self,
+        version: str,
+        task: str,
+        data: Iterable[str],
+        schema: Mapping[str, Any] | None = None,
+        *,
+        has_sources: bool = False,
+    ) -> Prompt:
+        """Return the prompt with a task and the rule about the mark, and with data between marked lines.
+
+        has_sources: the data are passages whose sources stand beside the mark.
+        """
+        rule = DATA_RULE.format(mark=self.mark)
+        if has_sources:
+            rule = f"{rule} {SOURCE_RULE}"
+        return Prompt(
+            version, (Message("system", f"{task}\n\n{rule}"), Message("user", "\n\n".join(data))), schema
+        )
 
     def passages(self, passages: Iterable[str | Shown]) -> str:
         """Put passages between marked lines with a number from 1 and, if it has one, the source in quotes."""

@@ -9,7 +9,6 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal, get_args
 
 from precise_rag.prompts.prompt import Fence, Prompt
-from precise_rag.types import Message
 
 RelevanceStage = Literal["base", "reflection", "critic"]
 RELEVANCE_STAGES: tuple[RelevanceStage, ...] = get_args(RelevanceStage)
@@ -104,7 +103,7 @@ def relevance_prompt(
         fence.block("question", question),
         *(fence.block(f"chunk {key}", text) for key, text in chunks.items()),
     ]
-    return _prompt("batch", task, data, SCORES_SCHEMA, fence, custom=bool(instructions))
+    return fence.prompt(_version("batch", instructions), task, data, SCORES_SCHEMA)
 
 
 def single_relevance_prompt(
@@ -135,7 +134,7 @@ def single_relevance_prompt(
         data.append(
             fence.block("scores so far", "\n".join(f"{name}: {score:g}" for name, score in earlier.items()))
         )
-    return _prompt(stage, task, data, SCORE_SCHEMA, fence, custom=bool(instructions))
+    return fence.prompt(_version(stage, instructions), task, data, SCORE_SCHEMA)
 
 
 def threshold_prompt(question: str, scores: Sequence[float], *, mark: str | None = None) -> Prompt:
@@ -154,17 +153,11 @@ def threshold_prompt(question: str, scores: Sequence[float], *, mark: str | None
     )
     ranked = ", ".join(f"{score:g}" for score in sorted(scores, reverse=True))
     data = [fence.block("question", question), fence.block("scores", ranked)]
-    return _prompt("threshold", task, data, SCORE_SCHEMA, fence, custom=False)
+    return fence.prompt(_version("threshold", None), task, data, SCORE_SCHEMA)
 
 
-def _prompt(
-    kind: str, task: str, data: Sequence[str], schema: Mapping[str, Any], fence: Fence, *, custom: bool
-) -> Prompt:
-    return Prompt(
-        f"{RELEVANCE_VERSION}/{kind}{'/custom' if custom else ''}",
-        (Message("system", f"{task}\n\n{fence.rule}"), Message("user", "\n\n".join(data))),
-        schema,
-    )
+def _version(kind: str, instructions: str | None) -> str:
+    return f"{RELEVANCE_VERSION}/{kind}{'/custom' if instructions else ''}"
 
 
 def _rules(heuristics: Sequence[str]) -> str:

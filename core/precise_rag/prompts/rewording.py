@@ -27,7 +27,9 @@ def rewrite_prompt(question: str, *, instructions: str | None = None, mark: str 
     instructions: text to use instead of ours; the prompt's version then ends in "custom".
     mark: see `Fence`.
     """
-    return _prompt(REWRITE_VERSION, instructions, _REWRITE, Fence(mark), [], question)
+    fence = Fence(mark)
+    version = f"{REWRITE_VERSION}/custom" if instructions else REWRITE_VERSION
+    return fence.prompt(version, instructions or _REWRITE, [fence.block("question", question)])
 
 
 def standalone_prompt(
@@ -42,16 +44,5 @@ def standalone_prompt(
     """
     fence = Fence(mark)
     turns = [fence.block(message.role, message.content) for message in history]
-    return _prompt(STANDALONE_VERSION, instructions, _STANDALONE, fence, turns, question)
-
-
-def _prompt(
-    version: str, instructions: str | None, task: str, fence: Fence, turns: list[str], question: str
-) -> Prompt:
-    return Prompt(
-        f"{version}/custom" if instructions else version,
-        (
-            Message("system", f"{instructions or task}\n\n{fence.rule}"),
-            Message("user", "\n\n".join((*turns, fence.block("question", question)))),
-        ),
-    )
+    version = f"{STANDALONE_VERSION}/custom" if instructions else STANDALONE_VERSION
+    return fence.prompt(version, instructions or _STANDALONE, [*turns, fence.block("question", question)])

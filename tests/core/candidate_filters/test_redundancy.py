@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from precise_rag.candidate_filters import RedundancyFilter
+from precise_rag.candidate_filters.tfidf import similar_earlier
 from precise_rag.encoders.geometry import geometry_of
 from precise_rag.errors import InputError
 from precise_rag.testing import HashEncoder
@@ -110,6 +111,19 @@ def test_impossible_settings_are_refused(options: dict[str, float]) -> None:
 TEXTS = st.lists(
     st.lists(st.sampled_from(["ash", "birch", "cedar", "elm", "fir", "oak"]), max_size=6), max_size=12
 )
+
+
+@given(TEXTS, st.sampled_from([0.1, 0.3, 0.5, 0.7, 0.9, 1.0]))
+def test_similar_texts_agree_with_comparing_all_of_them(words: list[list[str]], at_least: float) -> None:
+    texts = [" ".join(w) for w in words]
+    everything = similar_earlier(texts, 1e-9)
+    for found, cosines in zip(similar_earlier(texts, at_least), everything, strict=True):
+        assert found == {other: cosine for other, cosine in cosines.items() if cosine >= at_least}
+    for row, cosines in enumerate(everything):
+        for other in range(row):
+            assert (other in cosines) == bool(set(words[row]) & set(words[other]))
+            if sorted(words[row]) == sorted(words[other]) != []:
+                assert cosines[other] == pytest.approx(1.0)
 
 
 @given(TEXTS, st.integers(0, 2**32))

@@ -23,6 +23,8 @@ _REASONS: Mapping[CutReason, str] = {
     "option": "an option asks for it",
     "long sentence": "the sentence is longer than a chunk may be",
 }
+_BLOCKS = " ▏▎▍▌▋▊▉█"
+_BAR = 8
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -129,10 +131,10 @@ def explained_lines(
             yield f"── chunk {chunk + 1} · {segmentation.lengths[chunk]} tokens{why} ──"
         text = _text(document.text[start:end], segmentation.structure.blocks[int(segmentation.blocks[row])])
         if row == len(segmentation.spans) - 1:
-            yield f"      {text}"
+            yield f"{'':{_BAR + 7}}{text}"
             continue
         score = float(segmentation.scores[row])
-        yield f"{score:.2f} {'✂' if row in cuts else ' '}{text}"
+        yield f"{_bar(score)} {score:.2f} {'✂' if row in cuts else ' '}{text}"
 
 
 def _text(sentence: str, block: Block) -> str:
@@ -141,3 +143,9 @@ def _text(sentence: str, block: Block) -> str:
     if block.kind in ("code", "table"):
         return f"{kind}\n{sentence.rstrip()}"
     return kind + " ".join(sentence.split())
+
+
+def _bar(share: float) -> str:
+    eighths = round(share * _BAR * 8)
+    full, rest = divmod(eighths, 8)
+    return f"{'█' * full}{_BLOCKS[rest] if rest else ''}".ljust(_BAR)

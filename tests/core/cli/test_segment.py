@@ -67,11 +67,11 @@ def test_each_gap_is_explained_by_its_score_and_each_cut_by_its_reason():
         "<d>: 3 sentences, 2 chunks, read as text (threshold 0.55, max_tokens 9, paragraphs soft)",
         "",
         "── chunk 1 · 4 tokens ──",
-        "0.88  One & one.",
-        "0.25 ✂Two.",
+        "███████  0.88  One & one.",
+        "██       0.25 ✂Two.",
         "",
         "── chunk 2 · 4 tokens · the topic changes ──",
-        "      Three <b>.",
+        "               Three <b>.",
     ]
 
 

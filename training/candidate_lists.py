@@ -9,10 +9,10 @@ import hashlib
 import os
 import pickle
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -32,6 +32,8 @@ from precise_rag.protocols import Encoder
 from precise_rag.rerank.candidate_texts import text_around
 from precise_rag.types import Candidate, Document
 from training.word_chunks import WordChunks
+
+T = TypeVar("T")
 
 N_CANDIDATES = 50
 KINDS = ("sentences", "passages", "dense", "bm25")
@@ -183,14 +185,22 @@ def candidate_lists(
     dataset: Dataset, kind: str, encoder: Encoder, cache: Path | None = None
 ) -> list[CandidateList]:
     """Retrieve one list for each question of the dataset. cache: folder that keeps the lists."""
-    path = cache and cache / f"{dataset.name.replace('/', '_')}-{len(dataset.questions)}-{kind}.pickle"
-    if path and path.exists():
-        return pickle.loads(path.read_bytes())
-    lists = list(_lists(dataset, kind, encoder))
-    if path:
+    name = f"{dataset.name.replace('/', '_')}-{len(dataset.questions)}-{kind}"
+    return made_once(cache, name, lambda: list(_lists(dataset, kind, encoder)))
+
+
+def made_once(cache: Path | None, name: str, make: Callable[[], T]) -> T:
+    """Return what `make` makes; a folder `cache` keeps it, and a later call reads it there."""
+    path = cache and cache / f"{name}.pickle"
+    if path is None:
+        return make()
+    if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(pickle.dumps(lists))
-    return lists
+        part = path.with_suffix(".part")
+        part.write_bytes(pickle.dumps(make()))
+        os.replace(part, path)
+    kept: T = pickle.loads(path.read_bytes())
+    return kept
 
 
 def trainable_lists(

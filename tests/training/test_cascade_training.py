@@ -57,23 +57,13 @@ def test_a_quarter_is_read_without_the_text_around_it() -> None:
     assert {pieces[0].before for pieces in read} == {"", "It runs on oil. "}
 
 
-@pytest.fixture
-def lists(tmp_path: Path) -> Path:
+def test_a_set_weighs_the_square_root_of_its_size_beside_the_weak_share(tmp_path: Path) -> None:
     write(tmp_path / "human-train-nq-000.pickle", [example()] * 2000)
     write(tmp_path / "human-train-faq-000.pickle", [example("train/faq"), example("train/faq", "bm25")] * 250)
     write(tmp_path / "weak-peps-000.pickle", [example("weak/peps")] * 900)
-    return tmp_path
-
-
-def shares(lists: Path) -> dict[str, float]:
-    drawn = Pool(lists).drawn(np.random.default_rng(0))
-    return {name: sum(one.source == name for one in drawn) / len(drawn) for name in {e.source for e in drawn}}
-
-
-def test_a_set_weighs_the_square_root_of_its_size_beside_the_weak_share(lists: Path) -> None:
-    found = shares(lists)
-    assert found["train/nq"] / found["train/faq"] == pytest.approx(2, abs=0.05)
-    assert found["weak/peps"] == pytest.approx(0.15, abs=0.01)
+    sources = [one.source for one in Pool(tmp_path).drawn(np.random.default_rng(0))]
+    assert sources.count("train/nq") / sources.count("train/faq") == pytest.approx(2, abs=0.05)
+    assert sources.count("weak/peps") / len(sources) == pytest.approx(0.15, abs=0.01)
 
 
 def test_the_loss_of_a_list_without_a_relevant_candidate_is_finite() -> None:
@@ -87,19 +77,12 @@ def test_the_loss_of_a_list_without_a_relevant_candidate_is_finite() -> None:
 def test_a_candidate_has_the_same_logit_whatever_is_scored_with_it() -> None:
     network = PairNetwork(TransformerConfig(n_layers=2, n_apart=1)).eval()
     random = np.random.default_rng(0)
-    lengths = [5, 90, 6, 7, 40, 5, 6, 8, 91, 12]
-    rows = [_ids(random, n) for n in lengths]
+    rows = [random.integers(2000, 9000, n).tolist() for n in (5, 90, 6, 7, 40, 5, 6, 8, 91, 12)]
     several = [Tokens([101, 7, 102], tokens(*rows), np.zeros(10, dtype=bool))]
-    alone = [Tokens([101, 7, 102], tokens(row), np.zeros(1, dtype=bool)) for row in rows]
+    alone = [[Tokens([101, 7, 102], tokens(row), np.zeros(1, dtype=bool))] for row in rows]
     lower = LowerLayers(network.config)
-    together = pair_logits(network, lower, several)
-    assert together.tolist() == pytest.approx(
-        [pair_logits(network, lower, [one]).item() for one in alone], abs=0.1
-    )
-
-
-def _ids(random: np.random.Generator, length: int) -> list[int]:
-    return [101, *random.integers(2000, 9000, length - 2).tolist(), 102]
+    each = [pair_logits(network, lower, one).item() for one in alone]
+    assert pair_logits(network, lower, several).tolist() == pytest.approx(each, abs=0.1)
 
 
 def test_no_example_is_lost_between_batches() -> None:

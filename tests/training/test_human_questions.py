@@ -39,18 +39,11 @@ def test_of_a_development_set_only_the_documented_half_is_loaded(data: Path) -> 
     assert all(may_train_on(q.group) for q in dataset.questions)
 
 
-def test_titles_that_say_nothing_are_left_out(data: Path) -> None:
-    titles = {name: load_trainable(name, str(data)).documents[1].metadata["title"] for name in _NAMES}
-    assert titles == {"train/nq": "", "train/selqa": "Title 1"}
-
-
-_NAMES = ("train/nq", "train/selqa")
-
-
-def test_unanswerable_questions_join_their_set(data: Path) -> None:
-    questions = {name: load_trainable(name, str(data)).questions for name in _NAMES}
-    assert [q.id for q in questions["train/nq"] if not q.evidence] == ["none"]
-    assert all(q.evidence for q in questions["train/selqa"])
+def test_titles_that_say_nothing_are_left_out_and_unanswerable_questions_join_their_set(data: Path) -> None:
+    joined, plain = (load_trainable(name, str(data)) for name in ("train/nq", "train/selqa"))
+    assert [d.documents[1].metadata["title"] for d in (joined, plain)] == ["", "Title 1"]
+    assert [q.id for q in joined.questions if not q.evidence] == ["none"]
+    assert all(q.evidence for q in plain.questions)
 
 
 def dataset_of(*questions: Question) -> Dataset:
@@ -64,12 +57,10 @@ def question(key: str, *doc_ids: str, offered: tuple[str, ...] = ()) -> Question
 
 
 def test_a_question_comes_with_all_of_its_documents() -> None:
-    dataset = dataset_of(
-        question("two places", "d0", "d1"), question("offered", "d2", offered=("d2", "d3", "d4"))
-    )
-    found = {
-        q.id: {d.id for d in one.documents} for one in collections_of(dataset, (1,)) for q in one.questions
-    }
+    offered = question("offered", "d2", offered=("d2", "d3", "d4"))
+    dataset = dataset_of(question("two places", "d0", "d1"), offered)
+    several = list(collections_of(dataset, (1,)))
+    found = {q.id: {d.id for d in one.documents} for one in several for q in one.questions}
     assert found["two places"] >= {"d0", "d1"}
     assert found["offered"] >= {"d2", "d3", "d4"}
 

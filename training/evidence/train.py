@@ -8,7 +8,7 @@ by cross-entropy of each sentence near a found one; questions weigh the same wit
 The card is docs/models.md.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -26,7 +26,7 @@ from precise_rag.evidence.features import (
 )
 from precise_rag.evidence.model import REACH, same_probabilities
 from training.candidate_lists import new_parser
-from training.evidence.questions import Asked, QuestionSet, training_sets
+from training.evidence.questions import Asked, training_sets
 
 SEED = 0
 STEPS = 30
@@ -65,13 +65,13 @@ def rows_of(asked: Asked) -> Rows:
     return Rows(read, np.concatenate(is_found), np.concatenate(relevant))
 
 
-def read_sets(sets: Sequence[QuestionSet]) -> dict[str, list[Rows]]:
+def read_sets(sets: Iterable[tuple[str, Sequence[Asked]]]) -> dict[str, list[Rows]]:
     """Read all questions with found sentences, by the kind of set."""
     by_kind: dict[str, list[Rows]] = {}
-    for one in sets:
-        rows = [rows_of(asked) for asked in one.asked if asked.found]
-        by_kind.setdefault(one.name.split("/")[1], []).extend(rows)
-        print(one.name, len(rows), flush=True)
+    for name, asked in sets:
+        rows = [rows_of(one) for one in asked if one.found]
+        by_kind.setdefault(name.split("/")[1], []).extend(rows)
+        print(name, len(rows), flush=True)
     return by_kind
 
 
@@ -149,7 +149,7 @@ def _start(names: Sequence[str], values: dict[str, float]) -> torch.Tensor:
 def main() -> None:
     torch.manual_seed(SEED)
     options = new_parser("training.evidence.train", __doc__).parse_args()
-    by_kind = read_sets(list(training_sets(options)))
+    by_kind = read_sets(training_sets(options))
     config = {
         "kind": "evidence",
         "found_features": list(FOUND_FEATURES),

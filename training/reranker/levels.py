@@ -8,7 +8,6 @@ they mean the same as in English; their order stays. OUT gets the weights as the
 has levels for all scripts; the cascade, fitted on documents kept out of its training, for Latin letters.
 """
 
-import pickle
 from argparse import Namespace
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
@@ -38,6 +37,7 @@ from training.candidate_lists import (
     collections_of,
     index_of,
     load_trainable,
+    made_once,
     new_parser,
 )
 from training.question_rules import as_typed
@@ -109,19 +109,12 @@ def human_lists(options: Namespace) -> Iterator[tuple[str, dict[str, list[Candid
     """
     encoder = cached_encoder(options.vectors)
     for name in SIZES:
-        path = options.cache and options.cache / f"human-{name.replace('/', '-')}-0.pickle"
-        if path is None or not path.exists():
-            collection = next(collections_of(load_trainable(name, options.data), SIZES[name][:1]))
-            lists = _lists(collection, encoder)
-            if path is not None:
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_bytes(pickle.dumps(lists))
-        else:
-            lists = pickle.loads(path.read_bytes())
-        yield name, lists
+        key = f"human-{name.replace('/', '-')}-0"
+        yield name, made_once(options.cache, key, partial(_lists, name, encoder, options.data))
 
 
-def _lists(collection: Collection, encoder: Encoder) -> dict[str, list[CandidateList]]:
+def _lists(name: str, encoder: Encoder, data: str | None) -> dict[str, list[CandidateList]]:
+    collection = next(collections_of(load_trainable(name, data), SIZES[name][:1]))
     random = np.random.default_rng(crc32(f"{collection.name} {collection.number}".encode()))
     asked = list(_drawn(collection, random))
     hybrid: Any = HybridIndex.build(collection.documents, encoder)

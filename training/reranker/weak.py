@@ -1,9 +1,8 @@
 """Weak lists: candidates for questions made from training documents, of all kinds of lists."""
 
-import pickle
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
-from pathlib import Path
+from functools import partial
 from zlib import crc32
 
 import numpy as np
@@ -17,6 +16,7 @@ from training.candidate_lists import (
     as_candidate_list,
     cached_encoder,
     index_of,
+    made_once,
 )
 from training.question_rules import as_typed
 from training.weak_questions import asked_of, collections, documents_of
@@ -34,16 +34,9 @@ def weak_lists(options: Namespace) -> Iterator[tuple[str, list[CandidateList]]]:
     for source, number, records in collections(options.data, ROUNDS):
         if not number:
             continue
-        name = f"weak-{source}-{number:03d}.pickle"
-        path: Path | None = options.cache and options.cache / name
-        if path and path.exists():
-            lists: list[CandidateList] = pickle.loads(path.read_bytes())
-        else:
-            lists = _lists(records, source, encoder, np.random.default_rng(crc32(name.encode())))
-            if path:
-                path.parent.mkdir(parents=True, exist_ok=True)
-                path.write_bytes(pickle.dumps(lists))
-        yield source, lists
+        name = f"weak-{source}-{number:03d}"
+        random = np.random.default_rng(crc32(f"{name}.pickle".encode()))
+        yield source, made_once(options.cache, name, partial(_lists, records, source, encoder, random))
 
 
 def _lists(

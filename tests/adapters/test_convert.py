@@ -54,9 +54,8 @@ def test_a_candidate_becomes_a_piece_with_its_place_and_score_that_shares_nothin
 @each_framework
 def test_a_candidate_survives_the_way_out_and_back(framework):
     [candidate] = framework.convert.to_candidates([framework.convert.from_candidate(FOUND)])
-    assert candidate.id == FOUND.id
-    for field in ("doc_id", "start", "end", "text", "score", "score_scale", "n_tokens", "passage", "scores"):
-        assert getattr(candidate, field) == getattr(FOUND, field)
+    names = ("id", "doc_id", "start", "end", "text", "score", "score_scale", "n_tokens", "passage", "scores")
+    assert {name: getattr(candidate, name) for name in names} == {n: getattr(FOUND, n) for n in names}
 
 
 @each_framework
@@ -79,14 +78,6 @@ def test_an_odd_score_is_set_aside_and_costs_the_others_nothing(framework, odd):
     every = framework.convert.from_selection(Selection.keep_all(selection.kept + selection.dropped))
     again = framework.convert.to_candidates(every)
     assert [c.doc_id for c in best_first(again)] == ["a0", "a1", "b"]
-
-
-@each_framework
-def test_pieces_with_one_id_stay_apart(framework):
-    pieces = [framework.piece(text, "same") for text in "abc"]
-    candidates = framework.convert.to_candidates(pieces)
-    kept = framework.convert.from_selection(Selection.keep_all(candidates))
-    assert list(map(framework.text, kept)) == ["a", "b", "c"]
 
 
 @each_framework

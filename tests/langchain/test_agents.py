@@ -106,10 +106,11 @@ def test_blocks_and_lists_are_cut_and_pictures_and_short_results_stay():
     items, shown, note = results(state)
     assert RECORDS[77] in json.loads(items.content.partition("\n")[0])
     assert estimate_tokens(items.content) <= 300
-    text, picture = shown.content_blocks
+    blocks: list[Any] = list(shown.content)
+    text, picture = blocks
     assert "__exit__" in text["text"]
     assert estimate_tokens(text["text"]) <= 300
-    assert picture["type"] == "image"
+    assert picture["type"] == "image_url"
     assert note.content == "  short, and with space \n"
 
 

@@ -1,3 +1,5 @@
+"""What only documents of LangChain have: no id, and scores of others in their metadata."""
+
 from dataclasses import replace
 
 import pytest
@@ -21,21 +23,18 @@ def test_documents_keep_their_ids_and_nameless_ones_get_ids_from_their_text():
     assert other.id not in (first.id, second.id)
 
 
-def test_a_score_that_another_component_wrote_since_counts():
+def test_a_score_of_another_component_counts_if_it_was_written_since():
     document = from_candidate(FOUND)
     document.metadata["relevance_score"] = 0.9
-    [candidate] = to_candidates([document])
-    assert (candidate.score, candidate.score_scale) == (0.0, "rank")
-    [candidate] = to_candidates([document], "cosine")
-    assert (candidate.score, candidate.score_scale) == (0.9, "cosine")
-
-
-def test_a_score_that_another_component_wrote_before_stays_and_does_not_count():
-    found = replace(FOUND, metadata={"relevance_score": 0.9})
-    document = from_candidate(found)
-    assert document.metadata["relevance_score"] == 0.9
-    [candidate] = to_candidates([document])
-    assert (candidate.score, candidate.score_scale) == (0.25, "probability")
+    before = from_candidate(replace(FOUND, metadata={"relevance_score": 0.9}))
+    assert before.metadata["relevance_score"] == 0.9
+    for given, scale, expected in (
+        (document, None, (0.0, "rank")),
+        (document, "cosine", (0.9, "cosine")),
+        (before, None, (0.25, "probability")),
+    ):
+        [candidate] = to_candidates([given], scale)
+        assert (candidate.score, candidate.score_scale) == expected
 
 
 @pytest.mark.parametrize("odd", ["0.5", [1], 10**400])
@@ -52,8 +51,5 @@ def test_documents_with_one_id_are_told_apart(ids):
     assert len({document.id for document in to_core_documents(documents)}) == 3
     candidates = to_candidates(documents)
     assert len({candidate.id for candidate in candidates}) == 3
-
-
-def test_repeated_documents_are_told_apart():
-    ids = [c.id for c in to_candidates([Document("a", id="x")] * 3)]
-    assert ids == ["x:0-1", "x#2:0-1", "x#3:0-1"]
+    repeated = to_candidates([Document("a", id="x")] * 3)
+    assert [one.id for one in repeated] == ["x:0-1", "x#2:0-1", "x#3:0-1"]

@@ -1,3 +1,5 @@
+"""What only nodes of LlamaIndex have: offsets, hidden metadata, relationships and hashes."""
+
 import json
 import threading
 from typing import Any
@@ -30,25 +32,16 @@ def candidate_of(node: BaseNode, start: int, end: int, **fields) -> Candidate:
     return Candidate(core.id, start, end, core.text[start:end], **values)
 
 
-def test_a_node_made_for_a_candidate_knows_its_place_and_shows_no_facts(documents):
+def test_a_node_made_for_a_candidate_knows_its_place_shows_no_facts_and_shares_nothing(documents):
     item = from_candidate(candidate_of(documents[0], 0, 45))
     node = item.node
-
     assert node.text == documents[0].text[node.start_char_idx : node.end_char_idx]
     assert (node.node_id, node.ref_doc_id) == (piece_id("lighthouse", 0, 45), "lighthouse")
     assert isinstance(node.metadata[FACTS_KEY], str)
     for mode in (MetadataMode.EMBED, MetadataMode.LLM):
         assert node.get_content(mode) == f"title: Lamps\n\n{node.text}".strip()
     assert json.loads(item.to_json())["score"] == 0.5
-
-
-def test_the_given_document_is_not_shared(documents):
-    documents[0].metadata["tags"] = ["sea"]
-    node = from_candidate(candidate_of(documents[0], 0, 45)).node
-    node.metadata["title"] = "changed"
-    node.metadata["tags"].append("changed")
     node.excluded_llm_metadata_keys.append("title")
-    assert documents[0].metadata == {"title": "Lamps", "secret": "s3cret", "tags": ["sea"]}
     assert documents[0].excluded_llm_metadata_keys == ["secret"]
 
 
@@ -76,15 +69,6 @@ def test_one_piece_found_twice_has_one_hash_and_equal_pieces_have_two():
     assert first.hash == again.hash != other.hash
 
 
-def test_facts_about_another_score_are_not_believed():
-    item = from_candidate(
-        candidate_of(Document(doc_id="d", text="One. Two."), 0, 5, score_scale="probability")
-    )
-    item.score = 0.016
-    (fused,) = to_candidates([item])
-    assert (fused.score, fused.score_scale) == (0.0, "rank")
-
-
 def test_foreign_nodes_are_read_as_their_embedding_model_saw_them():
     node = TextNode(id_="n", text="Body.", metadata={"title": "T", "path": "/x"})
     node.excluded_embed_metadata_keys = ["path"]
@@ -101,12 +85,13 @@ def test_no_score_is_invented():
     assert [(item.node.text, item.score) for item in kept] == [("b", None)]
 
 
-def test_facts_that_a_store_has_changed_are_ignored():
+def test_facts_that_a_store_has_changed_or_about_another_score_are_ignored():
     for facts in (
         "x",
         {"doc_id": 1, "start": "x", "passage": "x", "scores": [1], "n_tokens": "7"},
         {"doc_id": "d", "start": 0, "end": 10, "score": 0.5, "score_scale": "odd"},
         {"doc_id": "d", "start": 0, "end": 9, "score": 0.5, "score_scale": "cosine"},
+        {"doc_id": "d", "start": 0, "end": 10, "score": 0.9, "score_scale": "cosine"},
     ):
         text = facts if isinstance(facts, str) else write_facts(facts)
         node = TextNode(text="Eels swim.", id_="n", metadata={FACTS_KEY: text})

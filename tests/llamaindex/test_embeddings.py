@@ -15,7 +15,6 @@ async def test_vectors_are_those_of_the_encoder(embedding):
     assert_alike(await embedding.aget_text_embedding_batch(TEXTS), expected)
     assert_alike(embedding.get_text_embedding(TEXTS[0]), expected[0])
     question = HashEncoder().encode_queries(["When does the ferry sail?"])[0].tolist()
-    assert_alike(embedding.get_query_embedding("When does the ferry sail?"), question)
     assert_alike(await embedding.aget_query_embedding("When does the ferry sail?"), question)
 
 

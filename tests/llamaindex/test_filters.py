@@ -37,27 +37,17 @@ def test_each_operator_has_its_own_in_the_core(operator, value, expected):
     assert to_core_filter(one(operator, value)) == as_filter({"$and": [{"year": expected}]})
 
 
-def test_any_and_all_ask_for_the_values_of_a_list():
+def test_lists_and_conditions_nest():
     parts = [{"tags": {"$contains": "a"}}, {"tags": {"$contains": "b"}}]
     for operator, name in ((FilterOperator.ANY, "$or"), (FilterOperator.ALL, "$and")):
         found = to_core_filter(one(operator, ["a", "b"], "tags"))
         assert found == as_filter({"$and": [{name: parts}]})
-
-
-def test_conditions_nest():
-    inner = one(FilterOperator.GT, 3)
-    outer = MetadataFilters(
-        filters=[inner, MetadataFilter(key="who", value="me")], condition=FilterCondition.OR
-    )
+    filters = [one(FilterOperator.GT, 3), MetadataFilter(key="who", value="me")]
     expected = {"$or": [{"$and": [{"year": {"$gt": 3}}]}, {"who": "me"}]}
-    assert to_core_filter(outer) == as_filter(expected)
-    none_of = MetadataFilters(filters=outer.filters, condition=FilterCondition.NOT)
-    assert to_core_filter(none_of) == as_filter({"$not": expected})
-
-
-def test_an_operator_that_the_core_does_not_have_is_refused():
-    with pytest.raises(InputError, match="TEXT_MATCH_INSENSITIVE"):
-        to_core_filter(one(FilterOperator.TEXT_MATCH_INSENSITIVE, "a"))
+    either = MetadataFilters(filters=filters, condition=FilterCondition.OR)
+    assert to_core_filter(either) == as_filter(expected)
+    neither = MetadataFilters(filters=filters, condition=FilterCondition.NOT)
+    assert to_core_filter(neither) == as_filter({"$not": expected})
 
 
 def test_a_retriever_keeps_to_its_filters():
@@ -69,7 +59,9 @@ def test_a_retriever_keeps_to_its_filters():
     assert {found.node.metadata["who"] for found in retriever.retrieve("cat")} == {"you"}
 
 
-def test_filters_that_are_nested_too_deeply_are_refused():
+def test_filters_that_the_core_does_not_have_or_that_nest_too_deeply_are_refused():
+    with pytest.raises(InputError, match="TEXT_MATCH_INSENSITIVE"):
+        to_core_filter(one(FilterOperator.TEXT_MATCH_INSENSITIVE, "a"))
     nested = MetadataFilters(filters=[])
     for _ in range(5_000):
         nested = MetadataFilters(filters=[nested])

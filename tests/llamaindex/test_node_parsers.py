@@ -8,7 +8,7 @@ import pytest
 from llama_index.core import Settings, StorageContext, VectorStoreIndex
 from llama_index.core import load_index_from_storage as load_stock_index
 from llama_index.core.callbacks import CallbackManager
-from llama_index.core.ingestion import DocstoreStrategy, IngestionCache, IngestionPipeline
+from llama_index.core.ingestion import DocstoreStrategy, IngestionPipeline
 from llama_index.core.ingestion.pipeline import get_transformation_hash
 from llama_index.core.instrumentation import get_dispatcher
 from llama_index.core.instrumentation.span_handlers import SimpleSpanHandler
@@ -222,17 +222,6 @@ def test_unknown_and_impossible_settings_are_refused():
 
 
 # Stock ingestion: pipelines, caches, docstores, worker processes, vector stores.
-
-
-def test_a_pipeline_with_a_cache_gives_the_same_nodes_again(documents, tmp_path):
-    first = IngestionPipeline(transformations=[semantic()])
-    nodes = first.run(documents=documents)
-    first.cache.persist(str(tmp_path / "cache.json"))
-    second = IngestionPipeline(transformations=[semantic()])
-    second.cache = IngestionCache.from_persist_path(str(tmp_path / "cache.json"))
-    again = second.run(documents=documents)
-    assert [node.node_id for node in again] == [node.node_id for node in nodes]
-    assert places(again) == places(nodes)
 
 
 def test_the_cache_key_follows_whatever_changes_the_nodes(documents):

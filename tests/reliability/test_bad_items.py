@@ -8,33 +8,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-from precise_rag import Document, GradientSelector, PreciseRAG, Segmenter, load_encoder, load_reranker
+from precise_rag import Document, GradientSelector, PreciseRAG
 from precise_rag.candidate_filters import DynamicThreshold
 from precise_rag.errors import InputError
 from precise_rag.index import DenseIndex, HybridIndex, SentenceContextIndex, WordSentenceIndex
 from precise_rag.prompts import Fence
 from precise_rag.rerank import rerank
-from precise_rag.segmentation import GreedySegmenter
 from precise_rag.testing import HashEncoder, ScriptedLLM
-from precise_rag.tokens import readable_texts
 from precise_rag.trace import CallRecord, StageRecord, Trace
 from precise_rag.types import UNRANKED, UNSCORED, Candidate, Selection, best_first, with_scores
 from support.feedback import answering
 from support.misbehaving import CANDIDATES, QUESTION
 
-LONE = "A lone \ud83d surrogate. The keeper lit the lamp\udfff in 1803."
 GOOD = [Document(f"d{i}", f"Keeper {i} lit the lamp. The sea was calm in {1800 + i}.") for i in range(6)]
 LOOP: dict[str, object] = {}
 LOOP["self"] = LOOP
-
-
-@pytest.fixture(scope="module")
-def minilm():
-    return load_encoder(device="cpu")
-
-
-def candidates(n=4):
-    return [Candidate(f"d{i}", 0, 5, f"text{i}", 0.9 - i / 10, "probability") for i in range(n)]
 
 
 class Scorer:
@@ -44,35 +32,26 @@ class Scorer:
         self.scores = scores
 
     def score(self, query, candidates):
-        return self.scores
+        return [*self.scores, *np.linspace(0.9, 0.5, len(candidates) - len(self.scores))]
 
 
 @pytest.mark.parametrize("kind", [HybridIndex, SentenceContextIndex, WordSentenceIndex, DenseIndex])
-def test_a_lone_surrogate_is_found_again_exactly(kind, minilm):
-    documents = [*GOOD, Document("lone\ud83d", LONE)]
-    found = kind.build(documents, minilm).search("the \ud83d lamp\udfff of 1803", 20)
-    assert {c.doc_id for c in found} >= {"d1", "lone\ud83d"}
-    texts = {document.id: document.text for document in documents}
+@pytest.mark.parametrize("metadata", [{1: b"x"}, {"n": np.arange(3)}, {"lock": threading.Lock()}, LOOP])
+def test_a_document_with_odd_text_and_metadata_is_found_again_exactly(kind, metadata, tmp_path):
+    odd = Document("odd\ud83d", "A lone \ud83d surrogate. The keeper lit the lamp\udfff in 1803.", metadata)
+    index = kind.build([*GOOD, odd], HashEncoder())
+    found = index.search("the \ud83d lamp\udfff of 1803", 20)
+    assert {c.doc_id for c in found} >= {"d1", odd.id}
+    texts = {document.id: document.text for document in (*GOOD, odd)}
     assert all(c.text == texts[c.doc_id][c.start : c.end] for c in found)
-
-
-def test_models_read_a_lone_surrogate_as_a_replacement_character(minilm):
-    readable = readable_texts([LONE, "ok"])
-    assert readable[0] == LONE.replace("\ud83d", "\ufffd").replace("\udfff", "\ufffd")
-    np.testing.assert_allclose(minilm.encode([LONE, "ok"]), minilm.encode(readable), atol=1e-6)
-    segmenters: list[Any] = [GreedySegmenter(minilm)]
-    segmenters += [Segmenter.from_pretrained(name, device="cpu") for name in ("small", "sage-minilm")]
-    for segmenter in segmenters:
-        assert "".join(c.text for c in segmenter.segment(LONE)) == LONE
-    for reranker in ("packaged", "cascade"):
-        found = [Candidate("bad", 0, len(LONE), LONE, 0.5, "rank"), *candidates()]
-        ranked = rerank("the \ud83d lamp", found, load_reranker(reranker, device="cpu"))
-        assert {c.id for c in ranked} == {c.id for c in found}
+    with pytest.raises(InputError, match="document 'odd"):
+        index.save(tmp_path / "index")
+    assert not (tmp_path / "index" / "manifest.json").exists()
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf, None, "0.9", 10**400, np.float32("nan")])
 def test_an_odd_score_of_a_reranker_is_set_aside(bad):
-    ranked = rerank("lamp", candidates(), Scorer([0.2, bad, 0.8, 0.4]))
+    ranked = rerank("lamp", CANDIDATES, Scorer([0.2, bad, 0.8, 0.4]))
     assert [c.doc_id for c in ranked] == ["d2", "d3", "d0", "d1"]
     assert [c.score for c in ranked] == pytest.approx([0.8, 0.4, 0.2, 0.2])
     assert [UNSCORED in c.scores for c in ranked] == [False, False, False, True]
@@ -81,75 +60,40 @@ def test_an_odd_score_of_a_reranker_is_set_aside(bad):
     assert selection.reasons[-1] == "it has no usable score"
     again = rerank("lamp", ranked, Scorer([0.1, 0.2, 0.3, 0.9]))
     assert (again[0].doc_id, UNSCORED in again[0].scores) == ("d1", False)
-    odd = with_scores(candidates(), [0.1, bad, 0.3, 0.2])
+    odd = with_scores(CANDIDATES, [0.1, bad, 0.3, 0.2])
     assert [c.doc_id for c in best_first(odd)] == ["d2", "d3", "d0", "d1"]
 
 
 def test_a_pipeline_survives_one_odd_score_and_refuses_none_at_all():
-    class OneBad(Scorer):
-        def score(self, query, candidates):
-            return [math.nan, *np.linspace(0.9, 0.5, len(candidates) - 1)]
-
-    rag = PreciseRAG.from_documents(GOOD, encoder=HashEncoder(), reranker=OneBad(None), evidence=None)
+    rag = PreciseRAG.from_documents(GOOD, encoder=HashEncoder(), reranker=Scorer([math.nan]), evidence=None)
     selection = rag.retrieve("lamp?")
     assert len(selection.kept) >= 3
     assert sum(UNRANKED in d.candidate.scores for d in selection.decisions) == 1
-    assert len(PreciseRAG(rag.index, reranker=OneBad(None)).retrieve("lamp?").kept) >= 3
+    assert len(PreciseRAG(rag.index, reranker=Scorer([math.nan])).retrieve("lamp?").kept) >= 3
     with pytest.raises(InputError, match="must return numbers"):
-        rerank("lamp", candidates(), Scorer([math.nan] * 4))
-
-
-@pytest.mark.parametrize("query", [None, 5, b"x", ["a"], "", " \n"])
-def test_a_query_must_be_text_that_is_not_blank(query):
-    rag = PreciseRAG.from_documents(GOOD, encoder=HashEncoder())
-    for ask in (rag.retrieve, rag.answer, lambda query: rerank(query, candidates(), Scorer([1] * 4))):
-        with pytest.raises(InputError, match="the query must"):
-            ask(query)
-
-
-@pytest.mark.parametrize(
-    "metadata",
-    [{1: "a"}, {"b": b"x"}, {"n": np.arange(3)}, {"lock": threading.Lock()}, LOOP, {"x": 10**5000}],
-    ids=["int key", "bytes", "numpy", "lock", "loop", "huge"],
-)
-def test_odd_metadata_is_searched_and_named_when_it_cannot_be_saved(metadata, tmp_path):
-    odd = Document("odd", "Keeper lit the odd lamp.", metadata)
-    index = HybridIndex.build([*GOOD, odd], HashEncoder())
-    assert "odd" in {c.doc_id for c in index.search("keeper lit lamp", 20)}
-    with pytest.raises(InputError, match="document 'odd'"):
-        index.save(tmp_path / "index")
-    assert not (tmp_path / "index" / "manifest.json").exists()
+        rerank("lamp", CANDIDATES, Scorer([math.nan] * 4))
 
 
 @pytest.mark.parametrize("text", ["\ud800", "a\udfffb", "\x00\x1b[31m", "\u202e"])
 def test_an_answer_with_odd_characters_can_be_written(text):
-    def model(messages):
-        judging = "adjustment" in messages[0].content
-        return json.dumps({"score": 9, "reason": text}) if judging else f"Ada{text}"
-
     def observer(record):
         raise RuntimeError("an observer that fails costs no answer")
 
+    llm = ScriptedLLM([f"Ada{text}", json.dumps({"score": 9, "reason": text, "adjustment": 0})])
     trace = Trace(QUESTION + text, observer=observer)
-    answer = answering(ScriptedLLM(model)).answer(QUESTION + text, candidates=CANDIDATES, trace=trace)
+    answer = answering(llm).answer(QUESTION + text, candidates=CANDIDATES, trace=trace)
     record = json.loads(answer.trace.to_json().encode("utf-8"))
     assert record["answer"] == answer.text == f"Ada{text}"
     answer.trace.to_html().encode("utf-8")
 
 
 def test_a_trace_with_odd_values_can_be_written():
-    deep = []
+    deep: list[Any] = []
     for _ in range(5_000):
         deep = [deep]
-    odd: dict[Any, Any] = {
-        "nan": math.nan,
-        "huge": 10**5_000,
-        "array": np.float32(0.5),
-        "deep": deep,
-        "loop": LOOP,
-    }
+    odd: dict[Any, Any] = {"nan": math.nan, "huge": 10**5_000, "array": np.float32(0.5), "deep": deep}
     trace = Trace("q\ud800")
-    trace.settings = odd | {(1, 2): {3, 4}, "number": np.int64(3)}
+    trace.settings = odd | {(1, 2): {3, 4}, "number": np.int64(3), "loop": LOOP}
     candidate = Candidate("d", 0, 1, "x", math.inf, "rank", scores={"dense": math.nan})
     trace.add(StageRecord("selection", Selection.keep_all([candidate]), math.nan, odd))
     trace.add(CallRecord("answer", "v", "m", math.inf, cost=math.nan))
@@ -159,9 +103,7 @@ def test_a_trace_with_odd_values_can_be_written():
     trace.to_html().encode("utf-8")
 
 
-@pytest.mark.parametrize(
-    "honest", [[0.7, 0.65, 0.6, 0.2], [0.6, 0.55, 0.5, 0.45], [0.75, 0.7, 0.3, 0.1], [0.5, 0.4, 0.3, 0.2]]
-)
+@pytest.mark.parametrize("honest", [[0.7, 0.65, 0.6, 0.2], [0.75, 0.7, 0.3, 0.1], [0.5, 0.4, 0.3, 0.2]])
 def test_spam_does_not_lift_the_threshold_over_every_honest_chunk(honest):
     rule = DynamicThreshold()
     for n_spam in (1, 6, 50):

@@ -1,6 +1,5 @@
 """Random texts, files and replies: splitting loses nothing, reading raises nothing but our errors."""
 
-import gzip
 import json
 import random
 from collections.abc import Callable
@@ -28,14 +27,16 @@ REPLIES = (
     "Score: 7/10\nAdjustment: +1",
     '[{"1": 0.25}, {"2": 1}]',
     "0.85",
+    "Ada [1].",
 )
 ODD = (*'{}[]"\\:,-\0é\n ', "9" * 400, "9" * 5_000, "NaN", "1e999", "null", "\\ud83d")
 PANIC = ')\u2029Z\u2028.\ud83d?!?!\u200dhttp://a.b/c?d=e(؟9。>/天地玄黃。`http://a.b/c?d=e-Z"天地玄黃。؟'
 """A text that makes sentencex panic."""
 
 
-def mutated(text: str, choose: random.Random) -> str:
-    """A text with up to five pieces replaced by odd ones."""
+def mutated(texts: tuple[str, ...], choose: random.Random) -> str:
+    """One of the texts with up to five pieces replaced by odd ones."""
+    text = choose.choice(texts)
     for _ in range(choose.randrange(6)):
         start = choose.randrange(len(text) + 1)
         odd = choose.choice(ODD) * choose.choice((1, 1, 1, 200))
@@ -51,19 +52,13 @@ def test_splitting_loses_nothing() -> None:
         assert all(start < end for start, end in spans), repr(text)
 
 
-def test_files_of_random_bytes_are_read_or_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize("name", ["a.jsonl", "a.txt"])
+def test_files_of_random_bytes_are_read_or_refused(name: str, tmp_path: Path) -> None:
     choose = random.Random(2)
-    for number in range(200):
-        lines = "\n".join(mutated(choose.choice(LINES), choose) for _ in range(3))
-        data = lines.encode("utf-8", "surrogatepass")
-        if number % 2:
-            data = data[: choose.randrange(len(data))] + choose.randbytes(3)
-        file = tmp_path / choose.choice(("a.jsonl", "a.jsonl.gz", "a.txt"))
-        if file.suffix == ".gz":
-            packed = bytearray(gzip.compress(data, 1))
-            packed[choose.randrange(len(packed))] ^= 1 << choose.randrange(8)
-            data = bytes(packed)
-        file.write_bytes(data)
+    file = tmp_path / name
+    for number in range(100):
+        data = "\n".join(mutated(LINES, choose) for _ in range(3)).encode("utf-8", "surrogatepass")
+        file.write_bytes(data[: choose.randrange(len(data))] + choose.randbytes(3) if number % 2 else data)
         errors: list[InputError] = []
         for document in read_documents(file, on_error=errors.append):
             json.dumps(dict(document.metadata))
@@ -79,4 +74,4 @@ def test_files_of_random_bytes_are_read_or_refused(tmp_path: Path) -> None:
 def test_any_reply_is_parsed_or_found_unusable(parse: Callable[[str], object]) -> None:
     choose = random.Random(3)
     for _ in range(300):
-        parse(mutated(choose.choice((*REPLIES, "Ada [1].")), choose))
+        parse(mutated(REPLIES, choose))

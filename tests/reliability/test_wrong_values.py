@@ -1,10 +1,10 @@
 """Values of the wrong kind, wherever a user can pass one: each is taken, or one of our errors."""
 
 import asyncio
+import inspect
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -42,70 +42,55 @@ DOCUMENTS = [pr.Document("a", "The lamp is lit. Ilse keeps it."), pr.Document("b
 CANDIDATES = [pr.Candidate("a", 0, 5, "The l", 0.5, "probability")]
 INDEX = pr.HybridIndex.build(DOCUMENTS, ENCODER)
 KINDS = (pr.HybridIndex, pr.SentenceContextIndex, pr.WordSentenceIndex, pr.DenseIndex)
-LLAMA, LANG = [TextNode(text="The lamp is lit.")], [LangChainDocument("The lamp is lit.")]
+RAG = pr.PreciseRAG(INDEX, LLM)
+SEGMENTER = pr.Segmenter.from_pretrained("small")
 
 
-def rag() -> pr.PreciseRAG:
-    return pr.PreciseRAG(INDEX, LLM)
+def read(paths: Any) -> list[pr.Document]:
+    return list(read_documents(paths)) if paths != 7 else []  # 7: the number of an open file
 
 
-def save_and_load(encoder: Any) -> object:
-    INDEX.save("saved")
-    return pr.load_index("saved", encoder)
+def add(documents: Any) -> None:
+    pr.HybridIndex.build(DOCUMENTS, ENCODER).add(documents)
 
 
-def with_argument(make: Callable[..., Any], rest: dict[str, Any], name: str, value: Any) -> object:
-    made = make(**{**rest, name: value})
-    return made.search("lamp") if isinstance(made, KINDS) else made
+def delete(ids: Any) -> None:
+    pr.HybridIndex.build(DOCUMENTS, ENCODER).delete(ids)
 
 
-CALLS: dict[str, Callable[[Any], object]] = {
-    "split_sentences": pr.split_sentences,
-    "read_documents": lambda value: list(read_documents(value)) if value != 7 else None,  # 7: a descriptor
-    "load_index": pr.load_index,
-    "load_index encoder": save_and_load,
-    "load_reranker": load_reranker,
-    "load_llm": pr.load_llm,
-    "weighted_sentences": lambda value: list(pr.weighted_sentences(value, ENCODER)),
-    "weighted_chunks": lambda value: list(pr.weighted_chunks(value, ENCODER)),
-    "segment": lambda value: pr.Segmenter.from_pretrained("small").segment(value),
-    "segment_many": lambda value: list(pr.Segmenter.from_pretrained("small").segment_many(value)),
-    "greedy": lambda value: list(pr.GreedySegmenter(ENCODER).segment_many(value)),
-    "select": lambda value: pr.GradientSelector().select(value),
-    "filter": lambda value: pr.RedundancyFilter().filter(value),
-    "relevance": lambda value: pr.RelevanceFilter(LLM).filter("Who?", value),
-    "relevance question": lambda value: pr.RelevanceFilter(LLM).filter(value, CANDIDATES),
-    "threshold of": lambda value: pr.DynamicThreshold().of(value),
-    "queries": lambda value: pr.QueryRewriter(LLM).queries(value),
-    "rerank": lambda value: rerank(value, CANDIDATES, load_reranker()),
-    "rerank candidates": lambda value: rerank("Who?", value, load_reranker()),
-    "retrieve": lambda value: rag().retrieve(value),
-    "retrieve history": lambda value: rag().retrieve("Who?", history=value),
-    "retrieve candidates": lambda value: rag().retrieve("Who?", candidates=value),
-    "retrieve filter": lambda value: rag().retrieve("Who?", filter=value),
-    "answer": lambda value: rag().answer(value),
-    "aanswer": lambda value: asyncio.run(rag().aanswer(value)),
-    "stream": lambda value: list(rag().stream(value)),
-    "prune": lambda value: pr.prune(value, "Who?", 50),
-    "delete": lambda value: pr.HybridIndex.build(DOCUMENTS, ENCODER).delete(value),
-    "add": lambda value: pr.HybridIndex.build(DOCUMENTS, ENCODER).add(value),
-    "lock": lambda value: pr.HybridIndex.lock("locked", value).__enter__(),
-    "save": INDEX.save,
-    **{f"search {kind.__name__}": kind.build(DOCUMENTS, ENCODER).search for kind in KINDS},
-}
-LLAMA_INDEX = llamaindex_precise.PreciseRetriever.from_documents
-LANG_CHAIN = langchain_precise.PreciseRetriever.from_documents
+def lock(timeout: Any) -> None:
+    with pr.HybridIndex.lock("locked", timeout):
+        pass
+
+
+BUILDING = {"documents": DOCUMENTS, "encoder": ENCODER}
+NODES = {"documents": [TextNode(text="The lamp is lit.")], "embed_model": ENCODER}
+PAGES = {"documents": [LangChainDocument("The lamp is lit.")], "embeddings": ENCODER}
 ARGUMENTS: list[tuple[Callable[..., Any], str, dict[str, Any]]] = [
-    *(
-        (kind.build, "documents encoder alpha", {"documents": DOCUMENTS, "encoder": ENCODER})
-        for kind in KINDS
-    ),
-    (
-        pr.HybridIndex.build,
-        "passages surroundings dense_weight",
-        {"documents": DOCUMENTS, "encoder": ENCODER},
-    ),
-    (pr.DenseIndex.build, "chunks backend precision", {"documents": DOCUMENTS, "encoder": ENCODER}),
+    (pr.split_sentences, "text", {}),
+    (read, "paths", {}),
+    (pr.load_index, "path encoder", {"path": "saved"}),
+    (load_reranker, "reranker", {}),
+    (pr.load_llm, "source", {}),
+    (pr.weighted_sentences, "documents", {"encoder": ENCODER}),
+    (pr.weighted_chunks, "documents", {"encoder": ENCODER}),
+    (SEGMENTER.segment, "text", {}),
+    (SEGMENTER.segment_many, "texts", {}),
+    (pr.GreedySegmenter(ENCODER).segment_many, "texts", {}),
+    (pr.GradientSelector().select, "candidates", {}),
+    (pr.RedundancyFilter().filter, "candidates", {}),
+    (pr.RelevanceFilter(LLM).filter, "query candidates", {"query": "Who?", "candidates": CANDIDATES}),
+    (pr.DynamicThreshold().of, "scores", {}),
+    (pr.QueryRewriter(LLM).queries, "question", {}),
+    (rerank, "query candidates", {"query": "?", "candidates": CANDIDATES, "reranker": load_reranker()}),
+    (RAG.retrieve, "query history filter candidates", {"query": "Who?"}),
+    *((ask, "query", {}) for ask in (RAG.answer, RAG.aanswer, RAG.stream)),
+    (pr.prune, "text", {"question": "Who?", "max_tokens": 50}),
+    *((add, "documents", {}), (delete, "ids", {}), (lock, "timeout", {}), (INDEX.save, "path", {})),
+    *((kind.build(DOCUMENTS, ENCODER).search, "query", {}) for kind in KINDS),
+    *((kind.build, "documents encoder alpha", BUILDING) for kind in KINDS),
+    (pr.HybridIndex.build, "passages surroundings dense_weight", BUILDING),
+    (pr.DenseIndex.build, "chunks backend precision", BUILDING),
     (INDEX.search, "top_k filter vector returns", {"query": "lamp"}),
     (pr.PreciseRAG.from_documents, "documents encoder llm preset index_options", {"documents": DOCUMENTS}),
     (pr.PreciseRAG, "index llm judge rewriter reranker redundancy relevance evidence", {"index": INDEX}),
@@ -120,8 +105,8 @@ ARGUMENTS: list[tuple[Callable[..., Any], str, dict[str, Any]]] = [
     (pr.Segmenter.from_pretrained, "name threshold max_tokens min_tokens paragraphs", {"name": "small"}),
     (pr.OpenAIChat, "base_url timeout max_retries", {"model": "m"}),
     (CohereReranker, "timeout batch_size", {}),
-    (LLAMA_INDEX, "documents embed_model reranker evidence", {"documents": LLAMA, "embed_model": ENCODER}),
-    (LANG_CHAIN, "documents embeddings reranker evidence", {"documents": LANG, "embeddings": ENCODER}),
+    (llamaindex_precise.PreciseRetriever.from_documents, "documents embed_model reranker evidence", NODES),
+    (langchain_precise.PreciseRetriever.from_documents, "documents embeddings reranker evidence", PAGES),
     (llamaindex_precise.PreciseRetriever.from_store, "store", {}),
     (langchain_precise.PreciseRetriever.from_store, "store", {}),
     (llamaindex_precise.EvidencePostprocessor, "max_tokens", {}),
@@ -131,11 +116,24 @@ ARGUMENTS: list[tuple[Callable[..., Any], str, dict[str, Any]]] = [
     (llamaindex_precise.SelfFeedbackQueryEngine, "retriever llm judge", {"llm": LLM}),
     (langchain_precise.SelfFeedbackChain, "retriever llm judge", {"llm": LLM}),
 ]
-for _make, _names, _rest in ARGUMENTS:
-    for _name in _names.split():
-        CALLS[f"{_make.__qualname__} {_make.__module__} {_name}"] = partial(
-            with_argument, _make, _rest, _name
-        )
+CALLS = {
+    f"{number} {function.__qualname__} {name}": (function, name, others)
+    for number, (function, names, others) in enumerate(ARGUMENTS)
+    for name in names.split()
+}
+"""A call for each argument: the function, the name of the argument, and the arguments beside it."""
+
+
+def call_with(call: str, value: object) -> None:
+    """Call, and do what a user does with the result."""
+    function, name, others = CALLS[call]
+    made = function(**{**others, name: value})
+    if isinstance(made, KINDS):
+        made.search("lamp")
+    elif isinstance(made, Iterator):
+        list(made)
+    elif inspect.iscoroutine(made):
+        asyncio.run(made)
 
 
 @pytest.mark.parametrize("call", CALLS)
@@ -143,11 +141,12 @@ def test_a_value_of_the_wrong_kind_is_one_error(
     call: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
+    INDEX.save("saved")
     for what, value in ODD.items():
         try:
             with warnings.catch_warnings(), suppress(PreciseRagError):
                 warnings.simplefilter("ignore", RuntimeWarning)
-                CALLS[call](value)
+                call_with(call, value)
         except Exception as error:
             raise AssertionError(f"{what}: {error!r}") from error
 
@@ -158,4 +157,4 @@ def test_a_value_of_the_wrong_kind_is_one_error(
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -1, "3", True, 10**400])
 def test_a_limit_that_is_no_positive_number_is_refused(call: str, value: Any) -> None:
     with pytest.raises(InputError, match=f"{call.split()[-1]} must be"):
-        CALLS[call](value)
+        call_with(call, value)

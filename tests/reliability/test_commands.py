@@ -115,16 +115,10 @@ def test_places_that_may_not_be_written_or_read(run: Run, ordinary_user: Path) -
     docs.mkdir()
     (docs / "lamp.txt").write_text(LAMP)
     assert run("index", docs, "--out", out)[0] == 0
-    before = tree(out)
     closed.mkdir()
     closed.chmod(0o500)
     one_line(run("index", docs, "--out", closed / "index"))
     one_line(run("ask", out, "Who?", "--trace", closed / "a.json"))
-    (docs / "lamp.txt").write_text(LAMP + " More.")
-    out.chmod(0o500)
-    assert "Permission denied" in one_line(run("index", docs, "--out", out))
-    out.chmod(0o700)
-    assert tree(out) == before
     (docs / "lamp.txt").chmod(0)
     for command in (("segment", docs), ("index", docs, "--out", ordinary_user / "new"), ("demo", docs)):
         assert "Permission denied" in one_line(run(*command))

@@ -1,4 +1,3 @@
-import asyncio
 import json
 import re
 from collections.abc import Callable, Sequence
@@ -287,12 +286,9 @@ async def test_async_gives_the_same_and_keeps_to_its_concurrency(mode: str) -> N
     assert most == 2
 
 
-async def test_cancelling_ends_the_calls_in_flight_and_seconds_that_are_over_leave_chunks_unscored() -> None:
-    slow = ScriptedLLM(honest, delay=60.0)
-    with pytest.raises(TimeoutError):
-        async with asyncio.timeout(0.01):
-            await RelevanceFilter(slow).afilter(QUESTION, candidates())
-    selection = await RelevanceFilter(slow, budget=Budget(seconds=0.01)).afilter(QUESTION, candidates())
+async def test_seconds_that_are_over_leave_chunks_unscored() -> None:
+    relevance = RelevanceFilter(ScriptedLLM(honest, delay=60.0), budget=Budget(seconds=0.01))
+    selection = await relevance.afilter(QUESTION, candidates())
     assert all(reason.startswith("unscored (") for reason in selection.reasons)
 
 

@@ -39,7 +39,9 @@ def test_pruning_removes_what_is_gone_and_says_so_if_everything_can_be_read(tmp_
     assert {candidate["doc_id"] for candidate in json.loads(out)["candidates"]} == {"lamp.txt"}
 
 
-def test_an_index_of_another_encoder_is_refused_and_stays_as_it_was(folder, tmp_path, precise):
+def test_an_index_of_another_encoder_is_refused_as_it_was_and_asked_with_that_encoder(
+    folder, tmp_path, precise
+):
     model = tmp_path / "other-model"
     shutil.copytree(packaged_minilm(), model)
     weights = load_file(model / "model.safetensors")
@@ -49,6 +51,12 @@ def test_an_index_of_another_encoder_is_refused_and_stays_as_it_was(folder, tmp_
     assert code == 1
     assert "was built with encoder 'all-MiniLM-L6-v2'" in err
     assert sorted(file.name for file in (folder / "index").rglob("*")) == before
+    own = tmp_path / "index"
+    assert precise("index", folder / "docs", "--out", own, "--encoder", model)[0] == 0
+    code, _, err = precise("ask", own, "Who keeps the lamp?")
+    assert (code, "--encoder" in err) == (1, True)
+    code, out, _ = precise("ask", own, "Who keeps the lamp?", "--encoder", model)
+    assert (code, "Ilse Brandt keeps it." in out) == (0, True)
 
 
 def test_an_index_in_a_database_is_made_updated_and_asked(folder, precise, new_location):

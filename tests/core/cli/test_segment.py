@@ -30,6 +30,10 @@ def test_segment_prints_chunks_that_tile_the_file(folder, precise):
     assert code == 0
     assert "".join(chunk["text"] for chunk in chunks) == text
     assert all(text[chunk["start"] : chunk["end"]] == chunk["text"] for chunk in chunks)
+    code, out, _ = precise("segment", file, "--explain", "--max-tokens", "20")
+    assert code == 0
+    assert out.startswith("lamp.txt: 2 sentences, ")
+    assert "max_tokens 20" in out
 
 
 def test_segment_prints_the_headings_above_a_chunk(tmp_path, precise):
@@ -73,10 +77,3 @@ def test_each_gap_is_explained_by_its_score_and_each_cut_by_its_reason():
         "── chunk 2 · 4 tokens · the topic changes ──",
         "               Three <b>.",
     ]
-
-
-def test_segment_explains_the_documents_of_a_file(folder, precise):
-    code, out, _ = precise("segment", folder / "docs" / "lamp.txt", "--explain", "--max-tokens", "20")
-    assert code == 0
-    assert out.startswith("lamp.txt: 2 sentences, ")
-    assert "max_tokens 20" in out

@@ -87,23 +87,12 @@ def test_the_loop_ends_with_the_best_draft_and_says_why(answers, judgements, k, 
 
 
 def test_the_judge_moves_the_context_and_the_prompts_follow():
-    def make():
-        return loop(["a", "b", "c"], [says(4, 1), says(6, 1), says(9, 0)])
-
-    answer = run_each_way(make)
-    assert [(turn.step, turn.text, turn.judgement.score) for turn in answer.rounds] == [
-        (0, "a", 4),
-        (1, "b", 6),
-        (2, "c", 9),
-    ]
-    assert answer.text == "c"
-    engine, answerer, judge = make()
-    engine.answer(QUESTION, candidates=CANDIDATES)
-    assert [[text in call.text for text in TEXTS] for call in answerer.calls] == [
-        [True, True, False, False, False],
-        [True, True, True, False, False],
-        [True, True, True, True, False],
-    ]
+    engine, answerer, judge = loop(["a", "b", "c"], [says(4, 1), says(6, 1), says(9, 0)])
+    answer = engine.answer(QUESTION, candidates=CANDIDATES)
+    rounds = [(turn.step, turn.text, turn.judgement.score) for turn in answer.rounds]
+    assert rounds == [(0, "a", 4), (1, "b", 6), (2, "c", 9)]
+    shown = [sum(text in call.text for text in TEXTS) for call in answerer.calls]
+    assert shown == [2, 3, 4]
     assert "b" in judge.calls[1].messages[1].content
     assert judge.calls[0].schema["title"] == "judgement"
     assert answerer.calls[0].schema is None
@@ -185,11 +174,15 @@ def test_one_model_does_both_by_default_and_judges_nothing_with_no_rounds():
     assert len(llm.calls) == 3
 
 
-def test_multiple_choice_shows_the_options_to_both():
-    engine, answerer, judge = loop(["B"], [says(9)], style="choice")
-    assert engine.answer(QUESTION, candidates=CANDIDATES, options=["Italy", "France"]).text == "B"
-    assert "A. Italy\nB. France" in answerer.calls[0].text
-    assert "A. Italy\nB. France" in judge.calls[0].text
+def test_both_models_see_the_options_and_given_instructions_in_place_of_ours():
+    prompts = {"answer": "Sing.", "judge": "Rate."}
+    engine, answerer, judge = loop(["B"], [says(9)], style="choice", prompts=prompts)
+    answer = engine.answer(QUESTION, candidates=CANDIDATES, options=["Italy", "France"])
+    assert (answer.text, answer.choice) == ("B", 1)
+    for model, instructions in ((answerer, "Sing.\n\nIn the user's message"), (judge, "Rate.")):
+        assert model.calls[0].messages[0].content.startswith(instructions)
+        assert "A. Italy\nB. France" in model.calls[0].text
+    assert [call.prompt_version for call in answer.trace.calls] == ["answer/3/custom", "judge/2/custom"]
     with pytest.raises(InputError, match="with options"):
         engine.answer(QUESTION, candidates=CANDIDATES)
 
@@ -201,14 +194,6 @@ def test_bad_settings_are_refused_and_a_cost_limit_without_the_prices_of_both_mo
             answering(ScriptedLLM([]), **options)
     with pytest.raises(InputError, match="no 'judge'"):
         loop(["a"], [], budget=Budget(cost=1.0), prices=PriceTable({"answerer": Price(1.0, 1.0)}))
-
-
-def test_given_instructions_replace_ours():
-    engine, answerer, judge = loop(["a"], [says(9)], prompts={"answer": "Sing.", "judge": "Rate."})
-    trace = engine.answer(QUESTION, candidates=CANDIDATES).trace
-    assert answerer.calls[0].messages[0].content.startswith("Sing.\n\nIn the user's message")
-    assert judge.calls[0].messages[0].content.startswith("Rate.")
-    assert [call.prompt_version for call in trace.calls] == ["answer/3/custom", "judge/2/custom"]
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,8 @@ ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
 PAGES = [README, *sorted((ROOT / "docs").rglob("*.md"))]
 OTHERS = [ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", ROOT / "CHANGELOG.md", *ROOT.glob("*/README.md")]
+ALL = pytest.mark.parametrize("page", [*PAGES, *OTHERS], ids=lambda page: f"{page.parent.name}-{page.stem}")
+NAMED = r"`((?:core|docs|tests|examples|benchmarks|training|\w+_precise)/[\w./-]+)`"
 OURS = re.compile(r"https://github\.com/precise-rag/precise-rag/(?:blob|tree)/main/(.*)")
 
 
@@ -62,7 +64,7 @@ def test_every_command_line_is_understood():
         build_parser().parse_args(shlex.split(line, comments=True)[1:])
 
 
-@pytest.mark.parametrize("page", [*PAGES, *OTHERS], ids=lambda page: f"{page.parent.name}-{page.stem}")
+@ALL
 def test_every_link_leads_to_a_place_that_there_is(page):
     text = re.sub(r"^```.*?^```", "", page.read_text("utf-8"), flags=re.MULTILINE | re.DOTALL)
     for link in re.findall(r"\]\(([^)\s]+)\)", text):
@@ -76,16 +78,14 @@ def test_every_link_leads_to_a_place_that_there_is(page):
         assert not anchor or target.suffix != ".md" or anchor in anchors(target), link
 
 
-@pytest.mark.parametrize("page", [*PAGES, *OTHERS], ids=lambda page: f"{page.parent.name}-{page.stem}")
+@ALL
 def test_what_the_page_names_exists(page):
     text = page.read_text("utf-8")
     for module in re.findall(r"python -m ((?:benchmarks|training)(?:\.\w+)*)", text):
         assert importlib.util.find_spec(module), module
     for error in re.findall(r"`(\w+Error|BudgetExceeded|MissingExtra)`", text):
         assert hasattr(precise_rag.errors, error), error
-    for path in re.findall(
-        r"`((?:core|docs|tests|examples|benchmarks|training|\w+_precise)/[\w./-]+)`", text
-    ):
+    for path in re.findall(NAMED, text):
         assert (ROOT / path).exists(), path
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from precise_rag import Document, GradientSelector, InputError, PreciseRAG, read_facts
+from precise_rag import Document, GradientSelector, InputError, PreciseRAG
 from precise_rag.errors import LLMError
 from precise_rag.index import HybridIndex
 from precise_rag.llm import Budget
@@ -37,17 +37,6 @@ def test_answers_sources_and_rounds_are_those_of_the_core(framework):
     assert (found.facts["kind"], found.facts["note"]) == ("generated", expected.note)
     assert found.facts["trace"]["rounds"] == [turn.to_dict() for turn in expected.trace.rounds]
     assert_same_excerpts(framework, found.sources, [passage.excerpt for passage in expected.passages])
-
-
-@each_framework
-def test_the_best_answer_is_returned_with_its_own_sources(framework):
-    replies = ["First.", verdict(4, 1), "Better.", verdict(8, 1), "Worse.", verdict(3, 1)]
-    selector = GradientSelector(assume_ratio=True, min_k=2, ratio=1.0)
-    options = {"reranker": None, "redundancy": None, "selector": selector}
-    found = framework.answer(ours(framework, ScriptedLLM(replies), **options), QUESTION)
-    assert (found.text, found.facts["score"]) == ("Better.", 8)
-    assert [turn["step"] for turn in found.facts["trace"]["rounds"]] == [0, 1, 2]
-    assert sum(len(read_facts(source)["sentences"]) for source in found.sources) == 3
 
 
 @each_framework

@@ -42,17 +42,12 @@ def count_words(text):
         (LANGCHAIN, {"chunk_size": 17, "length_function": count_words, "add_start_index": True}),
     ],
 )
-def test_segments_are_those_of_the_core(framework, options):
-    segmenter = Segmenter.from_pretrained(
-        max_tokens=17, count_tokens=lambda texts: [*map(count_words, texts)]
-    )
-    assert_same_pieces(framework, framework.splitter("SemanticSegmentation", **options), segmenter)
-
-
-@each_framework
-def test_greedy_chunks_are_those_of_the_core(framework):
-    splitter = framework.splitter("SemanticSegmentation", model="greedy", embed_model=HashEncoder())
-    assert_same_pieces(framework, splitter, GreedySegmenter(HashEncoder()))
+def test_pieces_are_those_of_the_core(framework, options):
+    limits = {"max_tokens": 17, "count_tokens": lambda texts: [*map(count_words, texts)]}
+    trained = framework.splitter("SemanticSegmentation", **options)
+    assert_same_pieces(framework, trained, Segmenter.from_pretrained(**limits))
+    greedy = framework.splitter("SemanticSegmentation", model="greedy", embed_model=HashEncoder())
+    assert_same_pieces(framework, greedy, GreedySegmenter(HashEncoder()))
     with pytest.raises(InputError, match='model="greedy" needs'):
         framework.splitter("SemanticSegmentation", model="greedy")
 

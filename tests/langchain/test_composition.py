@@ -1,8 +1,5 @@
 """precise-rag components inside stock LangChain ones, and the other way round."""
 
-import operator
-from typing import Annotated, TypedDict
-
 import pytest
 from langchain_core.documents import Document
 from langchain_core.output_parsers import StrOutputParser
@@ -87,16 +84,6 @@ def test_pieces_of_what_was_found_are_scored_anew(splitter, documents, encoder):
     assert all("passage" not in read_facts(document) for document in kept)
 
 
-def test_an_ensemble_retriever(documents, encoder):
-    retrievers = pytest.importorskip("langchain_classic.retrievers")
-    presets = ("paretorag", "recursive")
-    ours = [PreciseRetriever.from_documents(documents, encoder, preset=preset) for preset in presets]
-    found = retrievers.EnsembleRetriever(retrievers=ours, weights=[0.5, 0.5]).invoke(QUESTION)
-    assert found[0].page_content.startswith("The town clock was built")
-    kept = GradientSelectionCompressor(min_k=1).compress_documents(found, QUESTION)
-    assert kept[0].id == found[0].id
-
-
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")
 def test_retrievers_of_parents_find_them_by_our_pieces(store):
     classic = pytest.importorskip("langchain_classic.retrievers")
@@ -113,30 +100,6 @@ def test_retrievers_of_parents_find_them_by_our_pieces(store):
     )
     parents.add_documents(sources)
     assert "".join(sorted((d.page_content for d in parents.invoke(QUESTION)), key=TOWN.index)) == TOWN
-
-
-class State(TypedDict):
-    query: str
-    documents: Annotated[list[Document], lambda _, new: new]
-    steps: Annotated[list[str], operator.add]
-
-
-async def test_nodes_of_a_graph(documents, encoder):
-    graphs = pytest.importorskip("langgraph.graph")
-    retriever = PreciseRetriever.from_documents(documents, encoder)
-    compressor = GradientSelectionCompressor(min_k=1).as_runnable()
-    graph = graphs.StateGraph(State)
-    graph.add_node("find", lambda state: {"documents": retriever.invoke(state["query"]), "steps": ["find"]})
-    graph.add_node("select", RunnableParallel(documents=compressor, steps=lambda state: ["select"]))
-    graph.add_edge(graphs.START, "find")
-    graph.add_edge("find", "select")
-    graph.add_edge("select", graphs.END)
-    app = graph.compile()
-    state = app.invoke({"query": QUESTION, "steps": []})
-    assert state["steps"] == ["find", "select"]
-    assert state["documents"][0].page_content.startswith("The town clock was built")
-    again = await app.ainvoke({"query": QUESTION, "steps": []})
-    assert_alike(again["documents"], state["documents"])
 
 
 def test_a_chain_over_a_pipeline_of_ours(documents, encoder, scripted_chat):

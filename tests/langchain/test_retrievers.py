@@ -10,7 +10,6 @@ from langchain_precise import PreciseRetriever
 from precise_rag import GradientSelector, InputError, RelevanceFilter
 from precise_rag.facts import piece_id
 from precise_rag.testing import HashEncoder
-from support.alike import assert_alike
 
 QUESTION = "Who built the town clock?"
 
@@ -72,12 +71,6 @@ async def test_it_is_a_retriever_whose_model_calls_are_its_children(precise, scr
     stages = [dict(event["data"])["stage"] for event in told if event["name"] == "precise_rag_stage"]
     assert stages[0] == "search"
     assert {"rerank", "relevance"} <= set(stages)
-
-
-def test_threads_agree(documents):
-    retriever = PreciseRetriever.from_documents(documents, HashEncoder(), k=3)
-    results = retriever.batch([QUESTION] * 20, {"max_concurrency": 8})
-    assert_alike(results, [retriever.invoke(QUESTION)] * 20)
 
 
 @pytest.mark.parametrize("key", ["title", "Header 1", "header_path"])

@@ -109,22 +109,13 @@ def test_options_that_cannot_be_kept_are_refused_with_a_reason():
             refused()
 
 
-def test_greedy_pieces_follow_the_vectors_and_the_limit():
+def test_the_limit_of_greedy_pieces_is_in_the_same_units():
     text = "Rye bread is very dark. Rye bread is very hard. The eels swim away. The eels swim far."
-
-    def greedy(**options):
-        given = {"embeddings": HashEncoder(), "threshold": 0.5, **options}
-        return SemanticSegmentationTextSplitter("greedy", **given)
-
-    pieces = greedy().split_documents([Document(text)])
-    assert [piece.page_content for piece in pieces] == [
-        "Rye bread is very dark. Rye bread is very hard. ",
-        "The eels swim away. The eels swim far.",
-    ]
-    short = greedy(chunk_size=24)
+    options = {"embeddings": HashEncoder(), "threshold": 0.5}
+    short = SemanticSegmentationTextSplitter("greedy", chunk_size=24, **options)
     assert [read_facts(piece)["start"] for piece in short.create_documents([text])] == [0, 24, 48, 68]
-    assert short.split_text(" ") == []
-    words = greedy(chunk_size=5, length_function=lambda t: len(t.split()))
+    options |= {"chunk_size": 5, "length_function": lambda piece: len(piece.split())}
+    words = SemanticSegmentationTextSplitter("greedy", **options)
     assert [len(piece.split()) for piece in words.split_text(text)] == [5, 5, 4, 4]
 
 

@@ -1,11 +1,8 @@
 """precise-rag components inside stock LlamaIndex ones."""
 
-import json
-
 import pytest
 from llama_index.core import Settings, VectorStoreIndex
-from llama_index.core.agent.workflow import ReActAgent
-from llama_index.core.chat_engine import CondensePlusContextChatEngine, CondenseQuestionChatEngine
+from llama_index.core.chat_engine import CondenseQuestionChatEngine
 from llama_index.core.indices.query.query_transform import HyDEQueryTransform
 from llama_index.core.memory import ChatMemoryBuffer
 from llama_index.core.query_engine import RetrieverQueryEngine, TransformQueryEngine
@@ -88,20 +85,12 @@ def test_recursive_retrieval_from_objects(documents, monkeypatch):
     assert outer.retrieve(QUESTION)[0].node.ref_doc_id == "bakery"
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of LlamaIndex's own workflows
-async def test_an_agent_with_the_engine_as_its_tool(retriever, scripted_chat):
-    engine = SelfFeedbackQueryEngine(retriever, ScriptedLLM(["Tomas Reyk.", verdict(9)]))
-
-    def think(prompt: str) -> str:
-        if "Observation: Tomas Reyk." in prompt:
-            return "Thought: I can answer now.\nAnswer: It was Tomas Reyk."
-        action = json.dumps({"input": QUESTION})
-        return f"Thought: I need the town's history.\nAction: town\nAction Input: {action}"
-
+async def test_the_engine_as_a_tool_for_agents(retriever):
+    engine = SelfFeedbackQueryEngine(retriever, ScriptedLLM(["Tomas Reyk.", verdict(9)] * 2))
     tool = QueryEngineTool.from_defaults(engine, name="town", description="Knows the town.")
-    agent = ReActAgent(tools=[tool], llm=scripted_chat(reply=think), streaming=False)
-    reply = await agent.run(QUESTION, memory=ChatMemoryBuffer.from_defaults())
-    assert str(reply) == "It was Tomas Reyk."
+    assert tool.call(input=QUESTION).content == "Tomas Reyk."
+    output = await tool.acall(input=QUESTION)
+    assert output.raw_output.metadata["precise"]["score"] == 9
 
 
 async def test_a_chat_engine_over_the_engine_also_streams(retriever, scripted_chat):
@@ -117,17 +106,6 @@ async def test_a_chat_engine_over_the_engine_also_streams(retriever, scripted_ch
     assert str(chat.chat("And who was that?")) == "Tomas Reyk did."
     second = await chat.astream_chat("Really?")
     assert "".join([piece async for piece in second.async_response_gen()]) == "Tomas Reyk did."
-
-
-def test_a_context_chat_engine(retriever, reader):
-    chat = CondensePlusContextChatEngine.from_defaults(
-        retriever,
-        memory=ChatMemoryBuffer.from_defaults(),
-        llm=reader,
-        node_postprocessors=[GradientSelectionPostprocessor(max_k=2, share_of_best=None)],
-    )
-    reply = chat.chat(QUESTION)
-    assert (str(reply), len(reply.source_nodes)) == ("Tomas Reyk", 2)
 
 
 def test_the_application_s_settings(documents, embedding, reader, monkeypatch):

@@ -6,12 +6,11 @@ from typing import Any
 import bm25s
 import numpy as np
 
-from precise_rag.index.arrays.passages import Passages
-from precise_rag.index.arrays.stop_words import load_stop_words
-from precise_rag.index.arrays.words import split_words
-from precise_rag.index.chunks import cut_chunks
+from precise_rag.index.groups import Groups, Passages, passage_ids
+from precise_rag.index.words import load_stop_words, split_words
 from precise_rag.protocols import Encoder
 from precise_rag.sentences.tables import build_tables
+from precise_rag.sentences.words import trim_spans
 from precise_rag.types import Candidate, Document
 
 _STOP_WORDS = load_stop_words("english")
@@ -26,12 +25,11 @@ class WordChunks:
     def __init__(self, documents: Sequence[Document], encoder: Encoder | None, chunks: Passages) -> None:
         with_text = [document for document in documents if document.text.strip()]
         tables = build_tables(with_text, encoder, vectors=False)
-        cut = cut_chunks(zip(with_text, tables, strict=True), chunks)
-        self._chunks = [
-            (document, text, *map(int, span))
-            for document, its in zip(with_text, cut, strict=True)
-            for text, span in zip(its.texts, its.columns["spans"], strict=True)
-        ]
+        self._chunks: list[tuple[Document, str, int, int]] = []
+        for document, table in zip(with_text, tables, strict=True):
+            groups = Groups.by_change(passage_ids(document, table, chunks))
+            for start, end in groups.spans(trim_spans(document.text, table.spans)).tolist():
+                self._chunks.append((document, document.text[start:end], start, end))
         self._bm25 = bm25s.BM25()
         self._bm25.index([_words(text) for _, text, _, _ in self._chunks], show_progress=False)
 

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from precise_rag.cli import demo, index, main
-from precise_rag.index.arrays import rough
-from precise_rag.index.rows import nearest
+from precise_rag.index import dense, vectors
 from support.commands import ENCODER, LAMP, Result
 
 _SECONDS = 300
@@ -17,8 +16,8 @@ _SECONDS = 300
 @pytest.fixture(autouse=True)
 def arrays_of_large_indexes(monkeypatch: pytest.MonkeyPatch) -> None:
     """Gives the small indexes of the tests the arrays that only large ones have."""
-    monkeypatch.setattr(nearest, "EXACT_ROWS", 1)
-    monkeypatch.setattr(rough, "LEAST_ROWS", 1)
+    monkeypatch.setattr(dense, "EXACT_ROWS", 1)
+    monkeypatch.setattr(vectors, "LEAST_ROWS", 1)
 
 
 @pytest.fixture(autouse=True)

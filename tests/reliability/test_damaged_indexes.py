@@ -247,9 +247,9 @@ def test_a_saved_faiss_index_is_read_only_if_it_is_trusted(
     faiss = pytest.importorskip("faiss")
     index = DenseIndex.build(DOCUMENTS, ENCODER, backend="faiss:HNSW8")
     index.save(tmp_path)
-    saved = load_file(data_file(tmp_path))["extras.faiss"]
+    saved = load_file(data_file(tmp_path))["derived/faiss/index"]
     for odd in (saved[:0], saved[:10], saved[: len(saved) // 2], np.zeros_like(saved), saved[::-1]):
-        replace_arrays(tmp_path, {"extras.faiss": odd.copy()})
+        replace_arrays(tmp_path, {"derived/faiss/index": odd.copy()})
         with pytest.raises(IndexFormatError, match="damaged"):
             DenseIndex.load(tmp_path, ENCODER, trusted=True)
     monkeypatch.setattr(faiss, "deserialize_index", lambda *_: pytest.fail("was read"))

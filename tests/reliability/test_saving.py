@@ -27,9 +27,8 @@ from precise_rag.errors import (
     InputError,
     PreciseRagError,
 )
-from precise_rag.index import DenseIndex, DocumentIndex, HybridIndex, load, load_index
+from precise_rag.index import DenseIndex, DocumentIndex, HybridIndex, load, load_index, table
 from precise_rag.index.folder import LOCK_FILE, locked
-from precise_rag.index.rows import segments
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Document, FloatArray, IntArray
 from support.faults import failing, no_space, not_allowed
@@ -126,7 +125,7 @@ def test_a_fault_at_any_file_operation_of_a_save(
     """The folder holds the old index or the new one, and the next save works and clears up."""
     if not merging:
         for limit, value in (("SMALL", 0), ("FACTOR", 0), ("MOST_DELETED", 1)):
-            monkeypatch.setattr(segments, limit, value)
+            monkeypatch.setattr(table, limit, value)
     old, new = build(kind), build(kind)
     for index in (old, new):
         index.add(NEW[:1])
@@ -350,7 +349,7 @@ def test_a_save_waits_for_a_while(
 ) -> None:
     holder, index = running(HOLD), load_index(tmp_path, ENCODER)  # readers do not wait
     index.delete(["lamp"])
-    monkeypatch.setattr("precise_rag.index.document_index.locked", partial(locked, timeout=0.2))
+    monkeypatch.setattr("precise_rag.index.index.locked", partial(locked, timeout=0.2))
     with pytest.raises(IndexLockedError, match="wait until it has finished"):
         index.save(tmp_path)
     assert "lamp" in load_index(tmp_path, ENCODER).document_ids

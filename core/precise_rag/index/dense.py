@@ -1,7 +1,7 @@
 """Dense search over chunks: exact, or by a faiss index."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -11,41 +11,43 @@ from typing_extensions import override
 from precise_rag.checks import shown
 from precise_rag.encoded import encode_documents
 from precise_rag.errors import InputError
-from precise_rag.index.arrays.chunk_vectors import chunk_vectors
-from precise_rag.index.arrays.collection import Columns
-from precise_rag.index.arrays.context import check_alpha
-from precise_rag.index.arrays.faiss_rows import FaissBackend, check_faiss
-from precise_rag.index.arrays.products import Products, load_products
-from precise_rag.index.arrays.top import top_rows
-from precise_rag.index.arrays.vectors import VectorSettings, vector_columns
-from precise_rag.index.arrays.words import Vocabulary
-from precise_rag.index.chunks import ChunkSettings, DocumentChunks, cut_chunks
-from precise_rag.index.document_index import DocumentIndex
-from precise_rag.index.rows import nearest
-from precise_rag.index.rows.segments import Part, Segment
-from precise_rag.index.rows.snapshot import Hits, Snapshot
+from precise_rag.index.context import check_alpha, chunk_vectors
+from precise_rag.index.faiss_rows import FaissBackend, FaissRows, check_faiss, load_rows, saved_rows
+from precise_rag.index.groups import Groups, Passages, check_passages, passage_ids
+from precise_rag.index.index import DocumentIndex
+from precise_rag.index.ranking import top_rows
 from precise_rag.index.scheme import Scheme
+from precise_rag.index.table import Block, Columns, Part
+from precise_rag.index.vectors import Products, VectorSettings, vector_columns
+from precise_rag.index.view import Hits, View
 from precise_rag.protocols import Encoder
-from precise_rag.types import Document, FloatArray, IntArray, ScoreScale
+from precise_rag.sentences.words import trim_spans
+from precise_rag.types import Document, FloatArray, IntArray, ScoreScale, SentenceTable
 
+EXACT_ROWS = 10_000
+"""A block with fewer rows has no faiss index: all of its rows are compared."""
+_EXACT_SHARE = 0.1
+"""If less than this share of rows may be found, all of these are compared, without the faiss index."""
 _BACKEND = re.compile(r"numpy|faiss(-gpu)?(:[^@]+(@.+)?)?")
 
 
 @dataclass(frozen=True, kw_only=True)
-class ChunkVectorSettings(ChunkSettings, VectorSettings):
-    """Settings of indexes of chunks with vectors; see also `ChunkSettings` and `VectorSettings`.
+class ChunkVectorSettings(VectorSettings):
+    """Settings of indexes of chunks with vectors; see also `VectorSettings`.
 
+    chunks: how sentences are grouped into chunks; see `Passages`.
     chunk_vectors: "encode" the text of each chunk; or, without encoding it, take the token-weighted
         "mean" of its sentences' vectors, or that mean weighted with the text around it ("context").
     alpha: weight of the chunk against the text around it (0 to 1); only for "context".
     """
 
+    chunks: Passages = "100 tokens"
     chunk_vectors: Literal["encode", "mean", "context"] = "encode"
     alpha: float = 0.6
 
     def __post_init__(self) -> None:
-        ChunkSettings.__post_init__(self)
         VectorSettings.__post_init__(self)
+        check_passages("chunks", self.chunks)
         check_alpha(self.alpha)
         if self.chunk_vectors not in ("encode", "mean", "context"):
             raise InputError(
@@ -71,6 +73,14 @@ class DenseSettings(ChunkVectorSettings):
             )
 
 
+@dataclass(frozen=True, slots=True)
+class _Prepared:
+    """near: finds the nearest rows by faiss; None to compare them all."""
+
+    products: Products
+    near: FaissRows | None
+
+
 class DenseScheme(Scheme):
     """Rows are chunks with a vector, which is compared with the query's vector."""
 
@@ -86,76 +96,72 @@ class DenseScheme(Scheme):
             check_faiss(self.faiss.gpu)
 
     @override
-    def read(
-        self, documents: Sequence[Document], words: Vocabulary, show_progress: bool
-    ) -> Iterator[Columns]:
+    def read(self, documents: Sequence[Document], show_progress: bool) -> Iterator[Columns]:
         needs_sentences = self.settings.chunk_vectors != "encode" or self.settings.chunks == "sentences"
-        tables = self.tables(documents, show_progress, vectors=needs_sentences)
-        for chunks in cut_chunks(tables, self.settings.chunks):
-            yield {**chunks.columns, **vector_columns(self._vectors(chunks), self.settings.precision)}
+        for document, table in self.tables(documents, show_progress, vectors=needs_sentences):
+            groups = Groups.by_change(passage_ids(document, table, self.settings.chunks))
+            spans = groups.spans(trim_spans(document.text, table.spans))
+            n_tokens = np.bincount(groups.of_row, table.n_tokens, minlength=len(spans)).astype(np.int64)
+            texts = [document.text[start:end] for start, end in spans]
+            vectors = vector_columns(self._vectors(texts, table, groups), self.settings.precision)
+            yield {"spans": spans, "n_tokens": n_tokens, **vectors}
 
-    def _vectors(self, chunks: DocumentChunks) -> FloatArray:
-        table, groups = chunks.table, chunks.groups
+    def _vectors(self, texts: Sequence[str], table: SentenceTable, groups: Groups) -> FloatArray:
+        """The vectors of chunks; groups: the sentences of each."""
         if table.vectors is None:
-            return encode_documents(self.encoder, chunks.texts)
+            return encode_documents(self.encoder, texts)
         alpha = self.settings.alpha if self.settings.chunk_vectors == "context" else 1.0
         ends = groups.starts + groups.sizes
         return chunk_vectors(table.vectors, table.n_tokens, groups.starts, ends, alpha=alpha)
 
-    def prepare(self, segment: Segment) -> Any:
-        """Return the products of a query with the rows; see `Scheme`."""
-        return load_products(segment.collection.columns, segment.kept if self.faiss is None else None)
+    @override
+    def prepare(self, block: Block) -> Any:
+        if self.faiss is None:
+            return _Prepared(Products.of(block.columns, block.kept), None)
+        near = load_rows(block, self.faiss) if len(block) >= EXACT_ROWS else None
+        return _Prepared(Products.of(block.columns), near)
 
     @override
-    def make_ready(self, segment: Segment) -> None:
-        super().make_ready(segment)
-        if self.faiss is not None and segment.near is None and len(segment.collection) >= nearest.EXACT_ROWS:
-            segment.near = nearest.load_rows(segment, self.faiss)
+    def kept(self, block: Block) -> Mapping[str, Columns]:
+        others = {name: arrays for name, arrays in block.derived.items() if name != "faiss"}
+        near = None if block.prepared is None else block.prepared.near
+        if self.faiss is None or near is None or self.faiss.factory == "Flat":  # a copy of the vectors
+            return others
+        return {**others, "faiss": saved_rows(near, self.faiss)}
 
     @override
-    def kept(self, segment: Segment) -> Columns:
-        near = {} if self.faiss is None else nearest.saved_rows(segment, self.faiss)
-        return {**nearest.without_rows(segment.extras), **near}
-
-    @override
-    def find(self, snapshot: Snapshot, query: str, vector: FloatArray | None, top_k: int) -> Hits:
-        direction = self.direction(snapshot, query, vector)
-        rows = None if snapshot.matching is None else np.flatnonzero(snapshot.matching)
-        products = [part.prepared for part in snapshot.parts]
-        return self.with_levels(best_by_product(snapshot, products, rows, direction, top_k), direction)
+    def find(self, view: View, query: str, vector: FloatArray | None, top_k: int) -> Hits:
+        direction = self.direction(view, query, vector)
+        rows = None if view.matching is None else np.flatnonzero(view.matching)
+        return self.with_levels(best_by_product(view, rows, direction, top_k), direction)
 
 
-def best_by_product(
-    snapshot: Snapshot,
-    products: Sequence[Products],
-    rows: IntArray | None,
-    direction: FloatArray,
-    top_k: int,
-) -> Hits:
+def best_by_product(view: View, rows: IntArray | None, direction: FloatArray, top_k: int) -> Hits:
     """Return the best of some rows, by their product with a query's vector (d,).
 
-    products: of the query with the rows of each part.
-    rows: ascending; None for all.
+    view: its parts are prepared with `products`, and perhaps with `near`. rows: ascending; None for all.
     """
-    every = ((part, None) for part in snapshot.parts)
-    asked = every if rows is None else snapshot.split(rows)
-    of_part = [
-        _best_of_part(part, own, direction, top_k, its)
-        for (part, own), its in zip(asked, products, strict=True)
-    ]
-    numbered = [own + first for (own, _), first in zip(of_part, snapshot.firsts.tolist(), strict=False)]
-    rows, scores = np.concatenate(numbered), np.concatenate([scores for _, scores in of_part])
+    asked = ((part, None) for part in view.parts) if rows is None else view.split(rows)
+    of_part = [_best_of_part(part, own, direction, top_k) for part, own in asked]
+    numbered = [own + first for (own, _), first in zip(of_part, view.firsts.tolist(), strict=False)]
+    found, scores = np.concatenate(numbered), np.concatenate([scores for _, scores in of_part])
     best = top_rows(scores, top_k)
-    return Hits(rows[best], scores[best], {"dense": scores[best]})
+    return Hits(found[best], scores[best], {"dense": scores[best]})
 
 
 def _best_of_part(
-    part: Part, rows: IntArray | None, direction: FloatArray, top_k: int, products: Products
+    part: Part, rows: IntArray | None, direction: FloatArray, top_k: int
 ) -> tuple[IntArray, FloatArray]:
-    near = None
-    if part.segment.near is not None:
-        near = nearest.nearest_rows(part, direction, top_k, None if rows is None else part.mask(rows))
-    return products.best(direction, top_k, rows) if near is None else near
+    """At most `top_k` of some rows of a part, nearest first, and their scores; rows: None for all."""
+    n_rows, near = len(part.block), getattr(part.prepared, "near", None)
+    n_found = n_rows if rows is None else len(rows)
+    if near is not None and n_found >= _EXACT_SHARE * n_rows:
+        matching = None if rows is None else np.isin(np.arange(n_rows), rows)
+        found, scores = near.best(direction, top_k, matching)
+        if matching is None or len(found) == min(top_k, n_found):
+            return found, scores
+    best: tuple[IntArray, FloatArray] = part.prepared.products.best(direction, top_k, rows)
+    return best
 
 
 class DenseIndex(DocumentIndex):

@@ -9,9 +9,8 @@ import numpy as np
 from precise_rag.checks import check_number, items_of
 from precise_rag.encoded import encode_documents
 from precise_rag.facts import FACTS_KEY, piece_id, place_facts, write_facts
-from precise_rag.index.arrays.chunk_vectors import chunk_vectors
-from precise_rag.index.arrays.context import check_alpha
-from precise_rag.index.arrays.passages import DocumentSegmenter
+from precise_rag.index.context import check_alpha, chunk_vectors
+from precise_rag.index.groups import DocumentSegmenter
 from precise_rag.index.sentence_context import SentenceContextIndex
 from precise_rag.protocols import Encoder
 from precise_rag.segmentation import Segmenter

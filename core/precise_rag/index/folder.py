@@ -1,11 +1,11 @@
-"""A saved index: a manifest that names a file for each segment, replaced in one step.
+"""A saved index: a manifest that names a file for each block, replaced in one step.
 
-    path/manifest.json            format, kind, encoder, settings; of each segment its file with size and
+    path/manifest.json            format, kind, encoder, settings; of each block its file with size and
                                   checksum, and what is deleted in it
-    path/data-….safetensors       documents, offsets and columns of a segment, memory-mapped on load
+    path/data-….safetensors       documents, offsets and columns of a block, memory-mapped on load
     path/precise-rag.lock         locked while a process writes
 
-The file of a segment never changes: a save writes those of new segments, and keeps those of the others. New
+The file of a block never changes: a save writes those of new blocks, and keeps those of the others. New
 files are complete and on disk before the manifest that names them replaces the old one. So a crash at any
 moment leaves the old index or the new one. One process at a time writes; any number reads.
 """
@@ -38,10 +38,8 @@ from precise_rag.errors import (
     InputError,
     PreciseRagError,
 )
-from precise_rag.index.arrays.collection import Collection, Columns
-from precise_rag.index.arrays.words import Vocabulary
-from precise_rag.index.rows.segments import Part, Segment, Stored
 from precise_rag.index.settings import check_made
+from precise_rag.index.table import Block, Columns, Part, Stored
 from precise_rag.types import Document
 
 Verify = Literal["full", "shape"]
@@ -158,13 +156,13 @@ def locked(path: str | Path, timeout: float = WAIT) -> Iterator[None]:
 def write_index(
     path: str | Path,
     manifest: Mapping[str, Any],
-    parts: Sequence[tuple[Part, Columns]],
+    parts: Sequence[tuple[Part, Mapping[str, Columns]]],
     *,
     known: set[str] | None = None,
 ) -> None:
     """Save into a folder that is `locked`, replacing an index that is already there.
 
-    parts: the parts of the index, each with the arrays to save that do not go by rows.
+    parts: the parts of the index, each with its derived arrays.
     known: versions of which the folder must still have one, see `version_of`; the new one is added.
         Default: any.
     Raises InputError if a document or a setting cannot be saved as it is; IndexChangedError if another
@@ -182,7 +180,7 @@ def write_index(
         in_use = {(entry["file"], entry["sha256"]) for entry in present["segments"]} if present else set()
         new: list[Path] = []
         try:
-            entries = [_entry(path, part, extras, in_use, new) for part, extras in parts]
+            entries = [_entry(path, part, derived, in_use, new) for part, derived in parts]
             version = _write_manifest(path / _PART, {**manifest, "segments": entries})
             if known is not None:
                 known.add(version)  # before it is replaced, so that an interruption cannot come between
@@ -191,7 +189,7 @@ def write_index(
             _remove([*new, path / _PART])
             raise
         for entry, (part, _) in zip(entries, parts, strict=True):
-            part.segment.stored = Stored(path.resolve(), entry["file"], entry["sha256"], entry["size"])
+            part.block.stored = Stored(path.resolve(), entry["file"], entry["sha256"], entry["size"])
         try:
             _flush_folder(path)
         except OSError as error:
@@ -216,29 +214,24 @@ def check_metadata(value: object) -> None:
 
 
 def _entry(
-    path: Path, part: Part, extras: Columns, in_use: set[tuple[str, str]], new: list[Path]
+    path: Path, part: Part, derived: Mapping[str, Columns], in_use: set[tuple[str, str]], new: list[Path]
 ) -> dict[str, Any]:
-    """The entry of a part in the manifest; its segment is written if it is not in the folder yet."""
-    stored = part.segment.stored
+    """The entry of a part in the manifest; its block is written if it is not in the folder yet."""
+    stored = part.block.stored
     if stored is None or stored.path != path.resolve() or (stored.file, stored.sha256) not in in_use:
         file = path / f"data-{uuid.uuid4().hex}.safetensors"
         new.append(file)
-        stored = _write_segment(file, part.segment, extras)
+        stored = _write_block(file, part.block, derived)
     deleted = [] if part.alive is None else np.flatnonzero(~part.alive).tolist()
     return {"file": stored.file, "sha256": stored.sha256, "size": stored.size, "deleted": deleted}
 
 
-def _write_segment(file: Path, segment: Segment, extras: Columns) -> Stored:
-    collection = segment.collection
-    lines = b"".join(_document_line(document) for document in collection.documents.values())
-    vocabulary = json.dumps(segment.words.words()).encode("ascii")
-    arrays = {
-        "documents": np.frombuffer(lines, dtype=np.uint8),
-        "vocabulary": np.frombuffer(vocabulary, dtype=np.uint8),
-        "offsets": collection.offsets,
-        **{f"columns.{name}": column for name, column in collection.columns.items()},
-        **{f"extras.{name}": array for name, array in extras.items()},
-    }
+def _write_block(file: Path, block: Block, derived: Mapping[str, Columns]) -> Stored:
+    lines = b"".join(map(_document_line, block.documents))
+    arrays = {"documents": np.frombuffer(lines, dtype=np.uint8), "offsets": block.offsets}
+    arrays |= {f"columns/{name}": column for name, column in block.columns.items()}
+    for owner, its in derived.items():
+        arrays |= {f"derived/{owner}/{name}": array for name, array in its.items()}
     try:
         save_file({name: np.ascontiguousarray(array) for name, array in arrays.items()}, file)
     except SafetensorError as error:
@@ -255,16 +248,21 @@ def _read_part(path: Path, entry: Mapping[str, Any], verify: Verify) -> Part:
     arrays = _read_arrays(path / entry["file"], entry, verify)
     lines = arrays["documents"].tobytes().split(b"\n")[:-1]
     documents = [Document(**json.loads(line.decode("utf-8", "surrogatepass"))) for line in lines]
-    by_id = {document.id: document for document in documents}
-    words = Vocabulary(frozenset(), json.loads(arrays["vocabulary"].tobytes()))
-    collection = Collection(by_id, arrays["offsets"], _named(arrays, "columns."))
+    columns: dict[str, npt.NDArray[Any]] = {}
+    derived: dict[str, dict[str, npt.NDArray[Any]]] = {}
+    for name, array in arrays.items():
+        kind, *names = name.split("/")
+        if kind == "columns":
+            columns[names[0]] = array
+        elif kind == "derived":
+            derived.setdefault(names[0], {})[names[1]] = array
     stored = Stored(path.resolve(), entry["file"], entry["sha256"], entry["size"])
-    segment = Segment(collection, words, _named(arrays, "extras."), stored)
+    block = Block(documents, arrays["offsets"], columns, {**derived}, stored)
     if not entry["deleted"]:
-        return Part(segment)
+        return Part(block)
     alive = np.ones(len(documents), dtype=np.bool_)
     alive[entry["deleted"]] = False
-    return Part(segment, alive)
+    return Part(block, alive)
 
 
 def _read_arrays(file: Path, entry: Mapping[str, Any], verify: Verify) -> dict[str, npt.NDArray[Any]]:
@@ -281,10 +279,6 @@ def _read_arrays(file: Path, entry: Mapping[str, Any], verify: Verify) -> dict[s
         first, end = its["data_offsets"]
         arrays[name] = data[begin + first : begin + end].view(_TYPES[its["dtype"]]).reshape(its["shape"])
     return arrays
-
-
-def _named(arrays: Columns, prefix: str) -> dict[str, npt.NDArray[Any]]:
-    return {name.removeprefix(prefix): array for name, array in arrays.items() if name.startswith(prefix)}
 
 
 def _document_line(document: Document) -> bytes:

@@ -1,6 +1,6 @@
 """Hybrid search: sentences scored by meaning and by word, at three scales."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
@@ -11,31 +11,21 @@ from typing_extensions import override
 from precise_rag._processes import side_by_side
 from precise_rag.checks import check_number
 from precise_rag.encoded import encode_documents
-from precise_rag.index.arrays.bm25_matrix import BM25Matrix, BM25Settings
-from precise_rag.index.arrays.collection import Collection, Columns
-from precise_rag.index.arrays.context import GroupMeans, check_alpha, group_norms
-from precise_rag.index.arrays.fusion import min_max, pooled, weighted_sum, z_score
-from precise_rag.index.arrays.groups import Groups
-from precise_rag.index.arrays.heading_columns import (
-    Headings,
-    HeadingTexts,
-    heading_columns,
-    heading_texts,
-    headings_above,
-)
-from precise_rag.index.arrays.passages import Passages, check_passages, passage_ids
-from precise_rag.index.arrays.products import Products, load_products
-from precise_rag.index.arrays.stop_words import load_stop_words
-from precise_rag.index.arrays.vectors import VectorSettings
-from precise_rag.index.arrays.words import Vocabulary
-from precise_rag.index.rows.segments import Segment
-from precise_rag.index.rows.snapshot import Snapshot
-from precise_rag.index.sentence_index import SentenceIndex
-from precise_rag.index.sentence_scheme import Returns, SentenceScheme, check_returns
-from precise_rag.index.word_counts import kept_matrix, word_scores
+from precise_rag.index.bm25 import BM25Matrix, BM25Settings, bm25_scores
+from precise_rag.index.context import GroupMeans, check_alpha, group_norms
+from precise_rag.index.groups import Groups, Passages, check_passages, passage_ids
+from precise_rag.index.headings import Headings, heading_columns, headings_above
+from precise_rag.index.index import SentenceIndex
+from precise_rag.index.ranking import min_max, pooled, weighted_sum, z_score
+from precise_rag.index.scheme import SentenceScheme
+from precise_rag.index.search import Returns, check_returns
+from precise_rag.index.table import Block, Columns
+from precise_rag.index.vectors import Products, VectorSettings
+from precise_rag.index.view import View
+from precise_rag.index.words import load_stop_words, word_columns, word_numbers
 from precise_rag.protocols import Encoder
 from precise_rag.titles import titles_of
-from precise_rag.types import Document, FloatArray, IntArray, ScoreScale, SentenceTable
+from precise_rag.types import Document, FloatArray, IntArray, ScoreScale, SentenceTable, Titles
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -100,6 +90,11 @@ class _Prepared:
     products: Products
     headings: Headings | None
 
+    @property
+    def above(self) -> Callable[[int], Titles] | None:
+        """Gives the titles above a row; None without headings."""
+        return None if self.headings is None else self.headings.above
+
 
 class HybridScheme(SentenceScheme):
     """Rows are sentences with vectors and words, their passages and surroundings, and the headings above."""
@@ -112,7 +107,7 @@ class HybridScheme(SentenceScheme):
 
     def __init__(self, encoder: Encoder, **settings: Any) -> None:
         super().__init__(encoder, **settings)
-        self.stop_words = load_stop_words(self.settings.stop_words)
+        load_stop_words(self.settings.stop_words)  # raises an error here, not in a search
 
     @property
     @override
@@ -120,16 +115,14 @@ class HybridScheme(SentenceScheme):
         return self.settings.returns
 
     @override
-    def read(
-        self, documents: Sequence[Document], words: Vocabulary, show_progress: bool
-    ) -> Iterator[Columns]:
-        blocks = super().read(documents, words, show_progress)
+    def read(self, documents: Sequence[Document], show_progress: bool) -> Iterator[Columns]:
+        blocks = super().read(documents, show_progress)
         if not self.settings.headings:
             return blocks
         read = list(blocks)
         above = [headings_above(d, block["spans"]) for d, block in zip(documents, read, strict=True)]
         encode = partial(encode_documents, self.encoder)
-        added = heading_columns(above, encode, words.columns, self.encoder.dimension)
+        added = heading_columns(above, encode, self.settings.stop_words, self.encoder.dimension)
         return ({**block, **columns} for block, columns in zip(read, added, strict=True))
 
     @override
@@ -138,47 +131,40 @@ class HybridScheme(SentenceScheme):
         return above_same and super().reads_same(known, given)
 
     @override
-    def columns(self, document: Document, table: SentenceTable, words: Vocabulary) -> dict[str, Any]:
-        columns = super().columns(document, table, words)
+    def columns(self, document: Document, table: SentenceTable) -> dict[str, Any]:
+        columns = super().columns(document, table)
         if self.settings.surroundings is not None:
             columns["surroundings"] = passage_ids(document, table, self.settings.surroundings)
         texts = (document.text[start:end] for start, end in columns["spans"])
-        return columns | words.columns(texts)
+        return columns | word_columns(texts, self.settings.stop_words)
 
     @override
-    def prepare(self, segment: Segment) -> Any:
-        collection, columns = segment.collection, segment.collection.columns
-        headings = Headings.of(columns)
-        if headings is not None:
-            texts = segment.kept(
-                "above", lambda: heading_texts(segment.documents, columns, collection.offsets)
-            )
-            segment.above = HeadingTexts.of(headings, texts)
-        levels = [
-            _level(segment, place, groups, headings) for place, groups in enumerate(level_groups(collection))
-        ]
-        sentences = kept_matrix(segment, "sentences")
-        products = load_products(columns, segment.kept)
-        return _Prepared(levels[0].means.groups, sentences, levels, products, headings)
+    def prepare(self, block: Block) -> Any:
+        headings = Headings.of(block)
+        levels = [_level(block, place, groups, headings) for place, groups in enumerate(level_groups(block))]
+        products = Products.of(block.columns, block.kept)
+        return _Prepared(
+            levels[0].means.groups, BM25Matrix.of(block, "sentences"), levels, products, headings
+        )
 
     @override
     def score(
-        self, snapshot: Snapshot, query: str, vector: FloatArray, alpha: float
+        self, view: View, query: str, vector: FloatArray, alpha: float
     ) -> tuple[FloatArray, Mapping[str, FloatArray]]:
-        rows: Any = slice(None) if snapshot.matching is None else np.flatnonzero(snapshot.matching)
-        by_meaning = partial(self._by_meaning, snapshot, vector, alpha)
-        by_word = partial(self._by_word, snapshot, query, alpha, rows)
-        if snapshot.n_rows < _LEAST_ROWS:
+        rows: Any = slice(None) if view.matching is None else np.flatnonzero(view.matching)
+        by_meaning = partial(self._by_meaning, view, vector, alpha)
+        by_word = partial(self._by_word, view, query, alpha, rows)
+        if view.n_rows < _LEAST_ROWS:
             (searches, core, dense), (bm25, sentence, passage) = by_meaning(), by_word()
         else:
             (searches, core, dense), (bm25, sentence, passage) = side_by_side(by_meaning, by_word)
         pool = pooled(
             [dense[rows], bm25],
             self.settings.pool,
-            lambda places: snapshot.draws(places if snapshot.matching is None else rows[places]),
+            lambda places: view.draws(places if view.matching is None else rows[places]),
         )
-        scored = pool if snapshot.matching is None else rows[pool]
-        own = (rows for _, rows in snapshot.split(scored))
+        scored = pool if view.matching is None else rows[pool]
+        own = (rows for _, rows in view.split(scored))
         exact = [search.exact(rows) for search, rows in zip(searches, own, strict=True)]
         core[scored], dense[scored] = (np.concatenate(arrays) for arrays in zip(*exact, strict=True))
         weight = self._dense_weight(core[rows], float(core[rows].max()))
@@ -187,20 +173,27 @@ class HybridScheme(SentenceScheme):
         return fused, {"dense": dense, "core": core, "bm25": sentence, "bm25_passage": passage}
 
     def _by_meaning(
-        self, snapshot: Snapshot, vector: FloatArray, alpha: float
+        self, view: View, vector: FloatArray, alpha: float
     ) -> "tuple[list[_DenseSearch], FloatArray, FloatArray]":
         """The searches of all parts, and (n,) cosines and dense scores of all sentences."""
-        searches = [_DenseSearch.of(part.prepared, vector, alpha) for part in snapshot.parts]
+        searches = [_DenseSearch.of(part.prepared, vector, alpha) for part in view.parts]
         core = _joined([search.core for search in searches])
         return searches, core, _joined([search.scores() for search in searches])
 
     def _by_word(
-        self, snapshot: Snapshot, query: str, alpha: float, rows: Any
+        self, view: View, query: str, alpha: float, rows: Any
     ) -> tuple[FloatArray, FloatArray, FloatArray]:
         """BM25 in context of some rows, and (n,) of each sentence and of its passage."""
-        words = word_scores(snapshot, query, _matrices, self.settings)
-        sentence = _joined(words.pop("sentences"))
-        wider = [_of_rows(snapshot, place, scores) for place, scores in enumerate(words.values())]
+        prepared: list[_Prepared] = [part.prepared for part in view.parts]
+        alive = [part.rows for part in view.parts]
+        numbers = word_numbers(query, self.settings.stop_words).tolist()
+        terms = np.array(list(dict.fromkeys(numbers)), dtype=np.int64)
+        sentence = _joined(bm25_scores([one.sentences for one in prepared], alive, terms, self.settings))
+        wider = []
+        for levels in zip(*(one.levels for one in prepared), strict=True):
+            of_groups = bm25_scores([level.bm25 for level in levels], alive, terms, self.settings)
+            pairs = zip(of_groups, levels, strict=True)
+            wider.append(_joined([scores[level.means.groups.of_row] for scores, level in pairs]))
         bm25 = weighted_scales(alpha, min_max(sentence[rows]), [min_max(scores[rows]) for scores in wider])
         return bm25, sentence, wider[0]
 
@@ -212,7 +205,7 @@ class HybridScheme(SentenceScheme):
 
 @dataclass(frozen=True, slots=True)
 class _DenseSearch:
-    """The dense scores of a segment for a query.
+    """The dense scores of a block for a query.
 
     core: (n,) cosine of each sentence, or nearly so if `is_rough`.
     headings: (k,) cosine of each heading; None without headings.
@@ -251,29 +244,17 @@ class _DenseSearch:
         return self.core[rows], weighted_scales(self.alpha, self.core[rows], wider)
 
 
-def level_groups(rows: Collection) -> list[Groups]:
+def level_groups(block: Block) -> list[Groups]:
     """The groups of rows of each wider scale: passages, and surroundings if there are any."""
-    owners = rows.owners(np.arange(len(rows)))
-    names = [name for name in ("passage_spans", "surroundings") if name in rows.columns]
-    return [Groups.by_change(rows.columns[name], owners) for name in names]
+    owners = block.owners(np.arange(len(block)))
+    names = [name for name in ("passage_spans", "surroundings") if name in block.columns]
+    return [Groups.by_change(block.columns[name], owners) for name in names]
 
 
-def _level(segment: Segment, place: int, groups: Groups, headings: Headings | None) -> _Level:
-    columns = segment.collection.columns
-    kept = segment.kept(f"means{place}", lambda: {"norms": group_norms(columns, groups, headings)})
-    means = GroupMeans.of(columns, groups, kept["norms"], headings)
-    return _Level(means, kept_matrix(segment, f"level{place}", groups, headings))
-
-
-def _matrices(prepared: _Prepared) -> Mapping[str, BM25Matrix]:
-    levels = {f"level{place}": level.bm25 for place, level in enumerate(prepared.levels)}
-    return {"sentences": prepared.sentences, **levels}
-
-
-def _of_rows(snapshot: Snapshot, place: int, scores: Sequence[FloatArray]) -> FloatArray:
-    """(n,) scores of the group of each row; place: of the level. scores: of its groups, for each part."""
-    levels = [part.prepared.levels[place] for part in snapshot.parts]
-    return _joined([own[level.means.groups.of_row] for own, level in zip(scores, levels, strict=True)])
+def _level(block: Block, place: int, groups: Groups, headings: Headings | None) -> _Level:
+    kept = block.kept(f"means{place}", lambda: {"norms": group_norms(block.columns, groups, headings)})
+    means = GroupMeans.of(block.columns, groups, kept["norms"], headings)
+    return _Level(means, BM25Matrix.of(block, f"level{place}", groups, headings))
 
 
 def _joined(arrays: Sequence[FloatArray]) -> FloatArray:

@@ -11,9 +11,9 @@ from precise_rag.index.databases import DatabaseIndex, is_database
 from precise_rag.index.databases.engine import PostgresEngine
 from precise_rag.index.databases.index import read_settings
 from precise_rag.index.dense import DenseIndex
-from precise_rag.index.document_index import DocumentIndex
 from precise_rag.index.folder import Verify, read_manifest, version_of
 from precise_rag.index.hybrid import HybridIndex
+from precise_rag.index.index import DocumentIndex
 from precise_rag.index.sentence_context import SentenceContextIndex
 from precise_rag.index.word_sentence import WordSentenceIndex
 from precise_rag.protocols import Encoder

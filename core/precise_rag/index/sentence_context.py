@@ -11,16 +11,13 @@ from typing_extensions import override
 from precise_rag.checks import shown
 from precise_rag.encoded import encode_documents
 from precise_rag.errors import InputError
-from precise_rag.index.arrays.context import SentenceContexts, check_alpha
-from precise_rag.index.arrays.groups import Groups
-from precise_rag.index.arrays.passages import Passages, check_passages
-from precise_rag.index.arrays.products import Products, load_products
-from precise_rag.index.arrays.vectors import VectorSettings, read_vectors
-from precise_rag.index.arrays.words import Vocabulary
-from precise_rag.index.rows.segments import Segment
-from precise_rag.index.rows.snapshot import Hits, Snapshot
-from precise_rag.index.sentence_index import SentenceIndex
-from precise_rag.index.sentence_scheme import SentenceScheme
+from precise_rag.index.context import SentenceContexts, check_alpha
+from precise_rag.index.groups import Groups, Passages, check_passages
+from precise_rag.index.index import SentenceIndex
+from precise_rag.index.scheme import SentenceScheme
+from precise_rag.index.table import Block
+from precise_rag.index.vectors import Products, VectorSettings, read_vectors
+from precise_rag.index.view import Hits, View
 from precise_rag.types import Candidate, Document, FloatArray, IntArray, ScoreScale, SentenceTable
 
 
@@ -59,8 +56,8 @@ class ContextScheme(SentenceScheme):
     settings: ContextSettings
 
     @override
-    def columns(self, document: Document, table: SentenceTable, words: Vocabulary) -> dict[str, Any]:
-        columns = super().columns(document, table, words)
+    def columns(self, document: Document, table: SentenceTable) -> dict[str, Any]:
+        columns = super().columns(document, table)
         if self.settings.context == "encode":
             columns["context"] = self._encoded_contexts(document, columns["spans"], columns["passage_spans"])
         return columns
@@ -80,32 +77,31 @@ class ContextScheme(SentenceScheme):
         return rows
 
     @override
-    def prepare(self, segment: Segment) -> Any:
-        columns = segment.collection.columns
-        owners = segment.collection.owners(np.arange(len(segment.collection)))
-        passages = Groups.by_change(columns["passage_spans"], owners)
-        products = load_products(columns)
+    def prepare(self, block: Block) -> Any:
+        columns = block.columns
+        passages = Groups.by_change(columns["passage_spans"], block.owners(np.arange(len(block))))
+        products = Products.of(columns)
         if "context" not in columns:
             return _Prepared(passages, SentenceContexts.of_means(columns, passages), products)
         encoded = columns["context"]
         contexts = SentenceContexts.of_vectors(columns, passages, encoded)
-        context_products = load_products({"vectors": encoded})
+        context_products = Products.of({"vectors": encoded})
         return _Prepared(passages, contexts, products, context_products)
 
     @override
     def score(
-        self, snapshot: Snapshot, query: str, vector: FloatArray, alpha: float
+        self, view: View, query: str, vector: FloatArray, alpha: float
     ) -> tuple[FloatArray, Mapping[str, FloatArray]]:
-        of_part = [self._scores_of(part.prepared, vector, alpha) for part in snapshot.parts]
+        of_part = [self._scores_of(part.prepared, vector, alpha) for part in view.parts]
         scores, core = (np.concatenate(arrays) for arrays in zip(*of_part, strict=True))
-        if snapshot.matching is not None:
-            scores[~snapshot.matching] = -np.inf
+        if view.matching is not None:
+            scores[~view.matching] = -np.inf
         return scores, {"dense": scores, "core": core}
 
     def _scores_of(
         self, prepared: "_Prepared", vector: FloatArray, alpha: float
     ) -> tuple[FloatArray, FloatArray]:
-        """(n,) scores and cosines of the rows of a segment."""
+        """(n,) scores and cosines of the rows of a block."""
         core = prepared.products.all(vector)
         encoded = prepared.context_products.all(vector) if prepared.context_products else None
         normalise = self.settings.similarity == "cosine"
@@ -143,14 +139,14 @@ class SentenceContextIndex(SentenceIndex):
         """
         if not len(self):
             return
-        snapshot = self._ready()
+        view = self._ready()
         normalise = self.settings.similarity == "cosine"
-        for part, rows in snapshot.slices():
+        for part, rows in view.slices():
             vectors = part.prepared.contexts.vectors(
-                read_vectors(part.segment.collection.columns, slice(None)),
+                read_vectors(part.block.columns, slice(None)),
                 self.settings.alpha if alpha is None else check_alpha(alpha),
                 normalise=normalise,
             )
             alive = np.arange(len(vectors)) if part.rows is None else np.flatnonzero(part.rows)
             hits = Hits(alive + rows.start, np.zeros(len(alive), dtype=np.float32))
-            yield from zip(snapshot.candidates(hits, self.score_scale), vectors[alive], strict=True)
+            yield from zip(view.candidates(hits, self.score_scale), vectors[alive], strict=True)

@@ -5,11 +5,16 @@ from collections.abc import Mapping
 from typing import Any
 
 from precise_rag.errors import ModelError
-from precise_rag.index.arrays.forms import ensure
 from precise_rag.types import Chunk, Document, SentenceTable
 
 _PLAIN = re.compile(r"sentences|paragraphs|segments|[1-9][0-9]{0,8} tokens")
 _STOP_WORDS = re.compile(r"english|none|nltk:[a-z]+")
+
+
+def ensure(holds: object, message: str) -> None:
+    """Raise ValueError with a message unless something holds."""
+    if not holds:
+        raise ValueError(message)
 
 
 def check_made(made: Mapping[str, Any]) -> None:

@@ -13,18 +13,16 @@ from typing_extensions import override
 from precise_rag.checks import check_number
 from precise_rag.encoders.local import packaged_minilm
 from precise_rag.encoders.token_ids import read_tokenizer
-from precise_rag.index.arrays.collection import Columns
-from precise_rag.index.arrays.passages import Passages
-from precise_rag.index.arrays.postings import Postings, idf
-from precise_rag.index.arrays.products import Products, load_products
-from precise_rag.index.arrays.stop_words import WordSettings, load_stop_words
-from precise_rag.index.arrays.top import fair_rows
-from precise_rag.index.arrays.words import Vocabulary
+from precise_rag.index.bm25 import Postings, idf
 from precise_rag.index.dense import ChunkVectorSettings, DenseScheme, best_by_product
-from precise_rag.index.document_index import DocumentIndex
-from precise_rag.index.rows.segments import Segment
-from precise_rag.index.rows.snapshot import Hits, Snapshot
+from precise_rag.index.groups import Passages
+from precise_rag.index.index import DocumentIndex
+from precise_rag.index.ranking import fair_rows
 from precise_rag.index.scheme import Scheme
+from precise_rag.index.table import Block, Columns
+from precise_rag.index.vectors import Products
+from precise_rag.index.view import Hits, View
+from precise_rag.index.words import WordSettings, load_stop_words
 from precise_rag.protocols import Encoder
 from precise_rag.tokens import readable_texts
 from precise_rag.types import Document, FloatArray, ScoreScale
@@ -77,11 +75,9 @@ class WordSentenceScheme(Scheme):
         self._split_stop_words = _split_stop_words(self._tokenizer, stop_words)
 
     @override
-    def read(
-        self, documents: Sequence[Document], words: Vocabulary, show_progress: bool
-    ) -> Iterator[Columns]:
+    def read(self, documents: Sequence[Document], show_progress: bool) -> Iterator[Columns]:
         texts = (document.text for document in documents)
-        for text, columns in zip(texts, self._dense.read(documents, words, show_progress), strict=True):
+        for text, columns in zip(texts, self._dense.read(documents, show_progress), strict=True):
             tokens = self._tokens([text[start:end] for start, end in columns["spans"]])
             yield {
                 **columns,
@@ -90,38 +86,38 @@ class WordSentenceScheme(Scheme):
             }
 
     @override
-    def prepare(self, segment: Segment) -> Any:
-        columns = segment.collection.columns
-        postings = Postings.of(columns["pieces.values"], columns["pieces.lengths"], len(self._is_content))
-        return _Prepared(postings, load_products(columns, segment.kept))
+    def prepare(self, block: Block) -> Any:
+        lengths = block.columns["pieces.lengths"]
+        rows = np.repeat(np.arange(len(lengths)), lengths)
+        postings = Postings.of(block.columns["pieces.values"], rows, len(lengths))
+        return _Prepared(postings, Products.of(block.columns, block.kept))
 
     @override
-    def find(self, snapshot: Snapshot, query: str, vector: FloatArray | None, top_k: int) -> Hits:
-        rows = self.passing(snapshot, query)
+    def find(self, view: View, query: str, vector: FloatArray | None, top_k: int) -> Hits:
+        rows = self.passing(view, query)
         if not len(rows):
             return Hits(rows, np.zeros(0, dtype=np.float32))
-        products = [part.prepared.products for part in snapshot.parts]
-        direction = self.direction(snapshot, query, vector)
-        return self.with_levels(best_by_product(snapshot, products, rows, direction, top_k), direction)
+        direction = self.direction(view, query, vector)
+        return self.with_levels(best_by_product(view, rows, direction, top_k), direction)
 
-    def passing(self, snapshot: Snapshot, query: str) -> npt.NDArray[np.int64]:
+    def passing(self, view: View, query: str) -> npt.NDArray[np.int64]:
         """Return the rows that pass the word filter and match, ascending."""
         terms = np.unique(self._tokens([query])[0]).astype(np.int64)
         least = self.settings.min_overlap
-        passes = np.concatenate([part.prepared.postings.overlap(terms, least) for part in snapshot.parts])
-        rows = np.flatnonzero(passes if snapshot.matching is None else passes & snapshot.matching)
+        passes = np.concatenate([part.prepared.postings.overlap(terms, least) for part in view.parts])
+        rows = np.flatnonzero(passes if view.matching is None else passes & view.matching)
         limit = self.settings.max_candidates
         if limit is None or len(rows) <= limit:
             return rows
-        shared = self._shared(snapshot, terms)
-        return rows[fair_rows(shared[rows], limit, lambda places: snapshot.draws(rows[places]))]
+        shared = self._shared(view, terms)
+        return rows[fair_rows(shared[rows], limit, lambda places: view.draws(rows[places]))]
 
-    def _shared(self, snapshot: Snapshot, terms: npt.NDArray[np.int64]) -> FloatArray:
+    def _shared(self, view: View, terms: npt.NDArray[np.int64]) -> FloatArray:
         """(n,) sum of the idf of the distinct terms that each row contains."""
-        counts = [part.prepared.postings.frequencies(terms, part.rows) for part in snapshot.parts]
-        weights = idf(np.sum(counts, axis=0), sum(len(part) for part in snapshot.parts))
-        shared = np.zeros(snapshot.n_rows, dtype=np.float32)
-        for part, rows in snapshot.slices():
+        counts = [part.prepared.postings.frequencies(terms, part.rows) for part in view.parts]
+        weights = idf(np.sum(counts, axis=0), sum(len(part) for part in view.parts))
+        shared = np.zeros(view.n_rows, dtype=np.float32)
+        for part, rows in view.slices():
             for term, weight in zip(terms.tolist(), weights, strict=True):
                 shared[rows][part.prepared.postings.rows_of(term)] += weight
         return shared
@@ -151,8 +147,8 @@ class WordSentenceIndex(DocumentIndex):
 
     def candidate_rows(self, query: str) -> npt.NDArray[np.int64]:
         """Rows that pass the word filter, ascending."""
-        snapshot = self._ready()
-        return self.scheme.passing(snapshot, query)
+        view = self._ready()
+        return self.scheme.passing(view, query)
 
 
 @lru_cache(maxsize=8)

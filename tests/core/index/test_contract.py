@@ -12,30 +12,31 @@ from precise_rag.index import (
     HybridIndex,
     SentenceContextIndex,
     WordSentenceIndex,
+    dense,
     load_index,
+    table,
+    vectors,
 )
-from precise_rag.index.arrays import rough
-from precise_rag.index.rows import nearest, segments
 from precise_rag.testing import HashEncoder
 from precise_rag.testing.index_contract import IndexContract
 from precise_rag.types import Document
 
 
-@pytest.fixture(autouse=True, params=["one segment", "a segment for each document"])
+@pytest.fixture(autouse=True, params=["one block", "a segment for each document"])
 def segmented(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nearest, "EXACT_ROWS", 1)
-    if request.param != "one segment":
-        monkeypatch.setattr(rough, "LEAST_ROWS", 1)
-        monkeypatch.setattr(segments, "SMALL", 0)
-        monkeypatch.setattr(segments, "FACTOR", 0)
-        monkeypatch.setattr(segments, "MOST_DELETED", 1)
+    monkeypatch.setattr(dense, "EXACT_ROWS", 1)
+    if request.param != "one block":
+        monkeypatch.setattr(vectors, "LEAST_ROWS", 1)
+        monkeypatch.setattr(table, "SMALL", 0)
+        monkeypatch.setattr(table, "FACTOR", 0)
+        monkeypatch.setattr(table, "MOST_DELETED", 1)
 
 
 def grown(
     kind: type[DocumentIndex], documents: Iterable[Document], encoder: HashEncoder, **settings: Any
 ) -> DocumentIndex:
-    """Build an index at once, or document by document if segments are not merged."""
-    if segments.SMALL:
+    """Build an index at once, or document by document if blocks are not merged."""
+    if table.SMALL:
         return kind.build(documents, encoder, **settings)
     index = kind(encoder, **settings)
     for document in documents:

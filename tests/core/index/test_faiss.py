@@ -7,13 +7,9 @@ import numpy as np
 import pytest
 
 from precise_rag.errors import InputError
-from precise_rag.index import DenseIndex, HybridIndex
-from precise_rag.index.arrays.collection import Collection
-from precise_rag.index.arrays.faiss_rows import FaissBackend, FaissRows
-from precise_rag.index.arrays.words import Vocabulary
-from precise_rag.index.rows import nearest as nearest_module
-from precise_rag.index.rows import segments
-from precise_rag.index.rows.segments import Part, Segment
+from precise_rag.index import DenseIndex, HybridIndex, dense, table
+from precise_rag.index.faiss_rows import FaissBackend, FaissRows
+from precise_rag.index.table import Block, Part
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Document
 from support.vectors import clustered
@@ -41,14 +37,14 @@ def test_faiss_finds_what_exact_search_finds(
     factory: str, search: str, least: float, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     faiss = pytest.importorskip("faiss")
-    monkeypatch.setattr(nearest_module, "EXACT_ROWS", 1)
+    monkeypatch.setattr(dense, "EXACT_ROWS", 1)
     faiss.omp_set_num_threads(1)
     rows = clustered(2000)
     spans = np.stack([np.arange(2000), np.arange(2000) + 1], axis=1)
     columns = {"spans": spans, "n_tokens": np.ones(2000, dtype=np.int64), "vectors": rows}
-    collection = Collection.of([Document("d", "x" * 2000)], [columns])
+    block = Block.of([Document("d", "x" * 2000)], [columns])
     index = DenseIndex(HashEncoder(), backend=backend(factory, search))
-    index._rows.parts = (Part(Segment(collection, Vocabulary(frozenset()))),)
+    index._parts = (Part(block),)
     shared = 0
     for query in clustered(20, seed=1):
         exact = np.argsort(-(rows @ query), kind="stable")[:10]
@@ -63,8 +59,8 @@ def test_new_documents_are_compared_until_they_are_many_and_what_cannot_be_built
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     pytest.importorskip("faiss")
-    monkeypatch.setattr(segments, "SMALL", 0)
-    monkeypatch.setattr(nearest_module, "EXACT_ROWS", 40)
+    monkeypatch.setattr(table, "SMALL", 0)
+    monkeypatch.setattr(dense, "EXACT_ROWS", 40)
     index = DenseIndex.build(OLD, HashEncoder(), chunks="sentences", backend="faiss")
     (first,) = built(index)
     index.add(NEW[:5])
@@ -90,9 +86,10 @@ def test_a_gpu_without_a_gpu_build_is_one_error(monkeypatch: pytest.MonkeyPatch)
 
 
 def built(index: DenseIndex) -> list[Any]:
-    """The faiss index of each segment; None for one that has none."""
+    """The faiss index of each block; None for one that has none."""
     index.search("cat", 1)
-    return [None if part.segment.near is None else part.segment.near.index for part in index._rows.parts]
+    nears = [part.prepared.near for part in index._parts]
+    return [None if near is None else near.index for near in nears]
 
 
 def nearest(index: DenseIndex, query: str, top_k: int) -> dict[str, float]:
@@ -104,8 +101,8 @@ def test_faiss_passes_over_what_was_deleted(factory: str, monkeypatch: pytest.Mo
     """Each document's own text asks for it, so the deleted ones are always the nearest."""
     faiss = pytest.importorskip("faiss")
     faiss.omp_set_num_threads(1)
-    monkeypatch.setattr(segments, "SMALL", 0)
-    monkeypatch.setattr(nearest_module, "EXACT_ROWS", 1)
+    monkeypatch.setattr(table, "SMALL", 0)
+    monkeypatch.setattr(dense, "EXACT_ROWS", 1)
     search = {"IVF4,Flat": "nprobe=4", "HNSW16": "efSearch=64"}.get(factory, "")
     index = DenseIndex.build(OLD + NEW, HashEncoder(), backend=backend(factory, search))
     (first,) = built(index)
@@ -133,8 +130,8 @@ def test_a_saved_faiss_index_is_used_if_it_is_trusted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("faiss")
-    monkeypatch.setattr(segments, "SMALL", 0)
-    monkeypatch.setattr(nearest_module, "EXACT_ROWS", 1)
+    monkeypatch.setattr(table, "SMALL", 0)
+    monkeypatch.setattr(dense, "EXACT_ROWS", 1)
     index = DenseIndex.build(OLD, HashEncoder(), backend="faiss:HNSW32")
     index.delete(["old1", "old2"])
     index.add([Document("old7", "A heron waits in the reeds."), OLD[2]])
@@ -154,7 +151,7 @@ def test_a_saved_faiss_index_of_another_factory_is_built_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("faiss")
-    monkeypatch.setattr(nearest_module, "EXACT_ROWS", 1)
+    monkeypatch.setattr(dense, "EXACT_ROWS", 1)
     index = DenseIndex.build(OLD + NEW, HashEncoder(), backend="faiss:HNSW16@efSearch=200")
     index.save(tmp_path)
     made: list[FaissBackend] = []
@@ -175,7 +172,7 @@ def test_a_saved_faiss_index_of_another_factory_is_built_again(
 
 def test_filters_and_changes_find_what_they_find_without_faiss(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("faiss")
-    monkeypatch.setattr(nearest_module, "EXACT_ROWS", 40)
+    monkeypatch.setattr(dense, "EXACT_ROWS", 40)
     documents = [Document(d.id, d.text, {"even": n % 2 == 0, "n": n}) for n, d in enumerate(OLD + NEW)]
     by_faiss = DenseIndex.build(documents, HashEncoder(), chunks="sentences", backend="faiss")
     by_numpy = DenseIndex.build(documents, HashEncoder(), chunks="sentences")

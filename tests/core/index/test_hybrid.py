@@ -8,7 +8,7 @@ import pytest
 
 from precise_rag.errors import InputError
 from precise_rag.index import HybridIndex
-from precise_rag.index.arrays.fusion import min_max
+from precise_rag.index.ranking import min_max
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Document, FloatArray
 

@@ -74,6 +74,6 @@ def ours() -> int:
 def test_an_index_in_memory_keeps_nothing_of_what_was_replaced(filter_statistics: str) -> None:
     index = HybridIndex(ForgetfulEncoder(8), filter_statistics=filter_statistics)
     assert growth(index, 120) < 60_000
-    assert len(index._rows.parts) == 1
-    assert len(index._rows.parts[0].segment.words) <= len(WORDS)
-    assert len(index._rows.snapshot().narrowed) <= 16
+    assert len(index._parts) == 1
+    assert len(index._parts[0].block.documents) == len(index.document_ids)
+    assert len(index._ready().narrowed) <= 16

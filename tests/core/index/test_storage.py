@@ -139,6 +139,6 @@ def test_vectors_are_memory_mapped_after_loading(tmp_path: Path) -> None:
     index = DenseIndex.build(OLD, HashEncoder())
     index.save(tmp_path / "index")
     loaded = DenseIndex.load(tmp_path / "index", index.encoder)
-    vectors = loaded._rows.parts[0].segment.collection.columns["vectors"]
+    vectors = loaded._parts[0].block.columns["vectors"]
     assert isinstance(vectors, np.memmap)
     assert not vectors.flags.writeable

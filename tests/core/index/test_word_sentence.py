@@ -4,7 +4,7 @@ import pytest
 
 from precise_rag.errors import InputError
 from precise_rag.index import DenseIndex, WordSentenceIndex
-from precise_rag.index.arrays.stop_words import load_stop_words
+from precise_rag.index.words import load_stop_words
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Document
 

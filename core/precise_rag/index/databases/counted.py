@@ -15,8 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from precise_rag.index.arrays.bm25_matrix import BM25Settings
-from precise_rag.index.arrays.postings import idf
+from precise_rag.index.bm25 import BM25Settings, idf
 from precise_rag.types import FloatArray, IntArray
 from precise_rag.vectors import slice_places
 

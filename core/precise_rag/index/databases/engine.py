@@ -16,10 +16,10 @@ from typing import Any
 from precise_rag.checks import check_text
 from precise_rag.errors import InputError
 from precise_rag.filters.values import compared
-from precise_rag.index.arrays.draws import lottery
 from precise_rag.index.databases.connections import Connections
 from precise_rag.index.databases.rows import StoredDocument
 from precise_rag.index.databases.view import PostgresView
+from precise_rag.index.ranking import lottery
 
 _TABLES = """
 CREATE TABLE {c}_settings (one int PRIMARY KEY CHECK (one = 1), settings text NOT NULL);

@@ -12,16 +12,12 @@ from precise_rag.checks import as_path, shown
 from precise_rag.encoded import encode_queries
 from precise_rag.encoders.geometry import geometry_of
 from precise_rag.errors import DatabaseError, EmptyIndexError, IndexFormatError, InputError
-from precise_rag.index.arrays.forms import ensure
 from precise_rag.index.databases.engine import PostgresEngine
 from precise_rag.index.databases.rows import StoredDocument, check_document, digest, rows_of_documents
 from precise_rag.index.databases.search import around, find
 from precise_rag.index.hybrid import HybridSettings
-from precise_rag.index.queries import query_direction
-from precise_rag.index.rows.documents import unique_documents
-from precise_rag.index.sentence_scheme import Returns
-from precise_rag.index.sentence_search import SentenceQuery, SentenceSearch
-from precise_rag.index.settings import as_json, check_made, usable_settings, without_models
+from precise_rag.index.search import Returns, SentenceQuery, SentenceSearch, query_direction, unique_documents
+from precise_rag.index.settings import as_json, check_made, ensure, usable_settings, without_models
 from precise_rag.protocols import Encoder
 from precise_rag.types import Candidate, Document, FloatArray, ScoreScale, Stretch
 

@@ -26,14 +26,14 @@ import numpy.typing as npt
 
 from precise_rag.errors import InputError
 from precise_rag.filters.values import has_half_character
-from precise_rag.index.arrays.collection import Collection, Columns
-from precise_rag.index.arrays.groups import Groups
-from precise_rag.index.arrays.heading_columns import WEIGHT, Headings, headings_above
-from precise_rag.index.arrays.words import WORD_COLUMNS, Vocabulary, word_number
+from precise_rag.index.bm25 import words_of_texts
 from precise_rag.index.databases.counted import SCALES, CountedRows, packed
 from precise_rag.index.folder import check_metadata
+from precise_rag.index.groups import Groups
+from precise_rag.index.headings import WEIGHT, Headings
 from precise_rag.index.hybrid import HybridScheme, HybridSettings, level_groups
-from precise_rag.index.queries import query_direction
+from precise_rag.index.search import query_direction
+from precise_rag.index.table import Block, Columns
 from precise_rag.protocols import Encoder
 from precise_rag.sentences.words import has_words
 from precise_rag.titles import joined_titles, saved_titles, titles_of
@@ -135,34 +135,29 @@ def rows_of_documents(
         headings=settings.headings,
         stop_words=settings.stop_words,
     )
-    words = Vocabulary(scheme.stop_words)
     with_text = [document for document in documents if has_words(document.text)]
     encoded = [document for document in with_text if document.id not in vectors]
-    read = zip(encoded, scheme.read(encoded, words, show_progress), strict=True)
-    blocks = {document.id: block for document, block in read}
+    read = zip(encoded, scheme.read(encoded, show_progress), strict=True)
+    columns = {document.id: its for document, its in read}
     not_encoded = [document for document in with_text if document.id in vectors]
     for document, table in scheme.tables(not_encoded, False, vectors=False):
         direction = query_direction(vectors[document.id], encoder.dimension)
         table = replace(table, vectors=np.tile(direction, (len(table), 1)))
-        blocks[document.id] = scheme.columns(document, table, words)
-    numbers = np.array([word_number(word) for word in words.words()], dtype=np.int32)
+        columns[document.id] = scheme.columns(document, table)
     made = []
     for document in documents:
-        block = blocks.get(document.id)
-        sentences = [] if block is None else _sentences(document, block, numbers, settings)
+        its = columns.get(document.id)
+        sentences = [] if its is None else _sentences(document, its, settings)
         made.append(StoredDocument(document.id, digest(document, settings), document.metadata, sentences))
     return made
 
 
-def _sentences(
-    document: Document, block: Columns, numbers: npt.NDArray[np.int32], settings: HybridSettings
-) -> list[StoredSentence]:
-    """The rows of a document with text. block: its columns. numbers: of the words that the columns number."""
-    columns = {**block, **{name: numbers[block[name]] for name in WORD_COLUMNS if name in block}}
-    scales, headings = level_groups(Collection.of([document], [columns])), Headings.of(columns)
+def _sentences(document: Document, columns: Columns, settings: HybridSettings) -> list[StoredSentence]:
+    """The rows of a document with text, from its columns."""
+    block = Block.of([document], [columns])
+    scales, headings = level_groups(block), Headings.of(block)
     spans, passages, n_tokens = columns["spans"], columns["passage_spans"], columns["n_tokens"].tolist()
     starts = [*spans[:, 0].tolist(), len(document.text)]
-    titles = None if headings is None else headings_above(document, spans)
     vectors = _weighted_vectors(columns, scales, headings, settings.alpha)
     counted = _counted(columns, scales, headings)
     in_sentence = counted.counts[:, 0] > 0
@@ -177,7 +172,7 @@ def _sentences(
             n_tokens=n_tokens[place],
             passage=Span(*passages[place].tolist()),
             text=document.text[starts[place] : starts[place + 1]],
-            above="" if titles is None else saved_titles(titles[place]),
+            above="" if headings is None else saved_titles(headings.above(place)),
             vector=vectors[place],
             words=words[place],
             weights=weights[place],
@@ -204,15 +199,15 @@ def _weighted_vectors(
 
 def _counted(columns: Columns, scales: Sequence[Groups], headings: Headings | None) -> CountedRows:
     """The words of each sentence and around it."""
-    n_words = columns["words.lengths"]
-    rows = np.arange(len(n_words))
+    rows = np.arange(len(columns["spans"]))
     lengths, sizes = np.zeros((2, len(rows), SCALES), dtype=np.int64)
     found = []
     for scale, groups in enumerate((Groups(rows, rows), *scales)):
-        if headings is None or scale == 0:
-            words, n_in_text = columns["words.values"], np.add.reduceat(n_words, groups.starts)
-        else:
-            words, n_in_text = headings.words_with(columns, groups)
+        words, texts = words_of_texts(columns, groups, headings if scale else None)
+        words, n_in_text = (
+            words[np.argsort(texts, kind="stable")],
+            np.bincount(texts, minlength=len(groups.starts)),
+        )
         lengths[:, scale], sizes[:, scale] = n_in_text[groups.of_row], groups.sizes[groups.of_row]
         starts = (np.cumsum(n_in_text) - n_in_text)[groups.of_row]
         around = words[slice_places(starts, lengths[:, scale])]

@@ -15,17 +15,15 @@ from precise_rag.encoders.geometry import Geometry
 from precise_rag.errors import EmptyIndexError
 from precise_rag.filters import Filter
 from precise_rag.filters.values import ID
-from precise_rag.index.arrays.postings import idf
-from precise_rag.index.arrays.top import top_rows
-from precise_rag.index.arrays.words import word_numbers
-from precise_rag.index.candidates import merge_neighbours
+from precise_rag.index.bm25 import idf
 from precise_rag.index.databases.counted import bm25
 from precise_rag.index.databases.view import FoundSentence, Pool, PostgresView
 from precise_rag.index.hybrid import HybridSettings, adaptive_weight, weighted_scales
-from precise_rag.index.rows.matching import warn_of_unknown_field
-from precise_rag.index.rows.neighbours import rows_around
-from precise_rag.index.sentence_scheme import Returns
-from precise_rag.index.sentence_search import SentenceQuery
+from precise_rag.index.matching import warn_of_unknown_field
+from precise_rag.index.ranking import top_rows
+from precise_rag.index.search import Returns, SentenceQuery, merge_neighbours
+from precise_rag.index.view import rows_around
+from precise_rag.index.words import word_numbers
 from precise_rag.titles import read_titles
 from precise_rag.types import Candidate, FloatArray, Stretch
 

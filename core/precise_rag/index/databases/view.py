@@ -7,9 +7,9 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from precise_rag.filters import Filter
-from precise_rag.index.arrays.draws import LOTTERY
 from precise_rag.index.databases.counted import HEAD_BYTES, CountedRows, Usual, unpacked, usual
 from precise_rag.index.databases.filters import where_clause
+from precise_rag.index.ranking import LOTTERY
 from precise_rag.types import FloatArray, IntArray, Span
 
 _MOST_POSTINGS = 200_000

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from precise_rag.index.arrays.bm25_matrix import BM25Settings
+from precise_rag.index.bm25 import BM25Settings
 from precise_rag.index.databases.counted import HEAD_BYTES, CountedRows, bm25, packed, unpacked, usual
 
 Row = tuple[dict[int, tuple[int, int, int]], list[int], list[int]]

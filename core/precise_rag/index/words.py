@@ -1,11 +1,21 @@
-"""Stop words: words too common to search by."""
+"""Words of a text in any script, as numbers, without stop words: words too common to search by."""
 
+import re
+import unicodedata
+import zlib
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
+from functools import lru_cache
+from itertools import pairwise
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
 
 from precise_rag._extras import require
 from precise_rag.checks import items_of, shown
 from precise_rag.errors import InputError
+from precise_rag.types import IntArray
 
 _ENGLISH = """
     a an the this that these those such some any all both each every either neither no none not nor
@@ -47,6 +57,7 @@ class WordSettings:
             object.__setattr__(self, "stop_words", words)
 
 
+@lru_cache(maxsize=16)
 def load_stop_words(source: str | tuple[str, ...]) -> frozenset[str]:
     """Return a set of stop words, in lower case.
 
@@ -71,3 +82,51 @@ def load_stop_words(source: str | tuple[str, ...]) -> frozenset[str]:
         raise InputError(
             f"NLTK has no stop words for {language!r}; run: python -m nltk.downloader stopwords"
         ) from error
+
+
+MOST_NUMBERS = 2**29
+"""The largest number of a word; the smallest is 1."""
+
+_WITH_MARKS = (*range(0x300, 0x3400), *range(0xA000, 0xAC00), *range(0xFB00, 0xFE30))
+"""Code points with all combining marks of the basic plane: Chinese characters and Hangul have none."""
+_MARKS = "".join(c for c in map(chr, _WITH_MARKS) if unicodedata.category(c) in ("Mn", "Mc"))
+_CJK = r"\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+_WORD = re.compile(rf"[{_CJK}]+|(?:(?![{_CJK}])[^\W_][{_MARKS}]*)+(?:\+\+|#)?")
+_CJK_RUN = re.compile(f"[{_CJK}]")
+_ACCENTS = re.compile("[\u0300-\u036f]")
+
+
+def split_words(text: str) -> list[str]:
+    """Split a text into words to match by, case folded and without accents.
+
+    One-letter words are kept; "C++" and "C#" are words. A run of Chinese characters or kana, which
+    have no spaces between words, becomes overlapping pairs of characters.
+    """
+    text = _ACCENTS.sub("", unicodedata.normalize("NFKD", text.casefold()))
+    words: list[str] = []
+    for word in _WORD.findall(unicodedata.normalize("NFKC", text)):
+        if len(word) > 1 and _CJK_RUN.match(word):
+            words.extend(a + b for a, b in pairwise(word))
+        else:
+            words.append(word)
+    return words
+
+
+def word_number(word: str) -> int:
+    """The number of a word: a hash, so that no vocabulary has to be shared between writers."""
+    return zlib.crc32(word.encode("utf-8", "surrogatepass")) % MOST_NUMBERS + 1
+
+
+def word_numbers(text: str, stop_words: str | tuple[str, ...]) -> IntArray:
+    """Numbers of the words of a text, as they come."""
+    left_out = load_stop_words(stop_words)
+    return np.array([word_number(w) for w in split_words(text) if w not in left_out], dtype=np.int64)
+
+
+def word_columns(texts: Iterable[str], stop_words: str | tuple[str, ...]) -> dict[str, npt.NDArray[Any]]:
+    """Ragged column "words": the numbers of each text's words."""
+    rows = [word_numbers(text, stop_words).astype(np.int32) for text in texts]
+    return {
+        "words.values": np.concatenate([np.zeros(0, dtype=np.int32), *rows]),
+        "words.lengths": np.array([len(row) for row in rows], dtype=np.int32),
+    }

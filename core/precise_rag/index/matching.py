@@ -7,8 +7,9 @@ import numpy as np
 import numpy.typing as npt
 
 from precise_rag.filters import Condition, Filter, field_value
-from precise_rag.index.arrays.collection import BoolArray
 from precise_rag.types import Document
+
+BoolArray = npt.NDArray[np.bool_]
 
 _log = logging.getLogger(__name__)
 _MOST_FILTERS = 64

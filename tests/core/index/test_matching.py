@@ -1,11 +1,13 @@
-"""What a filter hides from the scores of a search."""
+"""What a filter hides from the scores of a search, and the sentences around a found one."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from precise_rag.index import DocumentIndex, HybridIndex, WordSentenceIndex
+from precise_rag.index import DocumentIndex, HybridIndex, SentenceContextIndex, WordSentenceIndex
+from precise_rag.index.view import rows_around
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Document
 
@@ -55,5 +57,31 @@ def test_many_filters_are_not_all_remembered() -> None:
     index = HybridIndex.build(MINE, HashEncoder(), filter_statistics="matching")
     for year in range(100):
         assert found(index, filter={"$or": [{"tenant": "me"}, {"year": year}]})
-    snapshot = index._ready()
-    assert len(snapshot.narrowed) < 100
+    assert len(index._ready().narrowed) < 100
+
+
+TEXT = "One is here. Two is here.\n\nThree is here. Four is here. Five is here. Six is here."
+
+
+def test_rows_around_are_joined_where_they_meet():
+    assert rows_around([5, 1], 10, 1) == [(0, 3), (4, 7)]
+    assert rows_around([5, 2], 10, 1) == [(1, 7)]
+    assert rows_around([0, 9], 10, 2) == [(0, 3), (7, 10)]
+    assert rows_around([], 10, 2) == []
+
+
+def test_neighbours_are_the_sentences_of_the_index():
+    for kind in (HybridIndex, SentenceContextIndex):
+        index = kind.build([Document("a", "Zero."), Document("b", TEXT, {"page": 1})], HashEncoder())
+        found = [c for c in index.search("Three", 10, returns="sentence") if c.text == "Three is here."]
+        (stretch,) = index.neighbours(found, 1)
+        assert [s.text for s in stretch.sentences] == ["Two is here.", "Three is here.", "Four is here."]
+        assert stretch.text == "Two is here.\n\nThree is here. Four is here."
+        assert all(TEXT[s.start : s.end] == s.text and s.metadata == {"page": 1} for s in stretch.sentences)
+
+
+def test_what_is_no_sentence_of_the_index_has_no_neighbours():
+    index = HybridIndex.build([Document("b", TEXT)], HashEncoder())
+    (first, *_) = index.search("Three", 1, returns="sentence")
+    assert index.neighbours([replace(first, doc_id="other"), replace(first, end=first.end - 1)], 2) == []
+    assert index.neighbours([], 2) == []

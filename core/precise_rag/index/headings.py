@@ -15,8 +15,9 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from precise_rag.index.arrays.collection import Columns
-from precise_rag.index.arrays.groups import Groups
+from precise_rag.index.groups import Groups
+from precise_rag.index.table import Block, Columns
+from precise_rag.index.words import word_columns
 from precise_rag.structure import read_structure
 from precise_rag.titles import below, joined_titles, read_titles, saved_titles, titles_of
 from precise_rag.types import Document, FloatArray, IntArray, Titles
@@ -37,13 +38,13 @@ def headings_above(document: Document, spans: IntArray) -> list[Titles]:
 def heading_columns(
     above: Sequence[Sequence[Titles]],
     encode: Callable[[Sequence[str]], FloatArray],
-    words: Callable[[Sequence[str]], Columns],
+    stop_words: str | tuple[str, ...],
     dimension: int,
 ) -> list[Columns]:
     """Return the columns of each document; every distinct heading is encoded once.
 
-    above: what stands above each row of each document. encode: turns k texts into (k, d) vectors. words:
-    makes the ragged column "words" of texts. dimension: d.
+    above: what stands above each row of each document. encode: turns k texts into (k, d) vectors.
+    stop_words: words to leave out. dimension: d.
     """
     texts = [[joined_titles(titles) for titles in rows] for rows in above]
     distinct = sorted({text for rows in texts for text in rows if text})
@@ -53,7 +54,7 @@ def heading_columns(
     for rows in texts:
         begins = np.array([i == 0 or text != rows[i - 1] for i, text in enumerate(rows)], dtype=bool)
         runs = [text for text, new in zip(rows, begins.tolist(), strict=True) if new]
-        columns = words(runs)
+        columns = word_columns(runs, stop_words)
         lengths = np.zeros(len(rows), dtype=np.int32)
         lengths[begins] = columns["words.lengths"]
         made.append(
@@ -71,88 +72,67 @@ def heading_columns(
 
 @dataclass(frozen=True, slots=True)
 class Headings:
-    """The headings of all rows.
+    """The headings of all rows of a block.
 
-    of_row: (n,) heading of each row. vectors: (k, d) of unit length, or zero. words: numbers of the words of
-    all headings, one heading after another. ends: (k,) where each heading's words end in `words`.
+    of_row: (n,) heading of each row. vectors: (k, d) of unit length, or zero.
+    words: numbers of the words of all headings, one heading after another. ends: (k,) where each one's end.
+    titles: UTF-8 of the titles that all headings are made of, one heading after another. title_ends: (k,)
+    where each one's end.
     """
 
     of_row: IntArray
     vectors: FloatArray
     words: npt.NDArray[np.int32]
     ends: IntArray
+    titles: npt.NDArray[np.uint8]
+    title_ends: IntArray
 
     @classmethod
-    def of(cls, columns: Columns) -> Headings | None:
-        """Read the columns; None if the rows have none."""
+    def of(cls, block: Block) -> Headings | None:
+        """Read the columns of a block, and keep the titles with it; None if the rows have no headings."""
+        columns = block.columns
         if "heading_vectors.lengths" not in columns:
             return None
         begins = np.asarray(columns["heading_vectors.lengths"]) > 0
-        lengths = np.asarray(columns["heading_words.lengths"])[begins]
+        titles = block.kept("above", lambda: _written_titles(block, begins))
         return cls(
             np.cumsum(begins) - 1,
             np.asarray(columns["heading_vectors.values"], dtype=np.float32),
             np.asarray(columns["heading_words.values"]),
-            np.cumsum(lengths, dtype=np.int64),
+            np.cumsum(np.asarray(columns["heading_words.lengths"])[begins], dtype=np.int64),
+            titles["values"],
+            titles["ends"],
         )
 
     def scores(self, vector: FloatArray) -> FloatArray:
         """(k,) cosine of each heading with a query's vector (d,)."""
         return dots(self.vectors, vector)
 
-    def words_with(self, columns: Columns, groups: Groups) -> tuple[npt.NDArray[np.int32], IntArray]:
-        """Words of each group with the words of its headings before them.
+    def words_of(self, groups: Groups) -> tuple[npt.NDArray[np.int32], IntArray]:
+        """Return the numbers of the words above groups of rows, and the group of each word."""
+        begins = np.zeros(len(self.of_row), dtype=bool)
+        begins[groups.starts] = True
+        begins[1:] |= self.of_row[1:] != self.of_row[:-1]
+        headings = self.of_row[begins]
+        sizes = np.diff(self.ends, prepend=0)[headings]
+        words: npt.NDArray[np.int32] = self.words[slice_places(self.ends[headings] - sizes, sizes)]
+        return words, np.repeat(groups.of_row[begins], sizes)
 
-        Returns the word numbers of all groups, one after another, and (n_groups,) how many each has.
-        """
-        opens = np.zeros(len(self.of_row), dtype=bool)
-        opens[groups.starts] = True
-        opens[1:] |= self.of_row[1:] != self.of_row[:-1]
-        sizes = np.diff(self.ends, prepend=0)
-        text_sizes = np.asarray(columns["words.lengths"], dtype=np.int64)
-        lengths = np.stack([np.where(opens, sizes[self.of_row], 0), text_sizes], axis=1)
-        starts = np.stack(
-            [(self.ends - sizes)[self.of_row], len(self.words) + np.cumsum(text_sizes) - text_sizes], axis=1
-        )
-        both = np.concatenate([self.words, np.asarray(columns["words.values"])])
-        per_group = np.add.reduceat(lengths.sum(axis=1), groups.starts)
-        words: npt.NDArray[np.int32] = both[slice_places(starts.ravel(), lengths.ravel())]
-        return words, per_group
-
-
-@dataclass(frozen=True, slots=True)
-class HeadingTexts:
-    """The titles above each row, as text.
-
-    of_row: (n,) heading of each row. values: UTF-8 of all headings, one after another. ends: (k,) where each
-    one's ends in `values`.
-    """
-
-    of_row: IntArray
-    values: npt.NDArray[np.uint8]
-    ends: IntArray
-
-    @classmethod
-    def of(cls, headings: Headings, kept: Columns) -> HeadingTexts:
-        """Join the headings of rows with the arrays of `heading_texts`."""
-        return cls(headings.of_row, kept["values"], kept["ends"])
-
-    def titles(self, row: int) -> Titles:
+    def above(self, row: int) -> Titles:
         """Return the titles above a row."""
         heading = self.of_row[row]
-        first = self.ends[heading - 1] if heading else 0
-        return read_titles(self.values[first : self.ends[heading]].tobytes().decode("utf-8", "replace"))
+        first = self.title_ends[heading - 1] if heading else 0
+        written = self.titles[first : self.title_ends[heading]].tobytes()
+        return read_titles(written.decode("utf-8", "replace"))
 
 
-def heading_texts(documents: Sequence[Document], columns: Columns, offsets: IntArray) -> Columns:
-    """Return "values" and "ends" of `HeadingTexts`, from the texts of documents.
-
-    columns, offsets: of the documents' collection.
-    """
-    begins = np.asarray(columns["heading_vectors.lengths"]) > 0
+def _written_titles(block: Block, begins: npt.NDArray[np.bool_]) -> Columns:
+    """ "values" and "ends" of the titles above rows with a new heading; begins: (n,) which these are."""
     written: list[bytes] = []
-    for document, first, end in zip(documents, offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
-        spans = columns["spans"][first:end][begins[first:end]]
+    for document, first, end in zip(
+        block.documents, block.offsets[:-1].tolist(), block.offsets[1:].tolist(), strict=True
+    ):
+        spans = block.columns["spans"][first:end][begins[first:end]]
         saved = map(saved_titles, headings_above(document, spans))
         written += [text.encode("utf-8", "replace") for text in saved]
     ends = np.cumsum([len(text) for text in written], dtype=np.int64)

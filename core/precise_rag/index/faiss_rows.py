@@ -1,4 +1,4 @@
-"""Vectors in a faiss index, on the CPU or on GPUs."""
+"""faiss indexes over the vectors of a block, on the CPU or on GPUs."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from precise_rag._extras import require
-from precise_rag.errors import InputError
-from precise_rag.index.arrays.collection import BoolArray
+from precise_rag.errors import IndexFormatError, InputError
+from precise_rag.index.matching import BoolArray
+from precise_rag.index.table import Block, Columns
+from precise_rag.index.vectors import read_vectors
 from precise_rag.types import FloatArray, IntArray
 
 _MOST_ON_GPU = 2048
@@ -138,3 +140,29 @@ def _on_gpus(faiss: Any, index: Any, factory: str) -> Any:
             f"faiss has no {factory!r} for GPUs: {str(error).splitlines()[-1]}; "
             "pass gpu=False, or another factory, such as 'IVF1024,Flat'"
         ) from error
+
+
+def load_rows(block: Block, backend: FaissBackend) -> FaissRows:
+    """Return the faiss index of a block: the saved one if it has the same factory, otherwise a new one.
+
+    Raises InputError for what faiss does not accept, and IndexFormatError if the saved one is damaged.
+    """
+    saved = block.derived.get("faiss")
+    if saved is None or saved["made"].tobytes() != backend.factory.encode():
+        return FaissRows.of(read_vectors(block.columns, slice(None)), backend)
+    try:
+        index = require("faiss", extra="faiss").deserialize_index(np.array(saved["index"]))
+        if (index.ntotal, index.d) != block.columns["vectors"].shape:
+            raise ValueError("it does not hold the vectors of this index")
+    except (RuntimeError, TypeError, ValueError) as error:
+        where = block.stored.path if block.stored else "the index"
+        raise IndexFormatError(
+            f"{where} is damaged (faiss: {error}); load it without trusted=True, or build it again"
+        ) from error
+    return FaissRows.around(index, backend)
+
+
+def saved_rows(rows: FaissRows, backend: FaissBackend) -> Columns:
+    """The faiss index to save with a block, and what it was made from."""
+    index = require("faiss", extra="faiss").serialize_index(rows.index)
+    return {"index": index, "made": np.frombuffer(backend.factory.encode(), dtype=np.uint8)}

@@ -1,1 +1,0 @@
-"""Array code shared by the indexes: rows, vectors, words, passages, contexts and score fusion."""

@@ -1,0 +1,207 @@
+"""BM25 over the texts of all blocks of an index, and the inverted index that it reads."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from precise_rag.checks import check_number
+from precise_rag.index.groups import Groups
+from precise_rag.index.headings import Headings
+from precise_rag.index.matching import BoolArray
+from precise_rag.index.table import Block, Columns
+from precise_rag.index.words import WordSettings
+from precise_rag.types import FloatArray, IntArray
+
+_MOST = np.iinfo(np.uint16).max
+"""The most often that a term is counted in one row."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BM25Settings(WordSettings):
+    """Settings of BM25.
+
+    k1: how slowly repeated words stop adding to a score (0 or more); 0 counts each word once.
+    b: how much long rows are penalised (0 to 1).
+    stop_words: words to leave out; see `load_stop_words`.
+    """
+
+    k1: float = 1.5
+    b: float = 0.75
+
+    def __post_init__(self) -> None:
+        WordSettings.__post_init__(self)
+        check_number("k1", self.k1, least=0)
+        check_number("b", self.b, least=0, most=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Postings:
+    """An inverted index in arrays: for each term, the rows that contain it, and how often.
+
+    n_rows: number of rows.
+    terms: (n_terms,) the numbers of all terms, ascending.
+    starts: (n_terms + 1,) terms[i] is in rows[starts[i]:starts[i + 1]].
+    rows: row numbers, ascending within a term.
+    counts: how often the term is in each of these rows.
+    """
+
+    n_rows: int
+    terms: IntArray
+    starts: IntArray
+    rows: npt.NDArray[np.int32]
+    counts: npt.NDArray[np.uint16]
+
+    @classmethod
+    def of(cls, terms: npt.NDArray[np.integer], rows: IntArray, n_rows: int) -> Postings:
+        """Build from terms and the row that each is in."""
+        pairs, counts = np.unique(terms.astype(np.int64) * n_rows + rows, return_counts=True)
+        known, starts = np.unique(pairs // max(n_rows, 1), return_index=True)
+        counts = np.minimum(counts, _MOST).astype(np.uint16)
+        return cls(
+            n_rows, known, np.append(starts, len(pairs)), (pairs % max(n_rows, 1)).astype(np.int32), counts
+        )
+
+    def places_of(self, term: int) -> slice:
+        """Where a term's rows are in `rows` and `counts`; nowhere for a term that no row contains."""
+        place = int(np.searchsorted(self.terms, term))
+        if place == len(self.terms) or self.terms[place] != term:
+            return slice(0, 0)
+        return slice(int(self.starts[place]), int(self.starts[place + 1]))
+
+    def rows_of(self, term: int) -> npt.NDArray[np.int32]:
+        """The rows that contain a term, ascending."""
+        return self.rows[self.places_of(term)]
+
+    def frequencies(self, terms: IntArray, alive: BoolArray | None = None) -> IntArray:
+        """(k,) number of rows that contain each term; alive: (n_rows,) the rows to count, None for all."""
+        posted = (self.rows_of(term) for term in terms.tolist())
+        counted = (len(rows) if alive is None else int(np.count_nonzero(alive[rows])) for rows in posted)
+        return np.fromiter(counted, dtype=np.int64, count=len(terms))
+
+    def overlap(self, terms: IntArray, least: int) -> BoolArray:
+        """(n_rows,) whether each row contains at least `least` of these distinct terms."""
+        shared = np.zeros(self.n_rows, dtype=np.int32)
+        for term in terms.tolist():
+            shared[self.rows_of(term)] += 1
+        return shared >= least
+
+
+def idf(frequencies: IntArray, n_rows: int) -> FloatArray:
+    """(k,) log(1 + (N - df + 0.5) / (df + 0.5)), never negative; frequencies: (k,) df. n_rows: N."""
+    weights: FloatArray = np.log1p((n_rows - frequencies + 0.5) / (frequencies + 0.5)).astype(np.float32)
+    return weights
+
+
+class BM25Matrix:
+    """Word counts of the texts of one block, for BM25; a text is a row or a group of rows.
+
+    arrays: what `counted_words` returns.
+    starts: (n_texts,) first row of each text; None if every row is a text.
+    """
+
+    def __init__(self, arrays: Columns, starts: IntArray | None = None) -> None:
+        self.lengths, self._starts = arrays["lengths"], starts
+        n_texts = len(self.lengths)
+        self.postings = Postings(n_texts, arrays["terms"], arrays["starts"], arrays["rows"], arrays["counts"])
+        self._total = float(self.lengths.sum(dtype=np.float64))
+
+    @classmethod
+    def of(
+        cls, block: Block, name: str, groups: Groups | None = None, headings: Headings | None = None
+    ) -> BM25Matrix:
+        """Count the words of a block; the counts are kept with it under a name.
+
+        groups: rows to join into one text each; default: every row is a text.
+        headings: of the rows; the words of a group's headings belong to its text. Default: none.
+        """
+        arrays = block.kept(name, lambda: counted_words(block.columns, groups, headings))
+        return cls(arrays, None if groups is None else groups.starts)
+
+    def living(self, rows: BoolArray | None) -> _Living:
+        """The texts to count. rows: (n_rows,) whether each row of the block is living; None: all."""
+        if rows is None:
+            return _Living(None, self.postings.n_rows, self._total)
+        texts = rows if self._starts is None else rows[self._starts]
+        dead = np.flatnonzero(~texts)
+        lost = float(self.lengths[dead].sum(dtype=np.float64))
+        return _Living(texts, self.postings.n_rows - len(dead), self._total - lost)
+
+    def scores(self, terms: IntArray, weights: FloatArray, slope: float, base: float) -> FloatArray:
+        """(n_texts,) sum of `weight * count / (count + base + slope * length)` over terms.
+
+        terms: (k,) distinct words. weights: (k,) their idf.
+        """
+        scores = np.zeros(self.postings.n_rows, dtype=np.float32)
+        for term, weight in zip(terms.tolist(), weights, strict=True):
+            places = self.postings.places_of(term)
+            texts, counts = self.postings.rows[places], self.postings.counts[places].astype(np.float32)
+            scores[texts] += weight * counts / (counts + (base + slope * self.lengths[texts]))
+        return scores
+
+
+class _Living(NamedTuple):
+    """The texts of a matrix that are not deleted.
+
+    texts: (n_texts,) whether each is not deleted; None for all.
+    n_texts: their number.
+    n_words: the words in them.
+    """
+
+    texts: BoolArray | None
+    n_texts: int
+    n_words: float
+
+
+def counted_words(
+    columns: Columns, groups: Groups | None = None, headings: Headings | None = None
+) -> Columns:
+    """Count the words of texts; see `BM25Matrix.of`."""
+    n_texts = len(columns["words.lengths"] if groups is None else groups.starts)
+    terms, texts = words_of_texts(columns, groups, headings)
+    postings = Postings.of(terms, texts, n_texts)
+    return {
+        "terms": postings.terms,
+        "starts": postings.starts,
+        "rows": postings.rows,
+        "counts": postings.counts,
+        "lengths": np.bincount(texts, minlength=n_texts).astype(np.float32),
+    }
+
+
+def words_of_texts(
+    columns: Columns, groups: Groups | None = None, headings: Headings | None = None
+) -> tuple[IntArray, IntArray]:
+    """(k,) the words of all texts, from the ragged column "words", and (k,) the text that each is in."""
+    words, lengths = columns["words.values"], columns["words.lengths"]
+    texts = np.repeat(np.arange(len(lengths)), lengths)
+    if groups is None:
+        return words, texts
+    if headings is None:
+        return words, groups.of_row[texts]
+    heading_words, of_heading = headings.words_of(groups)
+    return np.append(words, heading_words), np.append(groups.of_row[texts], of_heading)
+
+
+def bm25_scores(
+    matrices: Sequence[BM25Matrix], rows: Sequence[BoolArray | None], terms: IntArray, settings: BM25Settings
+) -> list[FloatArray]:
+    """Okapi BM25 in Lucene's form: (n_texts,) scores of the texts of each block.
+
+    matrices: of all blocks of an index. Texts and words are counted in all of them together, without what
+        is deleted, so the scores are those of one matrix.
+    rows: of each block, whether each of its rows is not deleted; None for all.
+    terms: the numbers of the query's distinct words.
+    """
+    living = [matrix.living(alive) for matrix, alive in zip(matrices, rows, strict=True)]
+    n_texts = sum(part.n_texts for part in living)
+    mean_length = max(sum(part.n_words for part in living), 1.0) / max(n_texts, 1)
+    counted = zip(matrices, living, strict=True)
+    frequencies = sum(matrix.postings.frequencies(terms, part.texts) for matrix, part in counted)
+    weights = idf(np.asarray(frequencies), n_texts)
+    slope, base = settings.k1 * settings.b / mean_length, settings.k1 * (1 - settings.b)
+    return [matrix.scores(terms, weights, slope, base) for matrix in matrices]

@@ -1,0 +1,134 @@
+"""The best rows of an array of scores, draws among equal ones, and the fusion of several scores.
+
+A draw is a number for each row, as if drawn at random, that only the document's id and the row's place in it
+decide. Where scores are equal, the rows with the lowest numbers are taken, so that what is taken does not
+depend on the order in which documents were added.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from hashlib import blake2b
+
+import numpy as np
+import numpy.typing as npt
+
+from precise_rag.types import FloatArray, IntArray
+
+LARGEST = 2**63 - 1
+LOTTERY = 2**31 - 1
+"""Each row of a database has a draw below this number, so that a range of numbers is a random sample."""
+_STEP, _FIRST, _SECOND = (np.uint64(n) for n in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
+
+
+def seeds_of(ids: Iterable[str]) -> npt.NDArray[np.uint64]:
+    """(n,) a number for each id of a document, for `draws`."""
+    digests = (blake2b(i.encode("utf-8", "surrogatepass"), digest_size=8).digest() for i in ids)
+    return np.array([int.from_bytes(digest, "big") for digest in digests], dtype=np.uint64)
+
+
+def draws(seeds: npt.NDArray[np.uint64], places: npt.ArrayLike) -> IntArray:
+    """(n,) int64 numbers of rows, from 0 to `LARGEST`.
+
+    seeds: (n,) of the document of each row. places: (n,) number of each row in its document.
+    Source: Steele, Lea and Flood, Fast Splittable Pseudorandom Number Generators (2014), SplitMix64.
+    """
+    mixed = seeds + (np.asarray(places).astype(np.uint64) + np.uint64(1)) * _STEP
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * _FIRST
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * _SECOND
+    drawn: IntArray = ((mixed ^ (mixed >> np.uint64(31))) >> np.uint64(1)).astype(np.int64)
+    return drawn
+
+
+def lottery(ids: Iterable[str], places: npt.ArrayLike) -> list[int]:
+    """The draws of n rows as a database keeps them: from 0, below `LOTTERY`; ids: of the rows' documents."""
+    drawn: list[int] = (draws(seeds_of(ids), places) % LOTTERY).tolist()
+    return drawn
+
+
+_BLOCK = 256
+"""Most scores in a block."""
+
+
+def top_rows(scores: FloatArray, top_k: int) -> IntArray:
+    """The rows of the `top_k` best scores, best first; equal scores keep row order."""
+    if top_k >= len(scores):
+        order: IntArray = np.argsort(-scores, kind="stable")
+        return order
+    bound = _bound(scores, top_k)
+    above = np.flatnonzero(scores > bound)
+    if len(above) >= top_k:
+        values = scores[above]
+        above = above[values >= np.partition(values, len(values) - top_k)[len(values) - top_k]]
+    best: IntArray = above[np.argsort(-scores[above], kind="stable")][:top_k]
+    if len(best) == top_k:
+        return best
+    return np.append(best, np.flatnonzero(scores == bound)[: top_k - len(best)])
+
+
+def fair_rows(scores: FloatArray, top_k: int, drawn: Callable[[IntArray], IntArray]) -> IntArray:
+    """The rows of the `top_k` best scores, ascending; of equal ones at the end, those with the lowest draws.
+
+    drawn: gives the draws of some rows, see `draws`.
+    """
+    best = top_rows(scores, top_k)
+    least = scores[best[-1]]
+    equal = np.flatnonzero(scores == least)
+    above = best[scores[best] > least]
+    return np.sort(np.append(above, _lowest(equal, top_k - len(above), drawn)))
+
+
+def _lowest(rows: IntArray, n_wanted: int, drawn: Callable[[IntArray], IntArray]) -> IntArray:
+    """The rows with the lowest draws."""
+    if len(rows) <= n_wanted:
+        return rows
+    numbers = drawn(rows)
+    few = np.flatnonzero(numbers < 2 * LARGEST * (n_wanted / len(rows)))  # nearly always enough
+    if len(few) < n_wanted:
+        few = np.arange(len(rows))
+    return rows[few[np.argpartition(numbers[few], n_wanted - 1)[:n_wanted]]]
+
+
+def _bound(scores: FloatArray, top_k: int) -> float:
+    """A score that at least `top_k` scores reach: the best score of the worst of the `top_k` best blocks."""
+    block = min(_BLOCK, len(scores) // (2 * top_k))
+    best = scores
+    if block > 1:
+        n_blocks = len(scores) // block
+        best = scores[: n_blocks * block].reshape(n_blocks, block).max(axis=1)
+    return float(np.partition(best, len(best) - top_k)[len(best) - top_k])
+
+
+def min_max(scores: FloatArray) -> FloatArray:
+    """(n,) scores scaled linearly to [0, 1]; zeros if all are equal."""
+    low, high = scores.min(), scores.max()
+    scaled: FloatArray = scores - low
+    if high > low:
+        scaled /= high - low
+    return scaled
+
+
+def pooled(parts: Sequence[FloatArray], pool: int, drawn: Callable[[IntArray], IntArray]) -> IntArray:
+    """The rows that are among the `pool` best of one part, ascending.
+
+    parts: (n,) scores of all rows. drawn: see `fair_rows`.
+    """
+    rows: IntArray = np.unique(np.concatenate([fair_rows(part, pool, drawn) for part in parts]))
+    return rows
+
+
+def weighted_sum(parts: Sequence[FloatArray], weights: Sequence[float]) -> FloatArray:
+    """(n,) weighted sum of min-max scores.
+
+    parts: (n,) scores of the pooled rows, one array per kind of score.
+    weights: one per part.
+    Differs from ChunkRAG: a row found by one part has its true score in the other parts, too.
+    """
+    total = np.zeros(len(parts[0]), dtype=np.float32)
+    for weight, part in zip(weights, parts, strict=True):
+        total += weight * min_max(part)
+    return total
+
+
+def z_score(scores: FloatArray, score: float) -> float:
+    """Standard deviations from the mean of `scores` to `score`; 0 if all of them are equal."""
+    spread = float(scores.std())
+    return (score - float(scores.mean())) / spread if spread > 0 else 0.0

@@ -1,1 +1,0 @@
-"""The documents of an index and their rows: segments, changes, snapshots."""

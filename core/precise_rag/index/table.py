@@ -1,0 +1,236 @@
+"""Documents with the arrays of their rows, in blocks that never change, as the segments of Lucene.
+
+A new document becomes a block of its own, and a deleted one is marked in its `Part`. The rest of an index
+stays as it is, in memory and on disk. `changed` merges blocks now and then, so that they stay few.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import compress
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from precise_rag.index.matching import BoolArray, DocumentMatcher
+from precise_rag.index.ranking import draws, seeds_of
+from precise_rag.types import Document, IntArray
+
+Columns = Mapping[str, npt.NDArray[Any]]
+"""Arrays by name; the first axis of each is rows. A ragged column x is two arrays: "x.values", all values
+one row after another, and "x.lengths", how many values each row has."""
+
+SMALL = 2_000
+"""A block with fewer rows is merged with the next one, and keeps nothing that is deleted."""
+FACTOR = 2
+"""A block with fewer than this many times the rows of the next one is merged with it."""
+MOST_DELETED = 0.25
+"""A block with a larger share of deleted rows is written again without them."""
+
+
+class Stored(NamedTuple):
+    """Where a block is saved: the folder of the index, and the name, checksum and size of its file."""
+
+    path: Path
+    file: str
+    sha256: str
+    size: int
+
+
+@dataclass(eq=False)
+class Block:
+    """Documents with their rows; they never change.
+
+    documents: the documents in order.
+    offsets: (n_documents + 1,); document i has rows offsets[i] to offsets[i + 1].
+    columns: what describes the rows; "spans" (n, 2) and "n_tokens" (n,) are always there.
+    derived: arrays made from these, by name, to be saved with them; `kept` adds to them.
+    stored: where it was loaded from or last saved; None if nowhere.
+    prepared: what searches need, made by the scheme; None before the first search.
+    """
+
+    documents: Sequence[Document]
+    offsets: IntArray
+    columns: Columns
+    derived: dict[str, Columns] = field(default_factory=dict)
+    stored: Stored | None = None
+    prepared: Any = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        lasting = {"documents": self.documents, "offsets": self.offsets, "columns": self.columns}
+        return {**lasting, "derived": {}, "stored": None, "prepared": None}
+
+    def __len__(self) -> int:
+        """The number of rows."""
+        return int(self.offsets[-1])
+
+    @classmethod
+    def of(cls, documents: Sequence[Document], rows: Sequence[Columns]) -> Block:
+        """Build the block of some documents; rows[i] are the columns of documents[i]."""
+        return cls(documents, offsets_of([len(columns["spans"]) for columns in rows]), _joined(rows))
+
+    @cached_property
+    def places(self) -> Mapping[str, int]:
+        """The place of each document by its id."""
+        return {document.id: place for place, document in enumerate(self.documents)}
+
+    @cached_property
+    def matcher(self) -> DocumentMatcher:
+        """Tells which documents meet a filter."""
+        return DocumentMatcher(self.documents)
+
+    @cached_property
+    def draws(self) -> IntArray:
+        """(n_rows,) draws of the rows; see `precise_rag.index.ranking.draws`."""
+        sizes = np.diff(self.offsets)
+        places = np.arange(len(self)) - np.repeat(self.offsets[:-1], sizes)
+        return draws(np.repeat(seeds_of(document.id for document in self.documents), sizes), places)
+
+    def owners(self, rows: npt.ArrayLike) -> IntArray:
+        """The place of the document that each row belongs to."""
+        return np.searchsorted(self.offsets, rows, side="right") - 1
+
+    def kept(self, name: str, make: Callable[[], Columns]) -> Columns:
+        """The derived arrays of a name; `make` makes them at the first call."""
+        if name not in self.derived:
+            self.derived[name] = make()
+        return self.derived[name]
+
+    def only(self, kept: BoolArray) -> Block:
+        """Return a block of the documents for which `kept` (n_documents,) is true."""
+        sizes = np.diff(self.offsets)
+        rows = np.repeat(kept, sizes)
+        columns = {name: column[self._values_of(name, rows)] for name, column in self.columns.items()}
+        return Block(list(compress(self.documents, kept.tolist())), offsets_of(sizes[kept]), columns)
+
+    def _values_of(self, name: str, rows: BoolArray) -> BoolArray:
+        """Mask of a column's first axis; a ragged column has several values per row."""
+        stem, _, kind = name.rpartition(".")
+        return np.repeat(rows, self.columns[f"{stem}.lengths"]) if kind == "values" else rows
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """A block, and which of its documents are not deleted.
+
+    alive: (n_documents,) whether each document is in the index; None for all.
+    """
+
+    block: Block
+    alive: BoolArray | None = None
+
+    def __len__(self) -> int:
+        """The number of rows that are not deleted."""
+        return len(self.block) - len(self.dead_rows)
+
+    @property
+    def prepared(self) -> Any:
+        """What searches of the block need."""
+        return self.block.prepared
+
+    @cached_property
+    def rows(self) -> BoolArray | None:
+        """(n_rows,) whether each row is not deleted; None for all."""
+        return None if self.alive is None else np.repeat(self.alive, np.diff(self.block.offsets))
+
+    @cached_property
+    def dead_rows(self) -> IntArray:
+        """The deleted rows."""
+        return np.zeros(0, dtype=np.int64) if self.rows is None else np.flatnonzero(~self.rows)
+
+    @property
+    def documents(self) -> Sequence[Document]:
+        """The documents that are not deleted, in order."""
+        everything = self.block.documents
+        return everything if self.alive is None else list(compress(everything, self.alive.tolist()))
+
+    def get(self, identifier: str) -> Document | None:
+        """Return the document with this id, unless it is not here or deleted."""
+        place = self.block.places.get(identifier)
+        is_here = place is not None and (self.alive is None or self.alive[place])
+        return self.block.documents[place] if place is not None and is_here else None
+
+    def without(self, ids: Iterable[str]) -> Part:
+        """Return the part with these documents deleted; ids that are not here are skipped."""
+        places = [self.block.places[i] for i in ids if i in self.block.places]
+        if not places:
+            return self
+        alive = (
+            np.ones(len(self.block.documents), dtype=np.bool_) if self.alive is None else self.alive.copy()
+        )
+        alive[places] = False
+        return Part(self.block, alive)
+
+    def with_metadata(self, documents: Iterable[Document]) -> Block:
+        """Return a block with the rows of some documents of this part, and with their new metadata."""
+        new = {document.id: document for document in documents}
+        rows = self.block.only(np.array([d.id in new for d in self.block.documents], dtype=np.bool_))
+        return Block([new[document.id] for document in rows.documents], rows.offsets, rows.columns)
+
+
+def changed(
+    parts: Sequence[Part], added: Block | None, gone: Collection[str], described: Mapping[str, Document]
+) -> tuple[Part, ...]:
+    """Return the parts of an index after a change, tidied.
+
+    added: new documents; None for none. gone: ids of documents to delete or replace.
+    described: documents whose text is known and whose metadata are new, by id.
+    """
+    copies = [
+        Part(part.with_metadata(here))
+        for part in parts
+        if (here := [document for document in described.values() if part.get(document.id)])
+    ]
+    left = [part.without({*gone, *described}) for part in parts]
+    new = [] if added is None or not added.documents else [Part(added)]
+    return _tidied([*left, *copies, *new])
+
+
+def merged(parts: Sequence[Part]) -> Block:
+    """Return one block with the documents of several parts, without deleted ones."""
+    kept = [part.block if part.alive is None else part.block.only(part.alive) for part in parts]
+    sizes = np.concatenate([np.diff(block.offsets) for block in kept])
+    documents = [document for block in kept for document in block.documents]
+    return Block(documents, offsets_of(sizes), _joined([b.columns for b in kept if b.columns]))
+
+
+def offsets_of(sizes: npt.ArrayLike) -> IntArray:
+    """(n + 1,) where each of n pieces of some sizes begins, and where the last one ends."""
+    offsets: IntArray = np.cumsum(np.append(0, np.asarray(sizes, dtype=np.int64)))
+    return offsets
+
+
+def _joined(rows: Sequence[Columns]) -> Columns:
+    """One set of columns of several, one after another."""
+    return {name: np.concatenate([columns[name] for columns in rows]) for name in (rows[0] if rows else ())}
+
+
+def _tidied(parts: Sequence[Part]) -> tuple[Part, ...]:
+    """Return the parts with small neighbours merged, and without blocks that hold too much that is deleted.
+
+    Each row is merged about once each time the index doubles.
+    """
+    groups = [[part] for part in parts if part.alive is None or part.alive.any()]
+    sizes = [len(part) for (part,) in groups]
+    place = len(groups) - 2
+    while place >= 0:
+        if sizes[place] < max(SMALL, FACTOR * sizes[place + 1]):
+            groups[place : place + 2] = [groups[place] + groups[place + 1]]
+            sizes[place : place + 2] = [sizes[place] + sizes[place + 1]]
+            place = min(place, len(groups) - 2)
+        else:
+            place -= 1
+    return tuple(group[0] if _stays(group) else Part(merged(group)) for group in groups)
+
+
+def _stays(group: Sequence[Part]) -> bool:
+    """Whether a group is one part that need not be written again."""
+    if len(group) > 1:
+        return False
+    n_rows = len(group[0].block)
+    n_dead = len(group[0].dead_rows)
+    return group[0].alive is None or (n_rows >= SMALL and n_dead <= MOST_DELETED * n_rows)

@@ -1,0 +1,188 @@
+"""One state of an index, and the rows that a search finds in it."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import pairwise
+from typing import Any, NamedTuple, Self
+
+import numpy as np
+
+from precise_rag.filters import Filter
+from precise_rag.index.matching import BoolArray, matching_documents
+from precise_rag.index.table import Block, Part, offsets_of
+from precise_rag.types import Candidate, Document, FloatArray, IntArray, ScoreScale, Span, Stretch
+
+_MOST_NARROWED = 16
+"""Filters whose own states are kept."""
+
+
+class Hits(NamedTuple):
+    """Rows found by a search, best first.
+
+    rows: (k,) row numbers; see `View`.
+    scores: (k,) score of each row.
+    parts: (k,) scores behind `scores`, by name; they become `Candidate.scores`.
+    """
+
+    rows: IntArray
+    scores: FloatArray
+    parts: Mapping[str, FloatArray] = {}
+
+    @classmethod
+    def of(cls, rows: IntArray, scores: FloatArray, parts: Mapping[str, FloatArray]) -> Self:
+        """Take `rows` from scores of all rows; rows with score -inf are left out."""
+        rows = rows[np.isfinite(scores[rows])]
+        return cls(rows, scores[rows], {name: values[rows] for name, values in parts.items()})
+
+
+class View(NamedTuple):
+    """One state of an index; a search reads the same one from start to end.
+
+    Rows are numbered through all parts, deleted ones included.
+
+    parts: the blocks with rows, and what is deleted in them.
+    firsts: (n_parts + 1,) number of each part's first row, and behind the last row.
+    narrowed: the states of `holding_only` for the latest filters.
+    matching: (n,) whether a search may find each row; None for all.
+    """
+
+    parts: tuple[Part, ...]
+    firsts: IntArray
+    narrowed: dict[Filter, "View"]
+    matching: BoolArray | None = None
+
+    @classmethod
+    def of(cls, parts: Iterable[Part]) -> Self:
+        """Return the state of an index that has these parts."""
+        with_rows = tuple(part for part in parts if len(part))
+        alive = [np.ones(len(p.block), dtype=np.bool_) if p.rows is None else p.rows for p in with_rows]
+        has_deleted = any(part.rows is not None for part in with_rows)
+        firsts = offsets_of([len(part.block) for part in with_rows])
+        return cls(with_rows, firsts, {}, np.concatenate(alive) if has_deleted else None)
+
+    @property
+    def n_rows(self) -> int:
+        """Number of rows, deleted ones included."""
+        return int(self.firsts[-1])
+
+    @property
+    def matches_nothing(self) -> bool:
+        """Whether a search can find no row."""
+        return not self.n_rows or (self.matching is not None and not self.matching.any())
+
+    def within(self, wanted: Filter) -> Self:
+        """Return a view that finds only documents that match the filter."""
+        met = zip(self._meeting(wanted), self.parts, strict=True)
+        rows = np.concatenate([np.repeat(meets, np.diff(part.block.offsets)) for meets, part in met])
+        return self._replace(matching=rows if self.matching is None else rows & self.matching)
+
+    def holding_only(self, wanted: Filter, prepare: Callable[[Block], Any]) -> "View":
+        """Return the state of an index that holds only the documents that meet a filter.
+
+        prepare: computes `prepared` of a block with rows.
+        """
+        if wanted not in self.narrowed:
+            blocks = []
+            for meets, part in zip(self._meeting(wanted), self.parts, strict=True):
+                block = part.block.only(meets if part.alive is None else meets & part.alive)
+                if len(block):
+                    block.prepared = prepare(block)
+                    blocks.append(block)
+            if len(self.narrowed) >= _MOST_NARROWED:
+                self.narrowed.pop(next(iter(self.narrowed)))
+            self.narrowed[wanted] = View.of(map(Part, blocks))
+        return self.narrowed[wanted]
+
+    def slices(self) -> Iterator[tuple[Part, slice]]:
+        """Yield each part with its rows."""
+        return zip(self.parts, (slice(a, b) for a, b in pairwise(self.firsts.tolist())), strict=True)
+
+    def split(self, rows: IntArray) -> Iterator[tuple[Part, IntArray]]:
+        """Yield each part with its share of ascending `rows`, as row numbers of the part."""
+        places = np.searchsorted(rows, self.firsts).tolist()
+        for (part, its), (first, end) in zip(self.slices(), pairwise(places), strict=True):
+            yield part, rows[first:end] - its.start
+
+    def draws(self, rows: IntArray) -> IntArray:
+        """(k,) draws of ascending rows; see `precise_rag.index.ranking.draws`."""
+        return np.concatenate([part.block.draws[own] for part, own in self.split(rows)])
+
+    def part_of(self, row: int) -> tuple[Part, int]:
+        """Return the part that a row is in, and the number of the part's first row."""
+        place = int(np.searchsorted(self.firsts, row, side="right")) - 1
+        return self.parts[place], int(self.firsts[place])
+
+    def document(self, row: int) -> Document:
+        """Return the document that a row is in."""
+        part, first = self.part_of(row)
+        return part.block.documents[int(part.block.owners(row - first))]
+
+    def candidates(self, hits: Hits, score_scale: ScoreScale) -> list[Candidate]:
+        """Return the rows of `hits` as candidates, in the same order; score_scale: scale of their scores."""
+        named = {name: values.tolist() for name, values in hits.parts.items()}
+        candidates = []
+        for place, (row, score) in enumerate(zip(hits.rows.tolist(), hits.scores.tolist(), strict=True)):
+            part, first = self.part_of(row)
+            block, own = part.block, row - first
+            document, columns = block.documents[int(block.owners(own))], block.columns
+            start, end = columns["spans"][own].tolist()
+            passage = columns["passage_spans"][own].tolist() if "passage_spans" in columns else None
+            above = getattr(part.prepared, "above", None)
+            candidates.append(
+                Candidate(
+                    doc_id=document.id,
+                    start=start,
+                    end=end,
+                    text=document.text[start:end],
+                    score=score,
+                    score_scale=score_scale,
+                    n_tokens=int(columns["n_tokens"][own]),
+                    passage=None if passage is None else Span(*passage),
+                    scores={name: values[place] for name, values in named.items()},
+                    metadata=document.metadata,
+                    above=() if above is None else above(own),
+                )
+            )
+        return candidates
+
+    def stretches(self, sentences: Sequence[Candidate], reach: int, score_scale: ScoreScale) -> list[Stretch]:
+        """Return the stretches of `sentences` with up to `reach` rows before and after, with score 0."""
+        found = []
+        for first, end in self._around(sentences, reach):
+            rows = np.arange(first, end, dtype=np.int64)
+            around = self.candidates(Hits(rows, np.zeros(len(rows), dtype=np.float32)), score_scale)
+            text = self.document(first).text[around[0].start : around[-1].end]
+            found.append(Stretch(text, tuple(around)))
+        return found
+
+    def _around(self, sentences: Sequence[Candidate], reach: int) -> Iterator[tuple[int, int]]:
+        """Yield the ranges of rows around `sentences`; one that is no row is left out."""
+        wanted: dict[str, list[Candidate]] = {}
+        for sentence in sentences:
+            wanted.setdefault(sentence.doc_id, []).append(sentence)
+        for part, rows in self.slices():
+            for identifier in [identifier for identifier in wanted if part.get(identifier)]:
+                place = part.block.places[identifier]
+                first, end = map(int, part.block.offsets[place : place + 2])
+                spans = part.block.columns["spans"][first:end].tolist()
+                places = {(start, stop): row for row, (start, stop) in enumerate(spans)}
+                found = [places.get((s.start, s.end)) for s in wanted.pop(identifier)]
+                for low, high in rows_around([row for row in found if row is not None], len(spans), reach):
+                    yield rows.start + first + low, rows.start + first + high
+
+    def _meeting(self, wanted: Filter) -> list[BoolArray]:
+        return matching_documents([part.block.matcher for part in self.parts], wanted)
+
+
+def rows_around(rows: Iterable[int], n_rows: int, reach: int) -> list[tuple[int, int]]:
+    """Return the ranges of rows at most `reach` from one of `rows`, joined where they meet.
+
+    rows: numbers below `n_rows`.
+    """
+    ranges: list[tuple[int, int]] = []
+    for row in sorted(rows):
+        first, last = max(0, row - reach), min(n_rows, row + reach + 1)
+        if ranges and first <= ranges[-1][1]:
+            ranges[-1] = ranges[-1][0], max(last, ranges[-1][1])
+        else:
+            ranges.append((first, last))
+    return ranges

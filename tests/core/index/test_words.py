@@ -1,0 +1,188 @@
+"""Words and stop words, and BM25 over them."""
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from safetensors.numpy import load_file
+
+from precise_rag.errors import InputError
+from precise_rag.index import DocumentIndex, HybridIndex, table
+from precise_rag.index.bm25 import BM25Matrix, BM25Settings, Postings, bm25_scores, counted_words, idf
+from precise_rag.index.words import load_stop_words, split_words, word_columns, word_numbers
+from precise_rag.testing import HashEncoder
+from precise_rag.types import Document
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("The U.S. uses C++, C# and Café's R.", "the u s uses c++ c# and cafe s r"),
+        ("北京大学在北京", "北京 京大 大学 学在 在北 北京"),
+        ("Straße ＡＢＣ １２", "strasse abc 12"),
+        ("हिन्दी भाषा।", "हिन्दी भाषा"),
+        ("मैं", "मैं"),
+        ("서울 대학교", "서울 대학교"),
+        ("snake_case 3.14", "snake case 3 14"),
+        ("!? …", ""),
+    ],
+)
+def test_a_text_is_split_into_words(text: str, expected: str) -> None:
+    assert split_words(text) == expected.split()
+
+
+def test_words_have_the_same_number_everywhere_and_stop_words_have_none() -> None:
+    columns = word_columns(["The cat, the dog", "", "dog"], "english")
+    cat, dog, again = columns["words.values"].tolist()
+    assert columns["words.lengths"].tolist() == [2, 0, 1]
+    assert dog == again == word_numbers("Dog", "none")[0]
+    assert cat not in (0, dog)
+
+
+def test_stop_words_come_from_a_named_list_or_are_given() -> None:
+    assert {"the", "what", "is"} <= load_stop_words("english")
+    assert not {"cat", "bank"} & load_stop_words("english")
+    assert load_stop_words("none") == frozenset()
+    assert load_stop_words(("Der", "die")) == {"der", "die"}
+    with pytest.raises(InputError, match=r"stop_words must be 'english'.*got 'klingon'"):
+        load_stop_words("klingon")
+
+
+def test_each_term_has_the_rows_that_contain_it() -> None:
+    rows = [[2, 0, 2], [], [2, 1], [0]]
+    terms = np.array([term for row in rows for term in row], dtype=np.int32)
+    postings = Postings.of(terms, np.array([0, 0, 0, 2, 2, 3]), 4)
+    assert [postings.rows_of(term).tolist() for term in range(4)] == [[0, 3], [2], [0, 2], []]
+    assert postings.overlap(np.array([0, 2]), 1).tolist() == [True, False, True, True]
+    assert postings.overlap(np.array([0, 2]), 2).tolist() == [True, False, False, False]
+    assert postings.counts.tolist() == [1, 1, 1, 2, 1]
+    terms = np.array([0, 1, 2, 3, -1, 9])
+    assert postings.frequencies(terms).tolist() == [2, 1, 2, 0, 0, 0]
+    assert postings.frequencies(terms, np.array([False, True, True, True])).tolist() == [1, 1, 1, 0, 0, 0]
+
+
+def test_rare_terms_weigh_more() -> None:
+    frequencies = np.array([2, 1, 2, 0])
+    np.testing.assert_allclose(
+        idf(frequencies, 4), np.log(1 + (4 - frequencies + 0.5) / (frequencies + 0.5)), rtol=1e-6
+    )
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    rows=st.lists(st.lists(st.integers(0, 11), max_size=9), min_size=1, max_size=12),
+    query=st.sets(st.integers(0, 15), max_size=5),
+)
+def test_scores_equal_its_formula(rows: list[list[int]], query: set[int]) -> None:
+    """sum of idf * tf / (tf + k1 * (1 - b + b * length / mean)), idf = ln(1 + (N - df + .5) / (df + .5))"""
+    terms = np.array([term for row in rows for term in row], dtype=np.int32)
+    lengths = np.array([len(row) for row in rows])
+    index = BM25Matrix(counted_words({"words.values": terms, "words.lengths": lengths}))
+    mean = lengths.mean() or 1
+
+    def score(row: list[int]) -> float:
+        total = 0.0
+        for term in query & set(row):
+            df = sum(term in other for other in rows)
+            tf = row.count(term)
+            idf = math.log(1 + (len(rows) - df + 0.5) / (df + 0.5))
+            total += idf * tf / (tf + 1.2 * (0.3 + 0.7 * len(row) / mean))
+        return total
+
+    asked, settings = np.array(sorted(query)), BM25Settings(k1=1.2, b=0.7)
+    (got,) = bm25_scores([index], [None], asked, settings)
+    np.testing.assert_allclose(got, [score(row) for row in rows], rtol=1e-4, atol=1e-6)
+
+
+def counted(rows: list[np.ndarray]) -> BM25Matrix:
+    lengths = np.array([len(row) for row in rows])
+    return BM25Matrix(counted_words({"words.values": np.concatenate(rows), "words.lengths": lengths}))
+
+
+def test_blocks_score_as_one_matrix_and_as_bm25s_without_what_is_deleted() -> None:
+    random = np.random.default_rng(0)
+    rows = [random.integers(0, 9, random.integers(1, 7)) for _ in range(40)]
+    alive = random.random(40) < 0.7
+    corpus = [[str(word) for word in row] for row, stays in zip(rows, alive, strict=True) if stays]
+    matrix = pytest.importorskip("bm25s").BM25(method="lucene", k1=1.5, b=0.75)
+    matrix.index(corpus, show_progress=False)
+    expected = matrix.get_scores(["2", "5", "8"])
+    parts = [slice(0, 25), slice(25, 40)]
+    matrices = [counted(rows[part]) for part in parts]
+    found = bm25_scores(matrices, [alive[part] for part in parts], np.array([2, 5, 8]), BM25Settings())
+    np.testing.assert_allclose(np.concatenate(found)[alive], expected, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize(("name", "value"), [("k1", -1.0), ("b", -0.1), ("b", 1.1)])
+def test_settings_out_of_range_are_refused(name: str, value: float) -> None:
+    with pytest.raises(InputError, match=f"{name} must be .*, got {value}"):
+        BM25Settings(**{name: value})
+
+
+OLD = [Document(f"old{i}", f"The old cat number {i} sleeps. It purrs.") for i in range(20)]
+NEW = [Document(f"new{i}", f"A new dog number {i} barks. It runs.") for i in range(30)]
+
+
+@pytest.mark.parametrize("kind", [HybridIndex])
+def test_the_words_of_a_saved_index_are_not_weighed_again(
+    kind: type[DocumentIndex], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = kind.build(OLD + NEW, HashEncoder())
+    index.save(tmp_path / "index")
+    monkeypatch.setattr(table, "SMALL", 0)
+    calls = []
+    whole = Postings.of
+
+    def counted(*arguments: Any) -> Postings:
+        calls.append(arguments)
+        return whole(*arguments)
+
+    monkeypatch.setattr(Postings, "of", counted)
+    loaded = kind.load(tmp_path / "index", HashEncoder())
+    assert loaded.search("old cat sleeps", 9) == index.search("old cat sleeps", 9)
+    loaded.delete(["old3"])
+    loaded.search("old cat sleeps", 9)
+    assert not calls
+    rest = kind.build([d for d in OLD + NEW if d.id != "old3"], HashEncoder())
+    found, expected = loaded.search("old cat sleeps", 9), rest.search("old cat sleeps", 9)
+    assert [c.id for c in found] == [c.id for c in expected]
+    np.testing.assert_allclose([c.score for c in found], [c.score for c in expected], rtol=1e-5)
+
+
+@pytest.mark.parametrize("kind", [HybridIndex])
+def test_words_go_with_the_last_document_that_has_them(kind: type[DocumentIndex], tmp_path: Path) -> None:
+    index = kind.build(OLD + NEW, HashEncoder())
+    index.search("old", 1)
+    index.delete([document.id for document in OLD])
+    index.save(tmp_path / "index")
+    kind.build(NEW, HashEncoder()).save(tmp_path / "new")
+    words, expected_words = (
+        load_file(next((tmp_path / name).glob("data-*")))["columns/words.values"] for name in ("index", "new")
+    )
+    assert words.tolist() == expected_words.tolist()
+    loaded = kind.load(tmp_path / "index", HashEncoder())
+    for query in ("a new dog barks", "the old cat sleeps", "number 7"):
+        for searched in (index, kind.build(NEW, HashEncoder())):
+            found, expected = loaded.search(query, 9), searched.search(query, 9)
+            assert [c.id for c in found] == [c.id for c in expected]
+            np.testing.assert_allclose([c.score for c in found], [c.score for c in expected], rtol=1e-6)
+    loaded.add(OLD)
+    loaded.save(tmp_path / "index")
+    again = kind.load(tmp_path / "index", HashEncoder())
+    whole = kind.build(NEW + OLD, HashEncoder())
+    found, expected = again.search("the old cat", 5), whole.search("the old cat", 5)
+    assert [c.id for c in found] == [c.id for c in expected]
+
+
+def test_an_index_without_documents_has_no_words(tmp_path: Path) -> None:
+    index = HybridIndex.build(OLD, HashEncoder())
+    index.delete([document.id for document in OLD])
+    index.save(tmp_path / "index")
+    loaded = HybridIndex.load(tmp_path / "index", HashEncoder())
+    assert loaded.document_ids == ()
+    loaded.add(NEW)
+    assert loaded.search("dog", 1)[0].score > 0

@@ -124,10 +124,10 @@ class RetrievalPath:
         yield Work(self._load_models)  # outside of the time of the search
         with session.trace.stage("search", n_candidates=self.n_candidates, queries=len(queries)) as stage:
             for one in queries:
-                asked = {"filter": search.filter, "returns": returns}
-                asked["vector"] = search.vector if one == search.text else None
-                given = {name: value for name, value in asked.items() if value is not None}
-                source = VariedSearch(self.index, self.n_candidates, given, self._reranks_first)
+                vector = search.vector if one == search.text else None
+                asked = {"filter": search.filter, "returns": returns, "vector": vector}
+                arguments = {name: value for name, value in asked.items() if value is not None}
+                source = VariedSearch(self.index, self.n_candidates, arguments, self._reranks_first)
                 searches.append((yield from source.steps(one)))
             candidates = merge_searches(one.candidates for one in searches)
             places = Places(Selection.keep_all(candidates, "candidate"))

@@ -29,13 +29,13 @@ class VariedSearch:
 
     source: what is searched. One of ours is asked to leave out documents whose share is full.
     n_candidates: the places, and the candidates of the first search; a source's own `fetch_k` goes before.
-    given: further arguments of its `search`.
+    arguments: further ones of its `search`.
     goes_on: whether it is searched further; otherwise once.
     """
 
     source: Source
     n_candidates: int
-    given: Mapping[str, Any]
+    arguments: Mapping[str, Any]
     goes_on: bool = True
 
     def steps(self, query: str) -> Conversation[Found]:
@@ -81,13 +81,13 @@ class VariedSearch:
         return found
 
     def _work(self, query: str, top_k: int, left_out: Sequence[str] = ()) -> Work:
-        given = dict(self.given)
+        arguments = dict(self.arguments)
         if left_out:
             others = as_filter({"$id": {"$nin": list(left_out)}})
-            given["filter"] = as_filter(given["filter"]) & others if "filter" in given else others
+            arguments["filter"] = others & as_filter(arguments.get("filter", {}))
         return Work(
-            partial(self.source.search, query, top_k, **given),
-            method(self.source, "asearch", query, top_k, **given),
+            partial(self.source.search, query, top_k, **arguments),
+            method(self.source, "asearch", query, top_k, **arguments),
         )
 
 

@@ -1,6 +1,7 @@
 """NLTK's Punkt sentence splitter. Its data must be on disk; nothing is downloaded."""
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -28,17 +29,11 @@ def load_punkt(path: str | Path | None = None) -> tuple[str, Callable[[str], Ite
     parameters.collocations = {(row[0], row[1]) for row in _rows(folder, "collocations.tab")}
     parameters.sent_starters = {row[0] for row in _rows(folder, "sent_starters.txt")}
     parameters.ortho_context.update({row[0]: int(row[1]) for row in _rows(folder, "ortho_context.tab")})
-    return f"punkt-{nltk.__version__}", _PunktEnds(punkt.PunktSentenceTokenizer(parameters))
+    return f"punkt-{nltk.__version__}", partial(_ends, punkt.PunktSentenceTokenizer(parameters))
 
 
-class _PunktEnds:
-    """A function from a text to the ends of its sentences. It can be pickled."""
-
-    def __init__(self, tokenizer: Any) -> None:
-        self._tokenizer = tokenizer
-
-    def __call__(self, block: str) -> Iterable[int]:
-        return [end for _, end in self._tokenizer.span_tokenize(block)]
+def _ends(tokenizer: Any, block: str) -> Iterable[int]:
+    return [end for _, end in tokenizer.span_tokenize(block)]
 
 
 def _rows(folder: Path, name: str) -> list[list[str]]:

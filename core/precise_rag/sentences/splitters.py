@@ -92,20 +92,10 @@ class BlockSplitter:
         """
         check_text("text", text)
         spans: list[Span] = []
-        start = last = 0
-        blank = True
+        start = 0
         for end in self._sentence_ends(text, structure or read_structure(text)):
-            blank = blank and text[last].isspace() and text[last:end].isspace()
-            last = end
-            if not blank:
-                if end - start <= MAX_CHARACTERS:
-                    spans.append(Span(start, end))
-                else:
-                    spans.extend(_cut(text, start, end))
-                start, blank = end, True
-        if start < len(text):
-            first = spans.pop().start if spans else 0
-            spans.extend(_cut(text, first, len(text)))
+            spans.extend(_cut(text, start, end))
+            start = end
         return list(_with_words(text, spans))
 
     def _sentence_ends(self, text: str, structure: Structure) -> Iterator[int]:

@@ -6,7 +6,6 @@ A score that is not certain from the model's reply is left out, never guessed.
 import math
 import secrets
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
@@ -104,16 +103,11 @@ def score_one_by_one(
     return [failed[row] if row in failed else Relevance(**scores[row]) for row in range(len(texts))]
 
 
-@dataclass(frozen=True, slots=True)
-class _Batch:
+class _Batch(NamedTuple):
     """Rows to ask about in one call. tries: calls that are left if the reply cannot be read."""
 
-    rows: tuple[int, ...]
+    rows: Sequence[int]
     tries: int
-
-    def halves(self) -> list["_Batch"]:
-        middle = (len(self.rows) + 1) // 2
-        return [_Batch(self.rows[:middle], self.tries), _Batch(self.rows[middle:], self.tries)]
 
 
 def _ask_twice(
@@ -137,16 +131,16 @@ def _ask_twice(
         smaller: list[_Batch] = []
         unread: list[int] = []
         for batch, keys, outcome in zip(batches, shown, outcomes, strict=True):
-            if isinstance(outcome, LLMError):
-                if len(batch.rows) > 1 and isinstance(outcome, ContextLengthError | ContentFilterError):
-                    smaller += batch.halves()
-                else:
-                    results |= dict.fromkeys(batch.rows, str(outcome))
-                continue
-            results |= {keys[key]: score for key, score in parse(outcome, keys).items()}
-            left = tuple(row for row in batch.rows if row not in results)
-            if len(left) > 1 and outcome.cut_off:
-                smaller += _Batch(left, batch.tries).halves()
+            if isinstance(outcome, Completion):
+                results |= {keys[key]: score for key, score in parse(outcome, keys).items()}
+                is_too_much = bool(outcome.cut_off)
+            else:
+                is_too_much = isinstance(outcome, ContextLengthError | ContentFilterError)
+            left = [row for row in batch.rows if row not in results]
+            if is_too_much and len(left) > 1:
+                smaller += _in_batches(left, (len(left) + 1) // 2, batch.tries)
+            elif isinstance(outcome, LLMError):
+                results |= dict.fromkeys(left, str(outcome))
             elif batch.tries > 1:
                 unread += left
             else:
@@ -156,7 +150,7 @@ def _ask_twice(
 
 
 def _in_batches(rows: Sequence[int], size: int, tries: int) -> list[_Batch]:
-    return [_Batch(tuple(rows[first : first + size]), tries) for first in range(0, len(rows), size)]
+    return [_Batch(rows[first : first + size], tries) for first in range(0, len(rows), size)]
 
 
 def _all_scores(reply: Completion, rows: Rows) -> Mapping[str, Relevance]:

@@ -75,14 +75,14 @@ def run(args: argparse.Namespace) -> int:
     questions = args.question or (_titles(documents) if args.paths else QUESTIONS)
     encoder = load_encoder(DEFAULT_ENCODER)
     rag = PreciseRAG.from_documents(documents, encoder=encoder, show_progress=is_terminal(sys.stderr))
-    stock = _FixedChunks(documents, encoder)
+    stock_tokens = _stock_tokens(documents, encoder, questions)
     if not args.json:
         show(f"{len(documents)} documents\n\n▸ {questions[0]}")
         _show_context(rag.retrieve(questions[0]))
     rows = []
-    for question in questions:
+    for question, stock in zip(questions, stock_tokens, strict=True):
         selection = rag.retrieve(question)
-        tokens = {"tokens": count_kept_tokens(selection), "stock_tokens": stock.count_tokens(question)}
+        tokens = {"tokens": count_kept_tokens(selection), "stock_tokens": stock}
         rows.append({"question": question, **tokens, "candidates": selection_record(selection)})
     if args.json:
         for row in rows:
@@ -128,22 +128,17 @@ def _titles(documents: Sequence[Document]) -> list[str]:
     ]
 
 
-class _FixedChunks:
-    """The usual retrieval: whole sentences packed into chunks of a fixed size, the best five by cosine."""
-
-    def __init__(self, documents: Sequence[Document], encoder: Encoder) -> None:
-        self._chunks = [chunk for document in documents for chunk in _pack(document.text, encoder)]
-        self._encoder = encoder
-        self._n_tokens = encoder.count_tokens(self._chunks)
-        self._vectors = encoder.encode(self._chunks, show_progress=is_terminal(sys.stderr))
-
-    def count_tokens(self, question: str) -> int:
-        """Return the tokens of the best chunks for `question`."""
-        similarity = self._vectors @ self._encoder.encode_queries([question])[0]
-        return int(self._n_tokens[np.argsort(-similarity)[:_TOP_K]].sum())
+def _stock_tokens(documents: Sequence[Document], encoder: Encoder, questions: Sequence[str]) -> list[int]:
+    """The tokens that the usual retrieval sends for each question: the best chunks of one size by cosine."""
+    chunks = [chunk for document in documents for chunk in _pack(document.text, encoder)]
+    n_tokens = encoder.count_tokens(chunks)
+    vectors = encoder.encode(chunks, show_progress=is_terminal(sys.stderr))
+    similarities = encoder.encode_queries(questions) @ vectors.T
+    return [int(n_tokens[np.argsort(-similarity)[:_TOP_K]].sum()) for similarity in similarities]
 
 
 def _pack(text: str, encoder: Encoder) -> Iterator[str]:
+    """Whole sentences, packed into chunks of about the same size."""
     spans = split_sentences(text)
     lengths = encoder.count_tokens([text[start:end] for start, end in spans])
     first, tokens = 0, 0

@@ -25,6 +25,7 @@ else:
     Subparsers = Any
 
 _LONGEST_ERROR = 2_000
+_CANDIDATE_FIELDS = ("score", "score_scale", "scores", "doc_id", "start", "end", "n_tokens", "text")
 
 
 def shorten(text: str, length: int) -> str:
@@ -82,19 +83,8 @@ def source_of(passage: Passage) -> str:
 def selection_record(selection: Selection) -> list[dict[str, Any]]:
     """Return the decisions of a selection as plain values."""
     return [
-        {
-            "rank": decision.rank,
-            "kept": decision.kept,
-            "reason": decision.reason,
-            "score": decision.candidate.score,
-            "score_scale": decision.candidate.score_scale,
-            "scores": dict(decision.candidate.scores),
-            "doc_id": decision.candidate.doc_id,
-            "start": decision.candidate.start,
-            "end": decision.candidate.end,
-            "n_tokens": decision.candidate.n_tokens,
-            "text": decision.candidate.text,
-        }
+        {"rank": decision.rank, "kept": decision.kept, "reason": decision.reason}
+        | {name: getattr(decision.candidate, name) for name in _CANDIDATE_FIELDS}
         for decision in selection.decisions
     ]
 

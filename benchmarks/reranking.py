@@ -1,13 +1,11 @@
 """How well each way of ranking orders the same candidates, and how good its probabilities are.
 
-    python -m benchmarks.reranking --data DIR [--reranker NAME…] [--vectors FILE] [--cache DIR]
-    python -m benchmarks.reranking --data DIR --cascade OLD NEW --against OLD [--lists LISTS]
+    python -m benchmarks.reranking --data DIR [--reranker NAME…] [--cascade FOLDER…] [--lists LISTS]
 
 Questions and documents that nothing was trained on: three whole sets, and the other half of four.
 nDCG@10, MRR@10 and recall@10 count a question without a relevant candidate as 0, and know only the
-relevant candidates among the 50. "texts" is the packaged reranker without the retrieval's
-scores. ECE: expected calibration error over ten bins of equal width. ms: CPU time per question. Gains of
-nDCG@10 are over the order of the search, or over --against, documents redrawn in pairs. With --lists, the
+relevant candidates among the 50. ECE: expected calibration error over ten bins of equal width. ms: CPU time
+per question. Gains of nDCG@10 are over the order of the search, documents redrawn in pairs. With --lists, the
 folder of `training.reranker_cascade.build`, also the lists that it keeps out of training.
 """
 
@@ -15,7 +13,6 @@ import time
 from argparse import Namespace
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -55,44 +52,30 @@ def main() -> None:
     parser = new_parser(__spec__.name, __doc__)
     parser.add_argument("--vectors", help="file that keeps sentence vectors")
     parser.add_argument("--cache", type=Path, help="folder that keeps candidate lists")
-    parser.add_argument("--kinds", nargs="+", choices=KINDS, default=KINDS)
     parser.add_argument("--reranker", nargs="*", default=[], help="further names or paths for load_reranker")
     parser.add_argument("--cascade", nargs="*", default=[], metavar="FOLDER", help="further saved cascades")
-    parser.add_argument("--against", default=SEARCH, help="ranker to compare with (%(default)s)")
     parser.add_argument("--lists", type=Path, help="folder of lists kept out of training")
-    parser.add_argument("--questions", type=int, help="of each set at most")
     args = parser.parse_args()
     rankers: dict[str, Ranker] = {
         SEARCH: lambda one: np.array([c.score for c in one.candidates]),
         "packaged": by_reranker(load_reranker()),
-        "packaged, texts": by_reranker(load_reranker(), texts_only=True),
         **{name: by_reranker(load_reranker(name)) for name in args.reranker},
         **{name: by_reranker(CascadeReranker(Path(name))) for name in args.cascade},
     }
     found: list[Ranked] = []
-    for name, kind, lists in chain(_held_out(args), _kept_out(args)):
-        some = [one for one in lists[: args.questions] if one.candidates]
+    for name, kind, lists in all_lists(args):
+        some = [one for one in lists if one.candidates]
         found += [ranked(name, kind, ranker, rank, some) for ranker, rank in rankers.items()]
         print(name, kind, flush=True)
     groups = {"unseen sets": UNSEEN, "half seen": HALVED, "all": (*UNSEEN, *HALVED)}
     parts = [about(__doc__), table([_row(one) for one in found], ".3f")]
-    parts += [
-        f"## nDCG@10 gained over {args.against}",
-        table(list(gains(found, args.against, groups)), ".3f"),
-    ]
+    parts += ["## nDCG@10 gained over the search", table(list(gains(found, groups)), ".3f")]
     parts += ["## Probabilities over all questions", table(list(reliability(found)), ".3f")]
-    name = "reranking" if args.against == SEARCH else "reranking-against"
-    save(name, __spec__.name, args, "Rerankers on the same candidates", *parts)
+    save("reranking", __spec__.name, args, "Rerankers on the same candidates", *parts)
 
 
-def by_reranker(reranker: Reranker, *, texts_only: bool = False) -> Ranker:
-    def rank(one: CandidateList) -> np.ndarray:
-        given = one.candidates
-        if texts_only:
-            given = [replace(c, score=0.0, scores={}) for c in given]
-        return reranker.score(one.question, given)
-
-    return rank
+def by_reranker(reranker: Reranker) -> Ranker:
+    return lambda one: reranker.score(one.question, one.candidates)
 
 
 def ranked(name: str, kind: str, ranker: str, rank: Ranker, lists: Sequence[CandidateList]) -> Ranked:
@@ -131,30 +114,28 @@ def log_loss(probability: np.ndarray, truth: np.ndarray) -> float:
     return float(-np.log(np.maximum(right, 1e-6)).mean())
 
 
-def gains(
-    found: Sequence[Ranked], first: str, groups: Mapping[str, Sequence[str]]
-) -> Iterator[dict[str, Any]]:
-    """Yield how much nDCG@10 each reranker has on the mean of groups of sets, and gains over the first."""
+def gains(found: Sequence[Ranked], groups: Mapping[str, Sequence[str]]) -> Iterator[dict[str, Any]]:
+    """Yield how much nDCG@10 each ranker has on the mean of groups of sets, and gains over the search."""
     by_name = {(one.ranker, one.kind, one.set): one for one in found}
     for label, sets in (groups | {name: (name,) for name in dict.fromkeys(one.set for one in found)}).items():
         for ranker, kind in dict.fromkeys((one.ranker, one.kind) for one in found):
             ours = [by_name[ranker, kind, name] for name in sets if (ranker, kind, name) in by_name]
-            theirs = [by_name[first, kind, one.set].quality[:, 0] for one in ours]
+            theirs = [by_name[SEARCH, kind, one.set].quality[:, 0] for one in ours]
             if ours:
                 pairs = [
                     (one.quality[:, 0] - other, one.groups) for one, other in zip(ours, theirs, strict=True)
                 ]
                 row = {"sets": label, "kind": kind, "ranker": ranker}
                 row["nDCG@10"] = float(np.mean([one.quality[:, 0].mean() for one in ours]))
-                yield row | {"gain": "" if ranker == first else compare_over_sets(pairs).difference}
+                yield row | {"gain": "" if ranker == SEARCH else compare_over_sets(pairs).difference}
 
 
 def reliability(found: Sequence[Ranked]) -> Iterator[dict[str, Any]]:
     """Yield the calibration error and log loss of each reranker by kind of list."""
     for ranker, kind in dict.fromkeys((one.ranker, one.kind) for one in found if one.ranker != SEARCH):
         several = [one for one in found if (one.ranker, one.kind) == (ranker, kind)]
-        both = (np.concatenate([getattr(one, field) for one in several]) for field in ("scores", "relevant"))
-        probability, truth = both
+        probability = np.concatenate([one.scores for one in several])
+        truth = np.concatenate([one.relevant for one in several])
         error, loss = calibration_error(probability, truth), log_loss(probability, truth)
         yield {"ranker": ranker, "kind": kind, "ECE": error, "log loss": loss}
 
@@ -165,19 +146,15 @@ def _row(one: Ranked) -> dict[str, Any]:
     return {**head, **found, "ms": one.ms}
 
 
-def _held_out(args: Namespace) -> Iterator[tuple[str, str, list[CandidateList]]]:
-    """Yield (set, kind, lists) of the unseen sets, and of the halves kept out of training."""
+def all_lists(args: Namespace) -> Iterator[tuple[str, str, list[CandidateList]]]:
+    """Yield (set, kind, lists) of the unseen sets, the halves, and --lists, all kept out of training."""
     encoder = cached_encoder(args.vectors)
     for name in (*UNSEEN, *HALVED):
         dataset = unseen(read_set(f"dev/{name}", args.data), name)
         dataset = replace(dataset.sample(SAMPLES.get(name), seed=1), name=f"held-out/{name}")
-        for kind in args.kinds:
+        for kind in KINDS:
             yield name, kind, candidate_lists(dataset, kind, encoder, args.cache)
-
-
-def _kept_out(args: Namespace) -> Iterator[tuple[str, str, list[CandidateList]]]:
-    """Yield (set, kind, lists) of the documents kept out of training."""
-    for kind in args.kinds if args.lists else ():
+    for kind in KINDS if args.lists else ():
         for name, lists in kept_lists(args.lists, kind).items():
             yield name, kind, lists
 

@@ -1,15 +1,13 @@
 """What work takes: cutting, encoding, indexing, reranking; a cold command; and a warm pipeline with callers.
 
-    python -m benchmarks.speed --data DIR [--sentences 5000] [--questions 30] [--callers 1,5,10]
-    python -m benchmarks.speed --data DIR --device cuda
+    python -m benchmarks.speed --data DIR [--device cuda] [--questions 30] [--callers 1,5,10]
 
 Work: the median of three rounds, one way after the other in each, on documents of the development sets.
 sentence-transformers and a CrossEncoder of the cascade's size (a BERT with six layers and random weights,
 made here) run in float32. CPU seconds are those of the process with all its threads. Questions: callers ask
 the whole time, each its next question when the last one is answered, so that ten of them wait at least ten
 times the CPU time of a question, divided by the number of cores; only CPU times mean something on a machine
-that has other work. Without a device, everything runs on the CPU; with one, the results of both are compared:
-a GPU computes in bfloat16, and the cascade on a CPU in int8.
+that has other work. A GPU computes in bfloat16, and the cascade on a CPU in int8.
 """
 
 import os
@@ -37,8 +35,6 @@ from precise_rag.sentences import split_sentences
 from precise_rag.types import Document
 
 ROUNDS, N_READ = 3, 20
-LEAST_COSINE, MOST_OF_A_LOGIT, LEAST_SHARE = 0.99, 0.6, 0.95
-"""How near a device's vectors, logits and cuts must be to those of the CPU."""
 
 
 def main() -> None:
@@ -58,8 +54,6 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         rows = list(answering(args, Path(folder) / "index", questions))
     parts += [f"## Questions to an index of {args.sentences:,} sentences", table(rows)]
-    if args.device != "cpu":
-        parts += ["## Beside the CPU", table([compared(args.device, documents, questions[0])], ".4f")]
     name = "speed" if args.device == "cpu" else f"speed-{args.device}"
     save(name, __spec__.name, args, f"Speed, {args.device}", about(__doc__), *parts)
 
@@ -160,24 +154,6 @@ def _peak_mb() -> float:
 def _row(what: str, p50: float, p95: float, cpu: float, peak: float) -> dict[str, Any]:
     times = {"p50 ms": round(p50), "p95 ms": round(p95), "CPU ms a question": round(cpu)}
     return {"what": what, **times, "peak MB": round(peak)}
-
-
-def compared(device: str, documents: list[Document], question: str) -> dict[str, Any]:
-    """Differences of a device from the CPU: vectors, the cascade's logits, and cuts."""
-    texts, text = sentences_of(documents)[:256], documents[0].text
-    here, there = (load_encoder(device=one).encode(texts) for one in ("cpu", device))
-    pieces = list(map(Piece, texts[:N_READ]))
-    first, second = (CascadeReranker(device=one).logits(question, pieces) for one in ("cpu", device))
-    cuts = [
-        {chunk.end for chunk in Segmenter.from_pretrained("sage-minilm", device=one).segment(text)}
-        for one in ("cpu", device)
-    ]
-    cosine = float(np.einsum("nd,nd->n", here, there).min())
-    logit = float(np.abs(first - second).max())
-    share = len(cuts[0] & cuts[1]) / max(len(cuts[0] | cuts[1]), 1)
-    is_equal = cosine >= LEAST_COSINE and logit <= MOST_OF_A_LOGIT and share >= LEAST_SHARE
-    found = {"least cosine": cosine, "largest difference of a logit": logit, "share of equal cuts": share}
-    return {**found, "within tolerance": str(is_equal)}
 
 
 def in_turn(ways: Mapping[str, Callable[[], Any]], rounds: int) -> dict[str, list[tuple[float, float]]]:

@@ -14,14 +14,12 @@ passages of the answer are in the prompt. one piece: share of the questions whos
 the pieces, as written, with what stands above it there; first: in the first piece. tokens: those of the
 prompt less those of one without a piece, as OpenAI's cl100k_base counts. of stock: the tokens in percent of
 those that the stock application needs for the same evidence by a larger number of pieces, up to 30,
-interpolated; "-" if it never gets there. order: share of the neighbouring pieces of one document that stand
-as there.
+interpolated; "-" if it never gets there.
 """
 
 import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -101,15 +99,12 @@ def measured(sent: Sent, asked: Asked, texts: Mapping[str, str]) -> dict[str, fl
         if (start := texts[piece.file].find(piece.text)) >= 0
     ]
     in_prompt = float(all(passage in whole for passage in wanted))
-    beside = [(a, b) for a, b in pairwise(sent.pieces) if a.file == b.file]
     return {
         "evidence": covered(asked.evidence, spans) if asked.evidence else in_prompt,
         "one piece": float(any(answered)),
         "first": float(answered[:1] == [True]),
         "pieces": len(sent.pieces),
         "tokens": sent.tokens,
-        "beside": len(beside),
-        "in order": sum(texts[a.file].find(a.text) <= texts[b.file].rfind(b.text) for a, b in beside),
     }
 
 
@@ -125,19 +120,10 @@ def summary(found: Sequence[tuple[Line, Mapping[str, float]]]) -> list[dict[str,
     for line, values in found:
         if line.nearest in (None, TOP_K if line.app == "LlamaIndex" else K):
             needed = tokens_for(values["evidence"], stock)
-            rows.append(
-                {
-                    "app": line.app,
-                    "line": line.code,
-                    **{f"{key} (%)": 100 * values[key] for key in ("evidence", "one piece", "first")},
-                    "pieces": values["pieces"],
-                    "tokens": round(values["tokens"]),
-                    "of stock (%)": round(100 * values["tokens"] / needed) if needed else "-",
-                    "order (%)": round(100 * values["in order"] / values["beside"])
-                    if values["beside"]
-                    else "-",
-                }
-            )
+            row = {"app": line.app, "line": line.code}
+            row |= {f"{key} (%)": 100 * values[key] for key in ("evidence", "one piece", "first")}
+            row |= {"pieces": values["pieces"], "tokens": round(values["tokens"])}
+            rows.append(row | {"of stock (%)": round(100 * values["tokens"] / needed) if needed else "-"})
     return rows
 
 

@@ -4,7 +4,8 @@ The set NAME is two files with a JSON object a line:
 
     dev_qa_docs_NAME.jsonl.gz       "id", "title", and "text" or "sections": [{"heading", "paragraphs"}]
     dev_qa_questions_NAME.jsonl.gz  "id", "question", "answers", "doc_id", and "evidence":
-                                    [{"doc_id", "start", "end"}] in characters of the document's text
+                                    [{"doc_id", "start", "end"}] in characters of the document's text;
+                                    without them, all of it
 
 No benchmark asks about a document that a packaged model was trained on; the documents stay in the collection.
 """
@@ -95,15 +96,9 @@ class Dataset:
 
 def read_lines(path: str | Path) -> Iterator[dict[str, Any]]:
     """Yield the objects of a .jsonl or .jsonl.gz file."""
-    path = Path(path)
-    with (
-        gzip.open(path, "rt", encoding="utf-8")
-        if path.suffix == ".gz"
-        else path.open(encoding="utf-8") as file
-    ):
-        for line in file:
-            if line.strip():
-                yield json.loads(line)
+    reader = gzip.open if Path(path).suffix == ".gz" else open
+    with reader(path, "rt", encoding="utf-8") as file:
+        yield from (json.loads(line) for line in file if line.strip())
 
 
 def read_documents(path: str | Path) -> Iterator[Document]:
@@ -124,10 +119,7 @@ def load_dataset(documents: str | Path, questions: str | Path, name: str) -> Dat
     collection = {document.id: document for document in read_documents(documents)}
     asked = []
     for record in read_lines(questions):
-        evidence = tuple(Evidence(e["doc_id"], e["start"], e["end"]) for e in record.get("evidence") or ())
-        for doc_id, start, end in evidence:
-            if not (doc_id in collection and 0 <= start < end <= len(collection[doc_id].text)):
-                raise ValueError(f"{questions}: evidence {doc_id} {start}-{end} is in no document")
+        evidence = tuple(_evidence(span, collection) for span in record.get("evidence") or ())
         known = ("id", "question", "answers", "doc_id", "evidence")
         asked.append(
             Question(
@@ -142,22 +134,23 @@ def load_dataset(documents: str | Path, questions: str | Path, name: str) -> Dat
     return Dataset(name, tuple(collection.values()), tuple(asked))
 
 
-def load_development_set(name: str, folder: str | Path | None = None, split: str = "dev") -> Dataset:
-    """Load a set.
+def _evidence(span: Mapping[str, Any], collection: Mapping[str, Document]) -> Evidence:
+    size = len(collection[span["doc_id"]].text) if span["doc_id"] in collection else 0
+    found = Evidence(span["doc_id"], span.get("start", 0), span.get("end", size))
+    if not 0 <= found.start < found.end <= size:
+        raise ValueError(f"evidence {found} is in no document")
+    return found
 
-    name: such as "squad"; "xquad/de" is the German part of the multilingual set xquad.
+
+def load_development_set(name: str, folder: str | Path | None = None, split: str = "dev") -> Dataset:
+    """Load a set, such as "squad".
+
     folder: of the files; default: the environment variable PRECISE_DATA. split: first part of the file names.
     """
-    stem, _, language = name.partition("/")
     data = Path(folder or os.environ["PRECISE_DATA"])
-    dataset = load_dataset(
-        data / f"{split}_qa_docs_{stem}.jsonl.gz", data / f"{split}_qa_questions_{stem}.jsonl.gz", name
+    return load_dataset(
+        data / f"{split}_qa_docs_{name}.jsonl.gz", data / f"{split}_qa_questions_{name}.jsonl.gz", name
     )
-    if language:
-        dataset = dataset.restrict(
-            d.id for d in dataset.documents if d.metadata.get("lang", "en") == language
-        )
-    return dataset
 
 
 def may_train_on(doc_id: str) -> bool:

@@ -3,16 +3,12 @@
 The documents are laid end to end as one line of visible characters, because splitters differ in the white
 space that they keep. Tokens come from one tokenisation of each whole document, so a token costs every
 pipeline the same. Ranked text is read in order until the budget is full; the first span that does not fit is
-cut there. For one question, E is the set of visible characters of its evidence, and S the visible characters
-sent:
-
-    recall  |E ∩ S| / |E|
-    IoU     |E ∩ S| / (|E| + |S| - |E ∩ S|), where text that is sent twice counts twice in |S|
+cut there. Recall is the share of the visible characters of a question's evidence that is sent.
 """
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -66,21 +62,13 @@ class Positions:
         return int(np.diff(self.tokens_before(self.locate(spans)), axis=1).sum())
 
 
-class EvidenceScores(NamedTuple):
-    """The measures of one question: one value for each budget."""
-
-    recall: Values
-    iou: Values
-    tokens: IntArray
-
-
-def score_evidence(
+def evidence_recall(
     positions: Positions,
     ranked: Sequence[Any],
     evidence: Sequence[Any],
     budgets: Sequence[float] = BUDGETS,
-) -> EvidenceScores:
-    """Compute recall and IoU of one question's evidence, and the tokens sent, at each budget.
+) -> Values:
+    """Compute the recall of one question's evidence at each budget.
 
     ranked: the spans that are sent, best first. evidence: the spans that hold the answer; several are united.
     budgets: tokens; `math.inf` sends everything. Raises ValueError for evidence without a visible character.
@@ -89,14 +77,8 @@ def score_evidence(
     n_wanted = int((wanted[:, 1] - wanted[:, 0]).sum())
     if n_wanted == 0:
         raise ValueError("the evidence is empty or only white space; leave such questions out")
-    rows = []
-    for budget in budgets:
-        sent, tokens = _sent(positions, ranked, budget)
-        overlap = _overlap(_united(sent), wanted)
-        size = int((sent[:, 1] - sent[:, 0]).sum())
-        rows.append((overlap / n_wanted, overlap / (n_wanted + size - overlap), tokens))
-    recall, iou, tokens = map(np.array, zip(*rows, strict=True))
-    return EvidenceScores(recall, iou, tokens)
+    sent = (_united(_sent(positions, ranked, budget)) for budget in budgets)
+    return np.array([_overlap(places, wanted) / n_wanted for places in sent])
 
 
 def covered(evidence: Iterable[Any], pieces: Sequence[Any]) -> float:
@@ -123,8 +105,10 @@ def useful_ratio(
     A sentence is sent if its first visible character is. sentences: `positions.locate` of all sentences.
     Source: ParetoRAG, appendix B (Table 2), which reads about 450 tokens.
     """
-    sent = _united(_sent(positions, ranked, budget)[0])
-    inside = sentences[_is_inside(sentences[:, 0], sent) & (sentences[:, 0] < sentences[:, 1])]
+    sent = _united(_sent(positions, ranked, budget))
+    first = sentences[:, :1]
+    is_sent = ((sent[:, 0] <= first) & (first < sent[:, 1])).any(axis=1)
+    inside = sentences[is_sent & (sentences[:, 0] < sentences[:, 1])]
     if not len(inside):
         return 0.0
     wanted = _united(positions.locate(evidence))
@@ -157,8 +141,8 @@ class RankedPassages:
         return list(dict.fromkeys(name for begin, end in ranges for name in self._ids[begin:end]))
 
 
-def _sent(positions: Positions, ranked: Sequence[Any], budget: float) -> tuple[IntArray, int]:
-    """Return the (n, 2) positions that are sent, the last span cut at the budget, and the tokens."""
+def _sent(positions: Positions, ranked: Sequence[Any], budget: float) -> IntArray:
+    """Return the (n, 2) positions that are sent, the last span cut at the budget."""
     places = positions.locate(ranked)
     before = positions.tokens_before(places)
     read = np.concatenate(([0], np.cumsum(before[:, 1] - before[:, 0])))
@@ -168,7 +152,7 @@ def _sent(positions: Positions, ranked: Sequence[Any], budget: float) -> tuple[I
     if full < len(places):
         rest = limit - int(read[full])
         sent[full, 1] = positions.token_starts[before[full, 0] + rest] if rest else sent[full, 0]
-    return sent, limit
+    return sent
 
 
 def _united(places: IntArray) -> IntArray:
@@ -186,13 +170,6 @@ def _overlap(spans: IntArray, others: IntArray) -> int:
     low = np.maximum(spans[:, None, 0], others[None, :, 0])
     high = np.minimum(spans[:, None, 1], others[None, :, 1])
     return int(np.maximum(high - low, 0).sum())
-
-
-def _is_inside(at: IntArray, spans: IntArray) -> npt.NDArray[np.bool_]:
-    """Return whether each position lies in one of some disjoint ascending spans."""
-    row = np.searchsorted(spans[:, 0], at, side="right") - 1
-    inside: npt.NDArray[np.bool_] = (row >= 0) & (at < np.append(spans[:, 1], 0)[row])
-    return inside
 
 
 def _paragraphs(text: str) -> list[tuple[int, int]]:

@@ -16,11 +16,16 @@ import argparse
 import gzip
 import json
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from langchain_core.documents import Document as Page
+from llama_index.core.schema import Document as Node
+
+import langchain_precise
+import llamaindex_precise
 from benchmarks.adoption.documentation import read_questions, write_documents
 from benchmarks.harness.datasets import drawn, load_development_set
 from precise_rag import (
@@ -32,9 +37,10 @@ from precise_rag import (
     WordSentenceIndex,
     load_encoder,
     load_index,
+    read_facts,
 )
 from precise_rag.encoders import DEFAULT_ENCODER
-from precise_rag.types import Candidate, Document
+from precise_rag.types import Document
 
 SETS = ("squad", "covidqa", "hotpotqa", "fairytaleqa")
 PRESETS = ("precise", "sage", "paretorag", "chunkrag", "recursive")
@@ -58,18 +64,16 @@ def main() -> None:
     args = parser.parse_args()
     if args.task == "write":
         with gzip.open(args.file, "wt") as file:
-            for key, pieces in answers(args):
-                file.write(json.dumps([key, pieces]) + "\n")
+            file.writelines(json.dumps(answer) + "\n" for answer in answers(args))
         return
     with gzip.open(args.file, "rt") as file:
         wanted = dict(map(json.loads, file))
-    agree = []
-    for key, pieces in answers(args):
-        agree.append(alike(wanted[key], pieces))
-        if not agree[-1]:
-            print("differs:", key, "was", wanted[key][:3], "is", pieces[:3], flush=True)
-    print(f"{len(agree)} answers compared, {agree.count(False)} differ")
-    raise SystemExit(not all(agree))
+    found = dict(answers(args))
+    differing = [key for key in found if not alike(wanted[key], found[key])]
+    for key in differing:
+        print("differs:", key, "was", wanted[key][:3], "is", found[key][:3])
+    print(f"{len(found)} answers compared, {len(differing)} differ")
+    raise SystemExit(bool(differing))
 
 
 def answers(args: argparse.Namespace) -> Iterator[tuple[str, Pieces]]:
@@ -83,7 +87,8 @@ def answers(args: argparse.Namespace) -> Iterator[tuple[str, Pieces]]:
                 rag = PreciseRAG(index, preset=preset, rewriter=None, relevance=None)
                 for question in questions[: args.questions]:
                     kept = rag.retrieve(question.text).kept
-                    yield f"{name} {kind} {preset} {question.id}", pieces_of(kept)
+                    pieces = [(c.doc_id, c.start, c.end, round(float(c.score), 5)) for c in kept]
+                    yield f"{name} {kind} {preset} {question.id}", pieces
 
 
 def indexes(
@@ -108,53 +113,25 @@ def of_frameworks(n_questions: int) -> Iterator[tuple[str, Pieces]]:
     with tempfile.TemporaryDirectory() as folder:
         names = [name for name in write_documents(Path(folder)) if name.endswith((".rst", ".md", ".html"))]
         texts = {name: Path(folder, name).read_text("utf-8") for name in names}
-    for framework, retrieve in (("llamaindex", llamaindex(texts)), ("langchain", langchain(texts))):
+    nodes = [Node(text=text, id_=name, metadata={"file_name": name}) for name, text in texts.items()]
+    pages = [Page(text, id=name, metadata={"source": name}) for name, text in texts.items()]
+    for framework, retrieve in (
+        ("llamaindex", llamaindex_precise.PreciseRetriever.from_documents(nodes).retrieve),
+        ("langchain", langchain_precise.PreciseRetriever.from_documents(pages).invoke),
+    ):
         asked = (one for one in read_questions() if one.document in texts)
         for number, one in enumerate(islice(asked, n_questions)):
-            yield f"{framework} {number} {one.question}", retrieve(one.question)
-
-
-def llamaindex(texts: dict[str, str]) -> Callable[[str], Pieces]:
-    """The retriever of LlamaIndex: from a question to pieces."""
-    from llama_index.core.schema import Document as Node
-
-    from llamaindex_precise import PreciseRetriever, read_facts
-
-    nodes = [Node(text=text, id_=name, metadata={"file_name": name}) for name, text in texts.items()]
-    retriever = PreciseRetriever.from_documents(nodes)
-    return lambda question: facts_of(map(read_facts, retriever.retrieve(question)))
-
-
-def langchain(texts: dict[str, str]) -> Callable[[str], Pieces]:
-    """The retriever of LangChain: from a question to pieces."""
-    from langchain_core.documents import Document as Page
-
-    from langchain_precise import PreciseRetriever, read_facts
-
-    pages = [Page(text, id=name, metadata={"source": name}) for name, text in texts.items()]
-    retriever = PreciseRetriever.from_documents(pages)
-    return lambda question: facts_of(map(read_facts, retriever.invoke(question)))
-
-
-def pieces_of(candidates: Iterable[Candidate]) -> Pieces:
-    return [(one.doc_id, one.start, one.end, round(float(one.score), 5)) for one in candidates]
-
-
-def facts_of(facts: Iterable[Any]) -> Pieces:
-    return [(one["doc_id"], one["start"], one["end"], round(float(one["score"]), 5)) for one in facts]
+            facts = map(read_facts, retrieve(one.question))
+            pieces = [(f["doc_id"], f["start"], f["end"], round(float(f["score"]), 5)) for f in facts]
+            yield f"{framework} {number} {one.question}", pieces
 
 
 def alike(first: Pieces, second: Pieces) -> bool:
-    """Whether two answers have the same pieces, with equal scores."""
-    pairs = zip(in_order(first), in_order(second), strict=True)
+    """Whether two answers have the same pieces, with equal scores, in whatever order."""
+    pairs = zip(sorted(map(tuple, first)), sorted(map(tuple, second)), strict=True)
     return len(first) == len(second) and all(
         one[:3] == other[:3] and abs(one[3] - other[3]) <= 2e-5 for one, other in pairs
     )
-
-
-def in_order(pieces: Pieces) -> Pieces:
-    """The pieces in the order of the texts."""
-    return sorted(tuple(piece) for piece in pieces)
 
 
 if __name__ == "__main__":

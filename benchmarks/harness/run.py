@@ -19,7 +19,7 @@ from benchmarks.harness.evidence import (
     Positions,
     RankedPassages,
     Values,
-    score_evidence,
+    evidence_recall,
     useful_ratio,
 )
 from benchmarks.harness.statistics import (
@@ -45,15 +45,15 @@ Recall of evidence characters (%) when 200 / 400 / 800 / 1,600 tokens are sent; 
 the budget is full. The whole collection is searched. ± is half of the 95 % bootstrap interval, documents
 drawn whole; **bold**: the column's best; + or -: differs from the first pipeline (paired test, p < 0.05; in
 the means, the sets count the same). Kept recall and kept tokens: all that the pipeline keeps, at most its
-top_k. build s: cutting and indexing with vectors from the cache; ms: one question, one thread, the
-question's vector from the cache. No question is about a document that the packaged models were trained on."""
+top_k. build s: cutting and indexing with vectors from the cache. ms: one thread, the question's vector from
+the cache. No question is about a document that the packaged models were trained on."""
 
 
 class Measured(NamedTuple):
     """The measures of some pipelines on one set: the value of each question, by pipeline and measure.
 
-    recall@b, iou@b: evidence at each budget b. recall, iou: evidence in all that is sent. useful@450: share
-    of useful sentences. nDCG@10: of paragraphs. tokens: sent. ms: of one question. build s: once.
+    recall@b: evidence at each budget b. recall: evidence in all that is sent. useful@450: share of useful
+    sentences. nDCG@10: of paragraphs. tokens: sent. ms: of one question. build s: once.
     """
 
     dataset: Dataset
@@ -78,19 +78,15 @@ def preset(name: str = "precise", index: Mapping[str, Any] | None = None, **opti
 
 
 def search(
-    kind: Any = HybridIndex,
-    top_k: int = 100,
-    reranker: str | None = None,
-    selector: Any = None,
-    **options: Any,
+    kind: Any = HybridIndex, top_k: int = 100, reranker: str | None = None, **options: Any
 ) -> Pipeline:
-    """The search of an index, and stages behind it. options: of the index; `returns` of its search."""
+    """The search of an index, and a reranker behind it. options: of the index; `returns` of its search."""
     given = {"returns": options.pop("returns")} if "returns" in options else {}
 
     def build(documents: Sequence[Document], encoder: Encoder) -> Retrieve:
         source = Searched(kind.build(documents, encoder, **options), encoder, given)
         source.search("What is prepared at the first search?", 1)
-        stages = {"redundancy": None, "evidence": None, "selector": selector, "reranker": reranker}
+        stages = {"redundancy": None, "evidence": None, "selector": None, "reranker": reranker}
         rag = PreciseRAG(source, **stages, n_candidates=top_k)
         return lambda question: rag.retrieve(question).kept
 
@@ -141,10 +137,9 @@ def measure(
         rows: dict[str, Any] = {"tokens": tokens, "ms": ms, "build s": [built] * len(questions)}
         if questions[0].evidence:
             both = list(zip(sent, (question.evidence for question in questions), strict=True))
-            scores = [score_evidence(positions, *pair, (*budgets, math.inf)) for pair in both]
-            for column, suffix in enumerate((*(f"@{budget}" for budget in budgets), "")):
-                rows[f"recall{suffix}"] = [score.recall[column] for score in scores]
-                rows[f"iou{suffix}"] = [score.iou[column] for score in scores]
+            recall = [evidence_recall(positions, *pair, (*budgets, math.inf)) for pair in both]
+            names = (*(f"recall@{budget}" for budget in budgets), "recall")
+            rows |= zip(names, np.transpose(recall), strict=True)
             rows["useful@450"] = [useful_ratio(positions, *pair, places) for pair in both]
             rows["nDCG@10"] = ranking(passages, both, ir_measures.nDCG @ 10)
         values[name] = {key: np.array(row, dtype=np.float64) for key, row in rows.items()}
@@ -189,13 +184,9 @@ def recall_table(sets: Sequence[Measured]) -> str:
                 text += f" ± {half(mean_interval(sets[0].values[name][share], sets[0].groups)):.1f}"
             row[str(budget)] = text + _sign(compared(sets, name, names[0], share))
         row["nDCG@10"] = f"{mean(sets, name, 'nDCG@10'):.3f}"
-        if len(sets) == 1:
-            row["useful@450"] = 100 * mean(sets, name, "useful@450")
         row["kept recall"] = 100 * mean(sets, name, "recall")
         row["kept tokens"] = f"{mean(sets, name, 'tokens'):,.0f}"
-        row["ms a question" if len(sets) > 1 else "ms"] = mean(sets, name, "ms")
-        if len(sets) == 1:
-            row["build s"] = mean(sets, name, "build s")
+        row |= {"ms a question": mean(sets, name, "ms"), "build s": mean(sets, name, "build s")}
         rows.append(row)
     return table(rows)
 

@@ -38,36 +38,32 @@ Grouped = tuple[npt.ArrayLike, Sequence[Hashable] | None]
 """The values of a set's questions, and the group of each; None: each question is a group."""
 
 
-def mean_interval(values: npt.ArrayLike, groups: Sequence[Hashable] | None = None, seed: int = 0) -> Interval:
+def mean_interval(values: npt.ArrayLike, groups: Sequence[Hashable] | None = None) -> Interval:
     """Compute the mean of one value for each question, with a percentile bootstrap interval."""
-    return _interval([_by_group(values, groups)], seed)
+    return _interval([_by_group(values, groups)])
 
 
-def compare(
-    a: npt.ArrayLike, b: npt.ArrayLike, groups: Sequence[Hashable] | None = None, seed: int = 0
-) -> Comparison:
-    """Compare A with B, one value each for the same questions, by a paired sign-flip test."""
-    return compare_over_sets([(np.subtract(a, b), groups)], seed)
+def compare_over_sets(differences: Sequence[Grouped]) -> Comparison:
+    """Compare A with B over sets of the same weight, by a paired sign-flip test.
 
-
-def compare_over_sets(differences: Sequence[Grouped], seed: int = 0) -> Comparison:
-    """Compare A with B over sets of the same weight. differences: A minus B for each question of a set."""
+    differences: A minus B for each question of a set.
+    """
     sets = [_by_group(values, groups) for values, groups in differences]
     sums = np.concatenate([total / sizes.sum() / len(sets) for total, sizes in sets])
     if len(sums) < 2 or not sums.any():
-        return Comparison(_interval(sets, seed), 1.0)
+        return Comparison(_interval(sets), 1.0)
     tested = stats.permutation_test(
         (sums,),
         lambda x, axis: x.sum(axis=axis),
         permutation_type="samples",
         vectorized=True,
         n_resamples=N_RESAMPLES,
-        rng=np.random.default_rng(seed),
+        rng=np.random.default_rng(0),
     )
-    return Comparison(_interval(sets, seed), float(tested.pvalue))
+    return Comparison(_interval(sets), float(tested.pvalue))
 
 
-def _interval(sets: Sequence[tuple[Values, Values]], seed: int) -> Interval:
+def _interval(sets: Sequence[tuple[Values, Values]]) -> Interval:
     """sets: the sums and the sizes of each set's groups."""
 
     def mean(*rows: npt.NDArray[np.int64], axis: int) -> Values:
@@ -87,7 +83,7 @@ def _interval(sets: Sequence[tuple[Values, Values]], seed: int) -> Interval:
         method="percentile",
         vectorized=True,
         n_resamples=N_RESAMPLES,
-        rng=np.random.default_rng(seed),
+        rng=np.random.default_rng(0),
     ).confidence_interval
     return Interval(here, float(found.low), float(found.high))
 

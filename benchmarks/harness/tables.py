@@ -20,10 +20,8 @@ LIBRARIES = (
     "langchain-experimental", "llama-index-core", "chonkie", "semchunk", "bm25s", "ir-measures", "scipy",
 )  # fmt: skip
 """Distributions whose versions are written into results."""
-_KEPT_OUT = ("--work", "--vectors", "--cache", "--index")
+FOLDERS = ("--data", "--vectors", "--cache")
 """Options that say where a machine keeps its files; a recorded command does without them."""
-_FOLDERS = ("--data", "--model")
-"""Options that name the folder of the question sets or of a model; a recorded command says DIR."""
 
 
 def new_parser(module: str, doc: str) -> ArgumentParser:
@@ -67,7 +65,7 @@ def save(name: str, module: str, args: Namespace, title: str, *parts: str) -> Pa
     date = datetime.now(UTC).date().isoformat()
     versions = ", ".join(f"{name} {number}" for name in LIBRARIES if (number := _version(name)))
     made = (
-        f"`{command_line(module, args)}`, {date}: {platform.machine()}, {os.cpu_count()} CPU cores, "
+        f"`{command_line(module, sys.argv[1:])}`, {date}: {platform.machine()}, {os.cpu_count()} CPU cores, "
         f"Python {platform.python_version()}, seed {args.seed}{sample}; {versions}."
     )
     path = RESULTS / f"{name}-{date}.md"
@@ -77,23 +75,16 @@ def save(name: str, module: str, args: Namespace, title: str, *parts: str) -> Pa
     return path
 
 
-def command_line(module: str, args: Namespace, words: Sequence[str] | None = None) -> str:
-    """The command that repeats this run: the arguments given, without the folders of this machine.
-
-    words: the arguments; default: those of the process.
-    """
-    given = iter(sys.argv[1:] if words is None else words)
-    kept = [f"python -m {module}"]
-    for word in given:
+def command_line(module: str, arguments: Sequence[str]) -> str:
+    """The command that repeats a run, without the folders of this machine."""
+    kept, rest = [f"python -m {module} --data DIR"], iter(arguments)
+    for word in rest:
         option, equals, _ = word.partition("=")
-        if option in (*_KEPT_OUT, *_FOLDERS):
-            if not equals:
-                next(given, None)
-            if option in _FOLDERS:
-                kept.append(f"{option} DIR")
-        else:
+        if option not in FOLDERS:
             kept.append(shlex.quote(word))
-    return " ".join(kept if "--data DIR" in kept else [*kept, "--data DIR"])
+        elif not equals:
+            next(rest)
+    return " ".join(kept)
 
 
 def about(doc: str | None) -> str:
@@ -116,11 +107,6 @@ def cell(value: Any, form: str = ",.1f") -> str:
     if isinstance(value, float):
         return "–" if value != value else f"{value:{form}}"
     return f"{value:,}" if isinstance(value, int) else str(value).replace("|", "\\|")
-
-
-def percent(interval: Interval) -> Interval:
-    """A share in percent."""
-    return Interval(*(100 * float(value) for value in interval))
 
 
 def _version(name: str) -> str:

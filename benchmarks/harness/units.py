@@ -91,8 +91,8 @@ class UnitIndex:
         best: dict[tuple[str, int, int], Candidate] = {}
         for row in np.argsort(-scores, kind="stable"):
             doc_id, start, end, _ = self._units[row]
-            text, given = self._texts[doc_id][start:end], {name: float(s[row]) for name, s in parts.items()}
-            found = Candidate(doc_id, start, end, text, float(scores[row]), _SCALES[self._kind], scores=given)
+            text, score = self._texts[doc_id][start:end], float(scores[row])
+            found = Candidate(doc_id, start, end, text, score, _SCALES[self._kind])
             best.setdefault((doc_id, start, end), found)
             if len(best) == top_k:
                 break

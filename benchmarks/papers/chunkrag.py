@@ -15,7 +15,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from benchmarks.harness.datasets import Dataset, question_sets
-from benchmarks.harness.evidence import Positions, score_evidence
+from benchmarks.harness.evidence import Positions, evidence_recall
 from benchmarks.harness.tables import about, cached_encoder, save, sets_parser, table
 from precise_rag.candidate_filters import DynamicThreshold, RedundancyFilter
 from precise_rag.index import DenseIndex
@@ -71,16 +71,12 @@ def measure(dataset: Dataset, encoder: Encoder) -> dict:
 
 def lost(corpus: Positions, dataset: Dataset, before: Lists, after: Lists) -> float:
     """Percent of all evidence that is in the candidates before filtering and not in those after it."""
-    recalls = [
-        np.mean(
-            [
-                score_evidence(corpus, pieces, question.evidence, (np.inf,)).recall[0]
-                for question, pieces in zip(dataset.questions, lists, strict=True)
-            ]
-        )
-        for lists in (before, after)
-    ]
-    return round(100 * float(recalls[0] - recalls[1]), 2)
+
+    def recall(lists: Lists) -> float:
+        pairs = zip(dataset.questions, lists, strict=True)
+        return float(np.mean([evidence_recall(corpus, c, q.evidence, (np.inf,)) for q, c in pairs]))
+
+    return round(100 * (recall(before) - recall(after)), 2)
 
 
 def similarity(pieces: Sequence[Candidate], encoder: Encoder) -> float:

@@ -21,7 +21,7 @@ import numpy as np
 
 from benchmarks.harness.answers import exact_match, f1_match
 from benchmarks.harness.datasets import Dataset, question_sets
-from benchmarks.harness.run import Measured, Searched, mean, measure
+from benchmarks.harness.run import Measured, Pipeline, Searched, mean, measure
 from benchmarks.harness.tables import about, cached_encoder, save, sets_parser, table
 from benchmarks.peers import Units, segments, sentences_of
 from precise_rag.feedback import FeedbackController
@@ -112,12 +112,8 @@ def main() -> None:
     llm = OpenAIChat(args.llm, base_url=args.base_url) if args.llm else None
     encoder, found, parts = cached_encoder(args), [], []
     for dataset in question_sets(args):
-        made: dict[str, PreciseRAG] = {}
-        found.append(
-            measure(
-                {name: _kept(make, name, made, llm) for name, make in PIPELINES.items()}, dataset, encoder
-            )
-        )
+        made = {name: make(dataset.documents, encoder, llm) for name, make in PIPELINES.items()}
+        found.append(measure({name: ready(rag) for name, rag in made.items()}, dataset, encoder))
         parts += [f"## {dataset.name}: {len(dataset.questions)} questions", set_table(found[-1])]
         if llm:
             made |= {n: make(dataset.documents, encoder, llm) for n, make in WITH_FEEDBACK.items()}
@@ -130,14 +126,9 @@ def main() -> None:
     save("sage", __spec__.name, args, "SAGE: with and without", about(__doc__), *parts)
 
 
-def _kept(make: Make, name: str, made: dict[str, PreciseRAG], llm: Any) -> Any:
-    """The pipeline for `measure`; it is noted in `made`, to answer with it."""
-
-    def build(documents: Any, encoder: Any) -> Any:
-        made[name] = make(documents, encoder, llm)
-        return lambda question: made[name].retrieve(question).kept
-
-    return build
+def ready(rag: PreciseRAG) -> Pipeline:
+    """A pipeline, built already, for `measure`."""
+    return lambda documents, encoder: lambda question: rag.retrieve(question).kept
 
 
 def answers(name: str, rag: PreciseRAG, dataset: Dataset) -> dict[str, Any]:
@@ -216,7 +207,7 @@ def cost(sets: Sequence[Measured]) -> str:
 
 def set_table(one: Measured) -> str:
     """All pipelines on one set."""
-    shown = ("recall", "iou", "recall@400", "recall@800")
+    shown = ("recall", "recall@400", "recall@800")
     return table(
         [
             {"pipeline": name}

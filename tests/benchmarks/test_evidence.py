@@ -1,6 +1,5 @@
 """Evidence at token budgets: hand-worked values, and an oracle that reads character by character."""
 
-import math
 import re
 from typing import Any
 
@@ -10,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.harness.datasets import Evidence
-from benchmarks.harness.evidence import Positions, RankedPassages, covered, score_evidence, useful_ratio
+from benchmarks.harness.evidence import Positions, RankedPassages, covered, evidence_recall, useful_ratio
 from precise_rag.types import Document
 
 
@@ -23,31 +22,27 @@ TEXT = "aa bb cc dd ee ff gg hh"
 POSITIONS = Positions([Document("d", TEXT), Document("e", "xx\n yy")], words)
 
 
-def span(first: int, last: int, doc_id: str = "d") -> Evidence:
-    """Words `first` to `last` of a text whose words are two letters long."""
-    return Evidence(doc_id, 3 * first, 3 * last + 2)
+def span(first: int, last: int) -> Evidence:
+    """Words `first` to `last` of the first text."""
+    return Evidence("d", 3 * first, 3 * last + 2)
 
 
-def test_recall_and_iou_by_hand() -> None:
-    scores = score_evidence(POSITIONS, [span(0, 3), span(4, 5)], [span(3, 4)], budgets=(2, 4, 5, 6, 99))
-    np.testing.assert_allclose(scores.recall, [0, 0.5, 1, 1, 1])
-    np.testing.assert_allclose(scores.iou, [0, 1 / 5, 2 / 5, 2 / 6, 2 / 6])
-    assert scores.tokens.tolist() == [2, 4, 5, 6, 6]
+@pytest.mark.parametrize(
+    ("ranked", "evidence", "budgets", "expected"),
+    [
+        ([span(0, 3), span(4, 5)], [span(3, 4)], (2, 4, 5, 6, 99), [0, 0.5, 1, 1, 1]),
+        ([span(1, 1)], [Evidence("d", 2, 6), span(1, 1), Evidence("d", 3, 5)], (1,), [1]),  # alternatives
+        ([Evidence("e", 0, 6)], [Evidence("e", 3, 6)], (1, 2), [0, 1]),
+        ([], [span(0, 0)], (200, 400), [0, 0]),
+    ],
+)
+def test_recall_by_hand(ranked, evidence, budgets, expected) -> None:
+    assert evidence_recall(POSITIONS, ranked, evidence, budgets).tolist() == pytest.approx(expected)
 
 
-def test_repeated_text_is_paid_for_twice_and_counted_once() -> None:
-    scores = score_evidence(POSITIONS, [span(0, 1), span(1, 2)], [span(1, 1)], budgets=(math.inf,))
-    assert (scores.recall[0], scores.iou[0], scores.tokens[0]) == pytest.approx((1, 1 / 4, 4))
-
-
-def test_white_space_and_alternative_evidence_do_not_change_the_result() -> None:
-    evidence = [Evidence("d", 2, 6), span(1, 1), Evidence("d", 3, 5)]
-    assert score_evidence(POSITIONS, [span(1, 1)], evidence, budgets=(1,)).recall[0] == pytest.approx(1)
-    half = score_evidence(POSITIONS, [Evidence("e", 0, 6)], [Evidence("e", 3, 6)], budgets=(1,))
-    assert half.recall[0] == pytest.approx(0)
-    assert score_evidence(POSITIONS, [], [span(0, 0)]).recall.tolist() == pytest.approx([0, 0, 0, 0])
+def test_evidence_without_a_visible_character_is_refused() -> None:
     with pytest.raises(ValueError, match="evidence is empty"):
-        score_evidence(POSITIONS, [span(0, 0)], [Evidence("d", 2, 3)])
+        evidence_recall(POSITIONS, [span(0, 0)], [Evidence("d", 2, 3)])
 
 
 def test_positions_count_visible_code_points() -> None:
@@ -83,25 +78,15 @@ several_words = st.lists(st.sampled_from(["a", "bb", "ccc", "dddd"]), min_size=1
 
 
 @given(several_words, st.data())
-def test_equal_to_reading_one_token_after_another(tokens: list[str], data: st.DataObject) -> None:
+def test_recall_is_that_of_reading_one_token_after_another(tokens: list[str], data: st.DataObject) -> None:
     text = " ".join(tokens)
-    token_spans = [match.span() for match in re.finditer(r"\w+", text)]
+    spans = [match.span() for match in re.finditer(r"\w+", text)]
     ranges = st.tuples(*[st.integers(0, len(tokens) - 1)] * 2).map(sorted)
-
-    def drawn(least: int, most: int) -> list[Evidence]:
-        pairs = data.draw(st.lists(ranges, min_size=least, max_size=most))
-        return [Evidence("d", token_spans[a][0], token_spans[b][1]) for a, b in pairs]
-
-    ranked, evidence = drawn(0, 6), drawn(1, 3)
+    units = st.lists(ranges.map(lambda pair: Evidence("d", spans[pair[0]][0], spans[pair[1]][1])), max_size=6)
+    ranked, evidence = data.draw(units), data.draw(units.filter(bool))
     budget = data.draw(st.integers(0, 40))
-    read = [
-        token for unit in ranked for token in token_spans if unit.start <= token[0] and token[1] <= unit.end
-    ][:budget]
-    sent = [offset for start, end in read for offset in range(start, end)]
+    read = [span for unit in ranked for span in spans if unit.start <= span[0] and span[1] <= unit.end]
+    sent = {offset for start, end in read[:budget] for offset in range(start, end)}
     wanted = {o for e in evidence for o in range(e.start, e.end) if text[o] != " "}
-    hit = len(wanted & set(sent))
-    positions = Positions([Document("d", text)], words)
-    scores = score_evidence(positions, ranked, evidence, (budget,))
-    assert scores.recall[0] == pytest.approx(hit / len(wanted))
-    assert scores.iou[0] == pytest.approx(hit / (len(wanted) + len(sent) - hit))
-    assert scores.tokens[0] == len(read)
+    found = evidence_recall(Positions([Document("d", text)], words), ranked, evidence, (budget,))
+    assert found[0] == pytest.approx(len(wanted & sent) / len(wanted))

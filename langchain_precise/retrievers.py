@@ -156,30 +156,20 @@ class PreciseRetriever(BaseRetriever):
         return self._select(search, Trace(search.query))
 
     def _get_relevant_documents(
-        self,
-        query: str,
-        *,
-        run_manager: CallbackManagerForRetrieverRun,
-        k: int | None = None,
-        filter: Any = None,
+        self, query: str, *, run_manager: CallbackManagerForRetrieverRun, **options: Any
     ) -> list[Document]:
-        search = self._search(query, k, filter)
+        search = self._search(query, **options)
         selection = self._path.invoke(search, {"callbacks": run_manager.get_child()})
         return self._documents(selection, search)
 
     async def _aget_relevant_documents(
-        self,
-        query: str,
-        *,
-        run_manager: AsyncCallbackManagerForRetrieverRun,
-        k: int | None = None,
-        filter: Any = None,
+        self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, **options: Any
     ) -> list[Document]:
-        search = self._search(query, k, filter)
+        search = self._search(query, **options)
         selection = await self._path.ainvoke(search, {"callbacks": run_manager.get_child()})
         return self._documents(selection, search)
 
-    def _search(self, query: str, k: int | None, filter: Any) -> _Search:
+    def _search(self, query: str, k: int | None = None, filter: Any = None) -> _Search:
         """Return what a call searches for; what it does not say is as set for all calls."""
         return _Search(
             query=check_query(query),

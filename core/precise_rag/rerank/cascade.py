@@ -117,26 +117,18 @@ class CascadeReranker(Shared):
             return np.zeros(0, dtype=np.float32)
         if not mostly_latin(query):
             return packaged_reranker().score(query, candidates)
-        return self._scores(query, candidates, ~self.unread(query, candidates))
+        readable = ~self.unread(query, candidates)
+        rows, columns, packaged, is_english = self.shortlist(query, candidates, readable)
+        scores = self._unread({"packaged": log_odds(packaged)})
+        if len(rows):
+            scores[rows] = self._regression(columns)
+        return np.where(readable, self._levelled(scores, is_english), packaged)
 
     def unread(self, query: str, candidates: Sequence[Candidate]) -> npt.NDArray[np.bool_]:
         """Return which of n candidates are left to the packaged reranker, by their script or the query's."""
         if not mostly_latin(query):
             return np.ones(len(candidates), dtype=np.bool_)
         return np.array([not mostly_latin(c.text) for c in candidates], dtype=np.bool_)
-
-    def read(self, query: str, candidates: Sequence[Candidate]) -> FloatArray:
-        """Return (n,) probabilities of n > 0 candidates in any script."""
-        return self._scores(query, candidates, np.ones(len(candidates), dtype=np.bool_))
-
-    def _scores(
-        self, query: str, candidates: Sequence[Candidate], readable: npt.NDArray[np.bool_]
-    ) -> FloatArray:
-        rows, columns, packaged, is_english = self.shortlist(query, candidates, readable)
-        scores = self._unread({"packaged": log_odds(packaged)})
-        if len(rows):
-            scores[rows] = self._regression(columns)
-        return np.where(readable, self._levelled(scores, is_english), packaged)
 
     def _levelled(self, scores: FloatArray, is_english: bool) -> FloatArray:
         return scores if is_english else self._latin({"odds": log_odds(scores)})

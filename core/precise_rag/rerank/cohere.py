@@ -145,20 +145,13 @@ class CohereReranker(Shared):
 
     def _by_status(self, error: Any) -> LLMError:
         status, said = error.status_code, quoted(error.body)
+        kind: type[LLMError] = LLMError
+        does = f"refused the request with {status}"
         if status in (None, 401, 403):
-            return LLMAuthenticationError(
-                f"{self.name} refused the key; check api_key or CO_API_KEY ({said})"
-            )
-        if status == 429:
-            return LLMRateLimitError(
-                f"{self.name} still answers 429 after {self._max_retries} retries ({said})"
-            )
-        if status >= 500:
-            return LLMServerError(
-                f"{self.name} still answers {status} after {self._max_retries} retries ({said})"
-            )
-        if status < 400:
-            return LLMResponseError(
-                f"{self.name} answered with something that is not a list of scores ({said})"
-            )
-        return LLMError(f"{self.name} refused the request with {status} ({said})")
+            kind, does = LLMAuthenticationError, "refused the key; check api_key or CO_API_KEY"
+        elif status < 400:
+            kind, does = LLMResponseError, "answered with something that is not a list of scores"
+        elif status == 429 or status >= 500:
+            kind = LLMRateLimitError if status == 429 else LLMServerError
+            does = f"still answers {status} after {self._max_retries} retries"
+        return kind(f"{self.name} {does} ({said})")

@@ -18,6 +18,7 @@ from precise_rag.encoders.local import MINILM, batches_by_length
 from precise_rag.encoders.sentence_transformer import SentenceTransformerEncoder, bfloat16_is_fast, on_device
 from precise_rag.rerank.pairs import (
     N_SIDES,
+    PARTS,
     QUERY_TOKENS,
     Piece,
     PieceTokens,
@@ -178,7 +179,7 @@ def copy_layers(network: PairNetwork, encoder: SentenceTransformerEncoder) -> No
             theirs = f"encoder.layer.{layer}"
             three = [source[f"{theirs}.attention.self.{name}.{part}"] for name in ("query", "key", "value")]
             tensors[f"{ours}.query_key_value.{part}"] = torch.cat(three)
-            for name, its in _MINILM_NAMES.items():
+            for its, name in PARTS.items():
                 tensors[f"{ours}.{name}.{part}"] = source[f"{theirs}.{its}.{part}"]
     network.load_state_dict({name: tensor.float() for name, tensor in tensors.items()})
 
@@ -232,15 +233,6 @@ class PairScorer:
     def _padded(self, rows: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
         ids, is_token = padded(rows)
         return on_device(ids, self._device), on_device(is_token, self._device)
-
-
-_MINILM_NAMES = {
-    "out": "attention.output.dense",
-    "norm1": "attention.output.LayerNorm",
-    "up": "intermediate.dense",
-    "down": "output.dense",
-    "norm2": "output.LayerNorm",
-}
 
 
 def _mask(is_token: Tensor) -> Tensor:

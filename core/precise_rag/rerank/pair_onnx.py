@@ -15,20 +15,11 @@ from precise_rag.encoders.local import batches_by_length
 from precise_rag.encoders.onnx import SAMPLE
 from precise_rag.encoders.onnx_graph import Graph
 from precise_rag.encoders.token_ids import TokenIds
-from precise_rag.rerank.pairs import QUERY_TOKENS, Piece, TransformerConfig, tokens_of_pieces
+from precise_rag.rerank.pairs import PARTS, QUERY_TOKENS, Piece, TransformerConfig, tokens_of_pieces
 from precise_rag.types import FloatArray, IntArray
 from precise_rag.vectors import dots, unit_rows
 
 _BATCH_TOKENS = 2_048
-
-_PARTS = {
-    "attention.output.dense": "out",
-    "attention.output.LayerNorm": "norm1",
-    "intermediate.dense": "up",
-    "output.dense": "down",
-    "output.LayerNorm": "norm2",
-}
-"""BERT's names of a layer's parts, and a checkpoint's names of the same parts."""
 
 
 class OnnxPairScorer:
@@ -168,6 +159,6 @@ def _bert_names(trained: Tensors, ours: str, theirs: str) -> Tensors:
         three = np.split(trained[f"{ours}.query_key_value.{part}"], 3)
         for name, tensor in zip(("query", "key", "value"), three, strict=True):
             tensors[f"{theirs}.attention.self.{name}.{part}"] = tensor
-        for name, own in _PARTS.items():
+        for name, own in PARTS.items():
             tensors[f"{theirs}.{name}.{part}"] = trained[f"{ours}.{own}.{part}"]
     return tensors

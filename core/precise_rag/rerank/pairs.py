@@ -24,6 +24,15 @@ BEFORE_TOKENS, AFTER_TOKENS = 24, 16
 N_SIDES = 3
 """What a token can belong to: the query, the candidate, or the text around the candidate."""
 
+PARTS: Mapping[str, str] = {
+    "attention.output.dense": "out",
+    "attention.output.LayerNorm": "norm1",
+    "intermediate.dense": "up",
+    "output.dense": "down",
+    "output.LayerNorm": "norm2",
+}
+"""BERT's names of a layer's parts, and a checkpoint's names of the same parts."""
+
 _WIDTH, _HEADS, _INNER = 384, 12, 1536
 """Sizes of MiniLM."""
 _WEIGHTS: Mapping[str, tuple[int, ...]] = {

@@ -60,14 +60,13 @@ def shifted(rows: FloatArray, places: int) -> FloatArray:
     return moved
 
 
-def pair_features(left: FloatArray, right: FloatArray, features: Sequence[str]) -> FloatArray:
-    """Return (n, k * d): k features of n pairs of vectors, side by side.
+def pair_features(left: FloatArray, right: FloatArray) -> FloatArray:
+    """Return (n, 4 d): features of n pairs of vectors, which are both, their difference and their product.
 
-    left, right: (n, d) vectors. features: k of "x1", "x2", "x1-x2", "x1*x2".
+    left, right: (n, d) vectors.
     Source: SAGE, section IV-B (feature augmentation).
     """
-    columns = {"x1": left, "x2": right, "x1-x2": left - right, "x1*x2": left * right}
-    return np.concatenate([columns[name] for name in features], axis=1)
+    return np.concatenate([left, right, left - right, left * right], axis=1)
 
 
 def cohesion(rows: FloatArray, windows: Sequence[int]) -> FloatArray:

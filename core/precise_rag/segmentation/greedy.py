@@ -13,7 +13,7 @@ from precise_rag.encoded import count_tokens, encode_documents
 from precise_rag.encoders.geometry import cosine_like
 from precise_rag.protocols import Encoder, SentenceSplitter
 from precise_rag.segmentation.long_sentences import CountTokens, cut_long, cut_recounted
-from precise_rag.segmentation.streaming import check_texts, segment_tables, with_progress
+from precise_rag.segmentation.streaming import segment_each
 from precise_rag.sentences import load_sentence_splitter
 from precise_rag.types import Chunk, Document, IntArray, SentenceTable
 
@@ -112,9 +112,7 @@ class GreedySegmenter:
 
         show_progress: show a progress bar; default False.
         """
-        check_texts(texts)
-        results = segment_tables(self, texts, self.encoder, self.splitter)
-        yield from with_progress(results, texts) if show_progress else results
+        yield from segment_each(self, texts, self.encoder, self.splitter, show_progress=show_progress)
 
 
 def _characters(texts: Sequence[str]) -> list[int]:

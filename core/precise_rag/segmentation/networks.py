@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from precise_rag.segmentation.features import CURVE_WIDTH
+from precise_rag.types import FloatArray
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,13 +95,12 @@ class SmallNetwork(nn.Module):
 class SageConfig:
     """Sizes of SAGE's head on sentence vectors.
 
-    dimension: of the vectors. features: of a pair (section IV-B). context: whether the head also sees
-    the sentences around the pair. hidden, kernel, windows: as in SmallConfig. curve: channels that follow
-    how alike the windows are around the gaps near the pair, with context; 0 for none.
+    dimension: of the vectors. context: whether the head also sees the sentences around the pair. hidden,
+    kernel, windows: as in SmallConfig. curve: channels that follow how alike the windows are around the gaps
+    near the pair, with context.
     """
 
     dimension: int
-    features: tuple[str, ...] = ("x1", "x2", "x1-x2", "x1*x2")
     context: bool = True
     hidden: int = 128
     curve: int = 32
@@ -117,17 +117,15 @@ class SageNetwork(nn.Module):
     def __init__(self, config: SageConfig) -> None:
         super().__init__()
         c = self.config = config
-        width = len(c.features) * c.dimension
+        width = 4 * c.dimension
         if c.context:
             self.inner = nn.Linear(c.dimension, c.hidden)
             self.convolution1 = nn.Conv1d(c.hidden, c.hidden, c.kernel, padding=c.kernel // 2)
             self.convolution2 = nn.Conv1d(c.hidden, c.hidden, c.kernel, padding=c.kernel // 2)
-            width += 2 * c.hidden + len(c.windows)
-            if c.curve:
-                columns = 3 * len(c.windows) - 2 * (1 in c.windows)
-                self.curve1 = nn.Conv1d(columns, c.curve, CURVE_WIDTH, padding=CURVE_WIDTH // 2)
-                self.curve2 = nn.Conv1d(c.curve, c.curve, CURVE_WIDTH, padding=CURVE_WIDTH // 2)
-                width += c.curve
+            columns = 3 * len(c.windows) - 2 * (1 in c.windows)
+            self.curve1 = nn.Conv1d(columns, c.curve, CURVE_WIDTH, padding=CURVE_WIDTH // 2)
+            self.curve2 = nn.Conv1d(c.curve, c.curve, CURVE_WIDTH, padding=CURVE_WIDTH // 2)
+            width += 2 * c.hidden + len(c.windows) + c.curve
         self.gap = nn.Linear(width, c.hidden)
         self.out = nn.Linear(c.hidden, 2)
 
@@ -139,18 +137,14 @@ class SageNetwork(nn.Module):
         """
         c = self.config
         line = _in_places(vectors * c.dimension**0.5, places, n_places)
-        left, right = line, _next(line)
-        pairs = {"x1": left, "x2": right, "x1-x2": left - right, "x1*x2": left * right}
-        columns = [pairs[name] for name in c.features]
+        columns = [line, _next(line), line - _next(line), line * _next(line)]
         if c.context:
             mask = _in_places(torch.ones(len(places), 1, device=vectors.device), places, n_places)
             rows = self.inner(F.dropout(line, dropout, self.training)).relu() * mask
             rows = _with_context(rows, mask, (self.convolution1, self.convolution2))
             likeness = torch.cat(_cohesion(line, c.windows), dim=1)
-            columns += [rows, _next(rows), likeness]
-            if c.curve:
-                around = [likeness, *_closeness(_in_places(vectors, places, n_places), mask, c.windows)]
-                columns.append(self._curve(torch.cat(around, dim=1), mask))
+            around = [likeness, *_closeness(_in_places(vectors, places, n_places), mask, c.windows)]
+            columns += [rows, _next(rows), likeness, self._curve(torch.cat(around, dim=1), mask)]
         hidden = self.gap(F.dropout(torch.cat(columns, dim=1), dropout, self.training)).relu()
         logits: Tensor = self.out(F.dropout(hidden, dropout, self.training))
         return logits
@@ -230,30 +224,27 @@ def sage_network(config: Mapping[str, Any], tensors: Mapping[str, Any]) -> SageN
     config, tensors: as SageModel reads them.
     """
     sizes = {field.name: config[field.name] for field in fields(SageConfig)}
-    c = SageConfig(**{**sizes, "features": tuple(sizes["features"]), "windows": tuple(sizes["windows"])})
+    c = SageConfig(**{**sizes, "windows": tuple(sizes["windows"])})
     network = SageNetwork(c)
     given = {name: torch.from_numpy(np.array(tensors[name])) for name in network.state_dict()}
-    for scale, columns in _scaled_columns(c):
-        given["gap.weight"][:, columns] /= scale
+    given["gap.weight"][:, : 4 * c.dimension] /= torch.from_numpy(_column_scales(c))
     if c.context:
         given["inner.weight"] /= c.dimension**0.5
     network.load_state_dict(given)
     return network
 
 
-def _scaled_columns(c: SageConfig) -> Iterator[tuple[float, slice]]:
-    """Yield by how much each feature's columns of the head are scaled, and where they are."""
+def _column_scales(c: SageConfig) -> FloatArray:
+    """Return by how much the head's columns of a pair are scaled; those of the product twice."""
     scale = c.dimension**0.5
-    for place, name in enumerate(c.features):
-        yield scale**2 if name == "x1*x2" else scale, slice(place * c.dimension, (place + 1) * c.dimension)
+    return np.repeat(np.array([scale, scale, scale, scale**2], dtype=np.float32), c.dimension)
 
 
 def sage_tensors(network: SageNetwork) -> dict[str, Any]:
     """Return the network's weights as the arrays that SageModel reads; they include the vectors' scale."""
     c = network.config
     tensors = {name: value.detach().cpu().numpy().copy() for name, value in network.state_dict().items()}
-    for scale, columns in _scaled_columns(c):
-        tensors["gap.weight"][:, columns] *= scale
+    tensors["gap.weight"][:, : 4 * c.dimension] *= _column_scales(c)
     if c.context:
         tensors["inner.weight"] *= c.dimension**0.5
     return tensors

@@ -35,16 +35,16 @@ from precise_rag.segmentation.small import SmallModel
 from precise_rag.types import FloatArray, IntArray, SentenceTable
 from precise_rag.vectors import linear
 
-_SETTINGS = {**SIZES, "encoder": str, "features": list, "context": bool, "curve": int}
+_SETTINGS = {**SIZES, "encoder": str, "context": bool, "curve": int}
 
 
 class SageModel:
     """Boundary model on the sentence vectors of an encoder: features of pairs of vectors, and an MLP.
 
-    With "context" in its config, the MLP also sees the sentences around the pair, and with "curve" how alike
-    the windows around the gaps near it are. With "words", the
-    logits are blended with those of the packaged small model, because sentence vectors tell little of
-    the first words of a sentence. The vectors of a SentenceTable are used if one is given.
+    With "context" in its config, the MLP also sees the sentences around the pair, and how alike the windows
+    around the gaps near it are. With "words", the logits are blended with those of the packaged small model,
+    because sentence vectors tell little of the first words of a sentence. The vectors of a SentenceTable are
+    used if one is given.
     Source: SAGE, section IV-B. Differs: the context and the words.
     """
 
@@ -136,15 +136,13 @@ class SageModel:
 
     def _logits(self, vectors: FloatArray) -> FloatArray:
         t, c = self._tensors, self.config
-        columns = [pair_features(vectors, shifted(vectors, -1), c["features"])]
+        columns = [pair_features(vectors, shifted(vectors, -1))]
         if c["context"]:
             rows = np.maximum(linear(vectors, t["inner.weight"]) + t["inner.bias"], 0)
             rows = with_context(rows, t)
             likeness = cohesion(vectors, c["windows"])
-            columns += [rows, shifted(rows, -1), likeness]
-            if c["curve"]:
-                around = np.concatenate([likeness, closeness(vectors, c["windows"])], axis=1)
-                columns.append(curve(around, t))
+            around = np.concatenate([likeness, closeness(vectors, c["windows"])], axis=1)
+            columns += [rows, shifted(rows, -1), likeness, curve(around, t)]
         hidden = np.maximum(linear(np.concatenate(columns, axis=1), t["gap.weight"]) + t["gap.bias"], 0)
         logits: FloatArray = linear(hidden, t["out.weight"]) + t["out.bias"]
         return logits
@@ -152,13 +150,10 @@ class SageModel:
 
 def _shapes(config: dict[str, Any]) -> dict[str, tuple[int, ...]]:
     shapes: dict[str, tuple[int, ...]] = {"blend": (3, 2)} if "words" in config else {}
-    width = len(config["features"]) * config["dimension"]
+    width = 4 * config["dimension"]
     if config["context"]:
-        shapes |= context_shapes(config, config["dimension"])
-        width += 2 * config["hidden"] + len(config["windows"])
-        if config["curve"]:
-            shapes |= curve_shapes(config)
-            width += config["curve"]
+        shapes |= context_shapes(config, config["dimension"]) | curve_shapes(config)
+        width += 2 * config["hidden"] + len(config["windows"]) + config["curve"]
     return {**shapes, **gap_shapes(config, width)}
 
 

@@ -15,7 +15,7 @@ from precise_rag.segmentation.boundaries import BoundaryModel, choose_cuts, read
 from precise_rag.segmentation.long_sentences import CountTokens, cut_long, cut_recounted, inside_words
 from precise_rag.segmentation.options import CutReason, Segmentation, SegmenterOptions
 from precise_rag.segmentation.pretrained import load_model
-from precise_rag.segmentation.streaming import check_texts, segment_tables, with_progress
+from precise_rag.segmentation.streaming import segment_each
 from precise_rag.segmentation.ties import NEVER, is_kind, structure_ties
 from precise_rag.sentences import load_sentence_splitter, paragraph_ids
 from precise_rag.sentences.splitters import split_structured
@@ -197,15 +197,8 @@ class Segmenter:
 
         show_progress: show a progress bar; default False.
         """
-        check_texts(texts)
-        results = self._stream(texts)
-        yield from with_progress(results, texts) if show_progress else results
-
-    def _stream(self, texts: Iterable[str | Document]) -> Iterator[list[Chunk]]:
-        if self.model.encoder is None:
-            yield from map(self.segment, texts)
-            return
-        yield from segment_tables(self, texts, self.model.encoder, self.splitter)
+        encoder, splitter = self.model.encoder, self.splitter
+        yield from segment_each(self, texts, encoder, splitter, show_progress=show_progress)
 
     @property
     def _measure(self) -> CountTokens:

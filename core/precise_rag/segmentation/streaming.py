@@ -17,10 +17,31 @@ class _Segmenter(Protocol):
     def segment(self, text: str | Document, table: SentenceTable | None = None) -> list[Chunk]: ...
 
 
-def segment_tables(
+def segment_each(
+    segmenter: _Segmenter,
+    texts: Iterable[str | Document],
+    encoder: Encoder | None,
+    splitter: SentenceSplitter,
+    *,
+    show_progress: bool,
+) -> Iterator[list[Chunk]]:
+    """Yield the chunks of each text, in order; with an encoder, sentences of several are encoded together.
+
+    show_progress: show a progress bar; its length is known if `texts` is a sequence.
+    Raises InputError if `texts` is a single text or cannot be iterated over.
+    """
+    if isinstance(texts, str) or not isinstance(texts, Iterable):
+        raise InputError(f"texts must be a list of texts or Documents, got {type(texts).__name__}")
+    results = (
+        map(segmenter.segment, texts) if encoder is None else _by_tables(segmenter, texts, encoder, splitter)
+    )
+    total = len(texts) if isinstance(texts, Sequence) else None
+    yield from progress_bar(results, shown=show_progress, desc="segmenting", unit=" documents", total=total)
+
+
+def _by_tables(
     segmenter: _Segmenter, texts: Iterable[str | Document], encoder: Encoder, splitter: SentenceSplitter
 ) -> Iterator[list[Chunk]]:
-    """Yield the chunks of each text, in order; sentences of several texts are encoded together."""
     waiting: deque[Document] = deque()
 
     def remember() -> Iterator[Document]:
@@ -30,15 +51,3 @@ def segment_tables(
 
     for table in build_tables(remember(), encoder, splitter):
         yield segmenter.segment(waiting.popleft(), table)
-
-
-def check_texts(texts: Iterable[str | Document]) -> None:
-    """Raise InputError if `texts` is a single text or cannot be iterated over."""
-    if isinstance(texts, str) or not isinstance(texts, Iterable):
-        raise InputError(f"texts must be a list of texts or Documents, got {type(texts).__name__}")
-
-
-def with_progress(results: Iterator[list[Chunk]], texts: Iterable[str | Document]) -> Iterator[list[Chunk]]:
-    """Yield the results with a progress bar; its length is known if `texts` is a sequence."""
-    total = len(texts) if isinstance(texts, Sequence) else None
-    yield from progress_bar(results, shown=True, desc="segmenting", unit=" documents", total=total)

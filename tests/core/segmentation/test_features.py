@@ -7,7 +7,7 @@ from precise_rag.vectors import unit_rows
 
 def test_pair_features_worked_out_by_hand() -> None:
     left, right = np.array([[1.0, 2.0]], dtype=np.float32), np.array([[3.0, -1.0]], dtype=np.float32)
-    found = pair_features(left, right, ("x1", "x2", "x1-x2", "x1*x2"))
+    found = pair_features(left, right)
     assert found.tolist() == [[1, 2, 3, -1, -2, 3, 3, -2]]
 
 

@@ -34,7 +34,6 @@ FOLDERS = {
         "core/index/test_long_runs.py",
         "core/index/test_order.py",
         "core/rerank",
-        "core/segmentation/test_on_device.py",
         "core/segmentation/training",
         "core/sentences/test_punkt.py",
         "core/trace/test_browser.py",
@@ -55,8 +54,7 @@ FOLDERS = {
 }
 """The marker of all tests in a folder or file; those that are left out are not even imported."""
 NEED_TORCH = (
-    "core/encoders/test_onnx.py",
-    "core/encoders/test_sentence_transformer.py",
+    "core/encoders/test_local.py",
     "core/rerank/test_pair_networks.py",
     "core/segmentation/training",
     "training",

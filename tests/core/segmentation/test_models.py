@@ -47,6 +47,7 @@ def test_foreign_and_missing_models_are_refused(tmp_path: Path) -> None:
 @pytest.fixture
 def by_torch(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The families that were placed on a device, and blocks of a few sentences, so that there are several."""
+    pytest.importorskip("torch")
     placed: list[str] = []
 
     class Noted(OnDevice):

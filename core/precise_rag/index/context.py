@@ -174,19 +174,11 @@ def group_norms(columns: Columns, groups: Groups, headings: Headings | None = No
     """(n_groups,) norms of `GroupMeans`, from columns "vectors" and "n_tokens"."""
     weights = _weights(columns)
     norms = np.ones(len(groups.starts))
-    for _, members, sums in _sums_of_groups(columns, weights, groups, headings):
-        norms[members] = np.sqrt(np.einsum("nd,nd->n", sums, sums))
-    return np.maximum(norms, _TINY).astype(np.float32)
-
-
-def _sums_of_groups(
-    columns: Columns, weights: npt.NDArray[np.float64], groups: Groups, headings: Headings | None
-) -> Iterator[tuple[slice, slice, npt.NDArray[np.float64]]]:
-    """Yield slices of rows and of their groups, and the weighted sums of the groups with their headings."""
-    for rows, members, _, sums in _group_sums(columns, weights, groups):
+    for _, members, _, sums in _group_sums(columns, weights, groups):
         if headings is not None:
             sums = sums + WEIGHT * headings.vectors[headings.of_row[groups.starts[members]]]
-        yield rows, members, sums
+        norms[members] = np.sqrt(np.einsum("nd,nd->n", sums, sums))
+    return np.maximum(norms, _TINY).astype(np.float32)
 
 
 def _weights(columns: Columns) -> npt.NDArray[np.float64]:

@@ -64,6 +64,19 @@ def top_rows(scores: FloatArray, top_k: int) -> IntArray:
     return np.append(best, np.flatnonzero(scores == bound)[: top_k - len(best)])
 
 
+def _bound(scores: FloatArray, top_k: int) -> float:
+    """A score that at least `top_k` scores reach: the best score of the worst of the `top_k` best blocks.
+
+    It is much faster than a partition of all scores, many of which are often equal.
+    """
+    block = min(_BLOCK, len(scores) // (2 * top_k))
+    best = scores
+    if block > 1:
+        n_blocks = len(scores) // block
+        best = scores[: n_blocks * block].reshape(n_blocks, block).max(axis=1)
+    return float(np.partition(best, len(best) - top_k)[len(best) - top_k])
+
+
 def fair_rows(scores: FloatArray, top_k: int, drawn: Callable[[IntArray], IntArray]) -> IntArray:
     """The rows of the `top_k` best scores, ascending; of equal ones at the end, those with the lowest draws.
 
@@ -71,30 +84,11 @@ def fair_rows(scores: FloatArray, top_k: int, drawn: Callable[[IntArray], IntArr
     """
     best = top_rows(scores, top_k)
     least = scores[best[-1]]
-    equal = np.flatnonzero(scores == least)
-    above = best[scores[best] > least]
-    return np.sort(np.append(above, _lowest(equal, top_k - len(above), drawn)))
-
-
-def _lowest(rows: IntArray, n_wanted: int, drawn: Callable[[IntArray], IntArray]) -> IntArray:
-    """The rows with the lowest draws."""
-    if len(rows) <= n_wanted:
-        return rows
-    numbers = drawn(rows)
-    few = np.flatnonzero(numbers < 2 * LARGEST * (n_wanted / len(rows)))  # nearly always enough
-    if len(few) < n_wanted:
-        few = np.arange(len(rows))
-    return rows[few[np.argpartition(numbers[few], n_wanted - 1)[:n_wanted]]]
-
-
-def _bound(scores: FloatArray, top_k: int) -> float:
-    """A score that at least `top_k` scores reach: the best score of the worst of the `top_k` best blocks."""
-    block = min(_BLOCK, len(scores) // (2 * top_k))
-    best = scores
-    if block > 1:
-        n_blocks = len(scores) // block
-        best = scores[: n_blocks * block].reshape(n_blocks, block).max(axis=1)
-    return float(np.partition(best, len(best) - top_k)[len(best) - top_k])
+    equal, above = np.flatnonzero(scores == least), best[scores[best] > least]
+    n_equal = top_k - len(above)
+    if len(equal) > n_equal:
+        equal = equal[np.argpartition(drawn(equal), n_equal - 1)[:n_equal]]
+    return np.sort(np.append(above, equal))
 
 
 def min_max(scores: FloatArray) -> FloatArray:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import ClassVar, Literal
 
@@ -22,14 +22,9 @@ LEAST_ROWS = 20_000
 """Blocks with fewer rows have no rough vectors."""
 _DEVIATIONS = 5.0
 """Standard deviations of its error that a rough product may be off."""
-_ROUGH_SHARE, _GATHER_SHARE = 0.4, 0.2
-"""If more rows are wanted than this share, rough or exact, all products are computed: that is faster than
-picking rows."""
 _FEW = 1_000
 """Fewer rows than this are compared exactly at once."""
 _SLICE = 8_192
-_GATHERED = 2_048
-"""Rows that are picked at a time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +45,9 @@ class RoughVectors:
         widest = float(self.scales.max(initial=0))
         object.__setattr__(self, "margin", _DEVIATIONS * 2 * widest / math.sqrt(12))
 
-    def products(self, query: FloatArray, rows: IntArray | None = None) -> FloatArray:
-        """(n,) rough product of each vector with `query` (d,); rows: those wanted, None for all."""
-        if rows is None:
-            return code_products(self.codes, query, parts=1) * self.scales
-        if len(rows) < _ROUGH_SHARE * len(self.codes):
-            return code_products(self.codes, query, parts=1, rows=rows) * self.scales[rows]
-        products: FloatArray = self.products(query)[rows]
-        return products
+    def products(self, query: FloatArray) -> FloatArray:
+        """(n,) rough product of each vector with `query` (d,)."""
+        return code_products(self.codes, query, parts=1) * self.scales
 
 
 def rough_columns(vectors: npt.NDArray[np.floating]) -> Columns:
@@ -75,39 +65,18 @@ def rounded(vectors: FloatArray) -> tuple[npt.NDArray[np.int8], FloatArray]:
     return np.rint(vectors / scales[:, None]).astype(np.int8), scales.astype(np.float32)
 
 
-def code_products(
-    codes: npt.NDArray[np.int8], query: FloatArray, *, parts: int, rows: IntArray | None = None
-) -> FloatArray:
+def code_products(codes: npt.NDArray[np.int8], query: FloatArray, *, parts: int) -> FloatArray:
     """(n,) float32 product of each row of int8 codes with `query` (d,).
 
     parts: how many int8 vectors stand for the query; each makes it 127 times as precise.
-    rows: (n,) those wanted; default: all.
     """
-    total = np.zeros(len(codes) if rows is None else len(rows), dtype=np.float32)
+    total = np.zeros(len(codes), dtype=np.float32)
     rest = np.asarray(query, dtype=np.float32)[None]
     for _ in range(parts):
         part, scale = rounded(rest)
-        for place, some in _pieces(codes, rows):
-            total[place] += np.asarray(simsimd.cdist(part, some, "dot", out_dtype="float32"))[0] * scale
+        total += np.asarray(simsimd.cdist(part, codes, "dot", out_dtype="float32"))[0] * scale
         rest = rest - part * scale[:, None]
     return total
-
-
-def _pieces(
-    codes: npt.NDArray[np.int8], rows: IntArray | None
-) -> Iterator[tuple[slice, npt.NDArray[np.int8]]]:
-    """Yield places in `rows` and copies of those rows, few at a time: they stay in the cache."""
-    if rows is None:
-        yield slice(None), codes
-        return
-    copied = np.empty((min(len(rows), _GATHERED), codes.shape[1]), dtype=np.int8)
-    for first in range(0, len(rows), _GATHERED):
-        some = rows[first : first + _GATHERED]
-        # any mode but "raise" writes into `out` at once, without a copy of its own
-        yield (
-            slice(first, first + _GATHERED),
-            np.take(codes, some, axis=0, out=copied[: len(some)], mode="clip"),
-        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -194,18 +163,11 @@ class Products:
 
         rows: ascending, those to compare; default: all.
         """
-        n_rows = len(self.columns["vectors"])
-        compared = np.arange(n_rows) if rows is None else rows
-        if self.rough_vectors is None or len(compared) < max(_FEW, 4 * top_k):
-            if len(compared) < _GATHER_SHARE * n_rows:
-                scores = self.of_rows(compared, query)
-            else:
-                scores = self.all(query)[compared]
-        else:
-            nearly = self.rough_vectors.products(query, rows)
-            if top_k < len(nearly):
-                least = nearly[top_rows(nearly, top_k)[-1]] - 2 * self.rough_vectors.margin
-                compared = compared[nearly >= least]
-            scores = self.of_rows(compared, query)
+        compared = np.arange(len(self.columns["vectors"])) if rows is None else rows
+        if self.rough_vectors is not None and len(compared) >= max(_FEW, 4 * top_k):
+            nearly = self.rough_vectors.products(query)[compared]
+            least = nearly[top_rows(nearly, top_k)[-1]] - 2 * self.rough_vectors.margin
+            rows = compared = compared[nearly >= least]
+        scores = self.all(query) if rows is None else self.of_rows(rows, query)
         best = top_rows(scores, top_k)
         return compared[best], scores[best]

@@ -15,10 +15,9 @@ from typing import Any
 import pytest
 
 from precise_rag.cli import ask, main, segment
-from precise_rag.index import load_index
 from support.chat_server import ChatServer, says
-from support.commands import ENCODER, LAMP, Result, one_line
-from support.faults import failing, no_space
+from support.commands import LAMP, Result, one_line
+from support.faults import no_space
 
 Run = Callable[..., Result]
 
@@ -125,30 +124,6 @@ def test_places_that_may_not_be_written_or_read(run: Run, ordinary_user: Path) -
     out.chmod(0)
     one_line(run("ask", out, "Who?"))
     out.chmod(0o700)
-
-
-@pytest.mark.parametrize("error", [no_space, KeyboardInterrupt])
-def test_a_fault_at_any_file_operation_of_index_leaves_the_old_or_the_new_one(
-    error: Callable[[], BaseException], run: Run, docs: Path, tmp_path: Path
-) -> None:
-    out, old = tmp_path / "index", tmp_path / "old"
-    assert run("index", docs, "--out", old)[0] == 0
-    (docs / "new.txt").write_text("Herons wait in reeds.")
-    names, at, step, called = {"lamp.txt", "sub/otter.txt"}, 1, 23, [""]
-    while len(called) >= at - step:
-        shutil.rmtree(out, ignore_errors=True)
-        shutil.copytree(old, out)
-        with failing(at, error) as called:
-            code, _, err = run("index", docs, "--out", out)
-        assert code in (0, 1, 130)
-        assert "Traceback" not in err
-        assert "fault of precise-rag" not in err
-        assert set(load_index(out, ENCODER).document_ids) in (names, names | {"new.txt"})
-        code, _, err = run("index", docs, "--out", out)
-        assert code == 0, (at, err)
-        assert set(load_index(out, ENCODER).document_ids) == names | {"new.txt"}
-        at += step
-    assert at > 20
 
 
 @pytest.mark.parametrize(

@@ -65,14 +65,12 @@ class ChatServer:
     script: the replies in order, of which the last is repeated; or a function from the request's body
     to a reply.
     requests, headers: (attributes) the body and the headers of each request.
-    most_open_requests: (attribute) the most requests that were open at the same time.
     """
 
     def __init__(self, script: Script) -> None:
         self.requests: list[dict[str, Any]] = []
         self.headers: list[dict[str, str]] = []
         self.open_requests = 0
-        self.most_open_requests = 0
         self._script = script
         self._lock = threading.Lock()
         self._released = threading.Event()
@@ -105,7 +103,6 @@ class ChatServer:
     def _count(self, change: int) -> None:
         with self._lock:
             self.open_requests += change
-            self.most_open_requests = max(self.most_open_requests, self.open_requests)
 
     def _handler(self) -> type[BaseHTTPRequestHandler]:
         server = self

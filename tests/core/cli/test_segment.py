@@ -4,7 +4,6 @@ import numpy as np
 
 from precise_rag import Document
 from precise_rag.cli.segment import explained_lines
-from precise_rag.documents import reading
 from precise_rag.segmentation import Segmentation, SegmenterOptions
 from precise_rag.structure import read_structure
 
@@ -42,27 +41,6 @@ def test_segment_prints_the_headings_above_a_chunk(tmp_path, precise):
     _, out, _ = precise("segment", file, "--json", "--max-tokens", "8")
     paths = [json.loads(line).get("header_path") for line in out.splitlines()]
     assert paths == [None, "/Eels/"]
-
-
-def test_a_file_is_cut_before_the_next_is_read(tmp_path, precise, monkeypatch):
-    for name in ("a.txt", "b.txt"):
-        (tmp_path / name).write_text(f"This is {name}.")
-    seen = []
-    monkeypatch.setattr("precise_rag.cli.segment.show", lambda line: seen.append(line))
-    read_bytes = reading.read_bytes
-
-    def read(file, *rest):
-        seen.append(file.name)
-        return read_bytes(file, *rest)
-
-    monkeypatch.setattr(reading, "read_bytes", read)
-    assert precise("segment", tmp_path)[0] == 0
-    assert [line for line in seen if "──" not in line] == [
-        "a.txt",
-        "This is a.txt.",
-        "b.txt",
-        "This is b.txt.",
-    ]
 
 
 def test_each_gap_is_explained_by_its_score_and_each_cut_by_its_reason():

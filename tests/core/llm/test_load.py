@@ -1,11 +1,76 @@
+import asyncio
 import subprocess
 import sys
+from collections.abc import Sequence
 
 import pytest
 
-from precise_rag.errors import InputError
+from precise_rag.errors import InputError, LLMError, LLMResponseError
 from precise_rag.llm import OpenAIChat, load_llm
 from precise_rag.testing import ScriptedLLM
+from precise_rag.tokens import estimate_tokens
+from precise_rag.types import Message
+
+PROMPT = (Message("system", "Be brief."), Message("user", "Where?"))
+
+
+def prompt_to_text(prompt: str) -> str:
+    return prompt.replace("\n\n", " | ")
+
+
+def messages_to_text(messages: Sequence[Message]) -> str:
+    return " ".join(message.role for message in messages)
+
+
+def named_messages(messages):
+    return messages.replace("\n\n", " | ")
+
+
+async def async_function(prompt: str) -> str:
+    return "async"
+
+
+class Callable:
+    def __call__(self, prompt):
+        return "called"
+
+
+@pytest.mark.parametrize(
+    ("function", "name", "text"),
+    [
+        (prompt_to_text, "prompt_to_text", "Be brief. | Where?"),
+        (messages_to_text, "messages_to_text", "system user"),
+        (named_messages, "named_messages", "Be brief. | Where?"),
+        (async_function, "async_function", "async"),
+        (Callable(), "Callable", "called"),
+    ],
+)
+def test_a_function_gets_a_prompt_or_messages_and_gives_a_completion(function, name, text):
+    llm = load_llm(function)
+    assert llm.name == name
+    for completion in (llm.complete(PROMPT), asyncio.run(llm.acomplete(PROMPT))):
+        assert (completion.text, completion.usage_estimated) == (text, True)
+        assert completion.output_tokens == estimate_tokens(text)
+
+
+async def test_an_async_function_in_a_running_loop_says_what_to_do():
+    with pytest.raises(InputError, match="await"):
+        load_llm(async_function).complete(PROMPT)
+
+
+def test_an_exception_of_a_function_is_an_llm_error_with_its_cause():
+    def broken(prompt):
+        raise KeyError("x")
+
+    with pytest.raises(LLMError, match="broken: KeyError: 'x'") as raised:
+        load_llm(broken).complete(PROMPT)
+    assert isinstance(raised.value.__cause__, KeyError)
+
+
+@pytest.mark.parametrize("reply", ["", " \n", None, 3])
+def test_an_empty_completion_is_an_error(reply):
+    with pytest.raises(LLMResponseError):
+        load_llm(lambda prompt: reply).complete(PROMPT)
 
 
 def test_an_llm_is_returned_unchanged_and_a_name_is_an_openai_model():

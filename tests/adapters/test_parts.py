@@ -36,7 +36,6 @@ from support.velm import (
     wheels_are_relevant,
 )
 
-FIG_8 = [13.79, 13.58, 11.91, 11.55, 10.94, 7.815, 7.665, 5.490, 4.416, 1.304, 0.8, 0.255, -0.198]
 FIG_9 = [5.080, 3.854, 3.016, 1.734, 1.560, 1.146, 0.842, 0.823, 0.685]
 PACKAGED = load_reranker("packaged")
 WHEELS = ScriptedLLM(wheels_are_relevant)
@@ -148,11 +147,8 @@ LOGIT = {"score_scale": "logit", "assume_ratio": True, "reranker": None}
     [
         (SCORES, PROBABILITY, 2),
         (SCORES, {**PROBABILITY, "min_score": 0.9, "min_keep": 0}, 1),
-        (SCORES, {**PROBABILITY, "min_score": 0.95, "min_keep": 2}, 2),
-        (SCORES, {**PROBABILITY, "ratio": 0.0, "share_of_best": None}, 4),
         (SCORES, {**PROBABILITY, "ratio": 0.0, "share_of_best": 0.21}, 3),
         ([3.0, 2.5, -4.0], {"score_scale": "logit", "min_k": 1}, 2),
-        (FIG_8, LOGIT, 9),
         (FIG_9, LOGIT, 9),
         (FIG_9, {**LOGIT, "share_of_best": 0.25}, 5),
     ],

@@ -36,10 +36,11 @@ def encode_queries(encoder: Encoder, queries: Sequence[str]) -> FloatArray:
 
 def count_tokens(encoder: Encoder, texts: Sequence[str]) -> IntArray:
     """Return the (n,) int64 token counts of n texts. Raises ModelError unless they are n whole numbers."""
-    given = encoder.count_tokens(texts) if len(texts) else ()
+    if not len(texts):
+        return np.zeros(0, dtype=np.int64)
+    given = encoder.count_tokens(texts)
     counts = _array(given, _name(encoder), "token counts")
-    whole = not len(texts) or (counts.dtype.kind in "iu" and counts.size and counts.min() >= 0)
-    if counts.shape != (len(texts),) or not whole:
+    if counts.shape != (len(texts),) or counts.dtype.kind not in "iu" or counts.min() < 0:
         raise ModelError(
             f"{_name(encoder)} returned {_described(given, counts)} as token counts; "
             f"expected {len(texts)} whole numbers"

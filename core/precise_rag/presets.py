@@ -26,11 +26,11 @@ from precise_rag.types import ScoreScale
 
 PresetName = Literal["precise", "sage", "paretorag", "chunkrag", "recursive"]
 
-Make = Callable[[Encoder | None], Any]
-"""Makes a stage for an index with this encoder; None leaves the stage out."""
+Make = Callable[[Any], Any]
+"""Makes a stage for what is searched; None leaves the stage out."""
 
 
-def _off(encoder: Encoder | None) -> None:
+def _off(index: Any) -> None:
     return None
 
 
@@ -40,8 +40,7 @@ class Preset:
 
     index: builds the index from documents, an encoder and options of the index.
     index_options: makes the options from the encoder.
-    rewriter … feedback: make the stages of `PreciseRAG`; `evidence` from what is searched, the others from
-        the encoder.
+    rewriter … feedback: make the stages of `PreciseRAG`.
     score_scale: the scale of a cross-encoder's scores that is given by its name; None for its own.
     calibrated: whether a reranker that you bring gives only the order (see `calibrated`).
     reranks_last: whether the reranker scores what the filters leave, and not what is found.
@@ -54,7 +53,7 @@ class Preset:
     reranker: Make = _off
     redundancy: Make = _off
     relevance: Make = _off
-    evidence: Callable[[Any], Any] = _off
+    evidence: Make = _off
     selector: Make = _off
     feedback: Make = _off
     score_scale: ScoreScale | None = None
@@ -68,11 +67,11 @@ class Preset:
 PRESETS: Mapping[str, Preset] = MappingProxyType(
     {
         "precise": Preset(
-            reranker=lambda encoder: load_reranker("default"),
-            redundancy=lambda encoder: RedundancyFilter(),
+            reranker=lambda index: load_reranker("default"),
+            redundancy=lambda index: RedundancyFilter(),
             evidence=lambda index: EvidenceGrower(index if isinstance(index, Neighbours) else None),
-            selector=lambda encoder: ProbabilitySelector(),
-            feedback=lambda encoder: FeedbackController(),
+            selector=lambda index: ProbabilitySelector(),
+            feedback=lambda index: FeedbackController(),
             calibrated=True,
         ),
         # SAGE: segments cut wherever the score is under 0.55, within pieces of 400 tokens; 15 are scored, as
@@ -82,9 +81,9 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
         "sage": Preset(
             index=DenseIndex.build,
             index_options=lambda encoder: {"chunks": _sage_segments()},
-            reranker=lambda encoder: LogitReranker(load_reranker("default")),
-            selector=lambda encoder: GradientSelector(min_k=7, ratio=0.3, assume_ratio=True, moves="min_k"),
-            feedback=lambda encoder: FeedbackController(accept=9, max_rounds=3),
+            reranker=lambda index: LogitReranker(load_reranker("default")),
+            selector=lambda index: GradientSelector(min_k=7, ratio=0.3, assume_ratio=True, moves="min_k"),
+            feedback=lambda index: FeedbackController(accept=9, max_rounds=3),
             score_scale="logit",
             n_candidates=15,
             judge_prompt="sage",
@@ -109,10 +108,12 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
                 "adaptive": False,
                 "returns": "passage",
             },
-            rewriter=lambda encoder: QueryRewriter(original=False),
-            reranker=lambda encoder: _cohere_or_packaged(),
-            redundancy=lambda encoder: RedundancyFilter(similarity_threshold=0.9, encoder=encoder),
-            relevance=lambda encoder: RelevanceFilter(
+            rewriter=lambda index: QueryRewriter(original=False),
+            reranker=lambda index: _cohere_or_packaged(),
+            redundancy=lambda index: RedundancyFilter(
+                similarity_threshold=0.9, encoder=getattr(index, "encoder", None)
+            ),
+            relevance=lambda index: RelevanceFilter(
                 threshold=DynamicThreshold(min_score=0.1, ceiling=1.0, cap=None)
             ),
             reranks_last=True,

@@ -98,7 +98,7 @@ class PreciseRAG:
                 f"index must be an index or an object with search(query, top_k), got {type(index).__name__}"
             )
         chosen = load_preset(preset)
-        made = make_stages(preset, index, stages)
+        made = make_stages(chosen, index, stages)
         self.preset = preset
         self.feedback: FeedbackController = made.pop("feedback") or FeedbackController(max_rounds=0)
         self.path = RetrievalPath(

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple, Protocol, TypedDict, runtime_checkable
 
 from precise_rag.errors import InputError
 from precise_rag.llm.session import Conversation, Session, Work
-from precise_rag.presets import PresetName, load_preset
+from precise_rag.presets import Preset
 from precise_rag.prompts import Wording
 from precise_rag.protocols import LLM, Neighbours
 from precise_rag.rerank import calibrated, load_reranker, rerank, unread_note
@@ -60,7 +60,7 @@ class AsksModel(Protocol):
     steps: Callable[..., Conversation[Any]]
 
 
-def make_stages(preset: PresetName, index: Any, given: Mapping[str, Part]) -> dict[str, Any]:
+def make_stages(preset: Preset, index: Any, given: Mapping[str, Part]) -> dict[str, Any]:
     """Return the stages by their names in `Stages`; None for those that are left out.
 
     index: what is searched, for the stages of the preset.
@@ -69,23 +69,20 @@ def make_stages(preset: PresetName, index: Any, given: Mapping[str, Part]) -> di
     for name in given:
         if name not in METHODS:
             raise InputError(f"PreciseRAG has no argument {name!r}; its stages are {', '.join(METHODS)}")
-    return {name: _made(name, preset, index, given.get(name, "default")) for name in METHODS}
-
-
-def _made(name: str, preset: PresetName, index: Any, given: Part) -> Any:
-    chosen, method = load_preset(preset), METHODS[name]
-    if given is None:
-        return None
-    if isinstance(given, str) and given == "default":
-        return getattr(chosen, name)(index if name == "evidence" else getattr(index, "encoder", None))
-    if name == "reranker":
-        loaded = load_reranker(given, score_scale=chosen.score_scale)
-        return calibrated(loaded) if chosen.calibrated else loaded
-    if not callable(getattr(given, method, None)) or isinstance(given, type):
-        raise InputError(
-            f'{name} must be "default", None or an object with {method}(), got {type(given).__name__}'
-        )
-    return given
+    made: dict[str, Any] = {}
+    for name, method in METHODS.items():
+        part = given.get(name, "default")
+        if isinstance(part, str) and part == "default":
+            part = getattr(preset, name)(index)
+        elif name == "reranker" and part is not None:
+            loaded = load_reranker(part, score_scale=preset.score_scale)
+            part = calibrated(loaded) if preset.calibrated else loaded
+        elif part is not None and (isinstance(part, type) or not callable(getattr(part, method, None))):
+            raise InputError(
+                f'{name} must be "default", None or an object with {method}(), got {type(part).__name__}'
+            )
+        made[name] = part
+    return made
 
 
 @dataclass(frozen=True, slots=True)

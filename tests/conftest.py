@@ -39,7 +39,6 @@ FOLDERS = {
         "core/trace/test_browser.py",
         "surface/test_distributions.py",
         "surface/test_exports.py",
-        "surface/test_extras.py",
         "surface/test_imports.py",
         "surface/test_prompts.py",
         "surface/test_saved.py",

@@ -127,8 +127,7 @@ def _why_along(growth: Growth, row: int, needed_by: int | None) -> str:
 
 
 def _which(row: int, other: int) -> str:
-    """Where another sentence stands, as "next sentence" or "3rd sentence before"."""
+    """Where another sentence stands, as "next sentence" or "sentence 3 before it"."""
     steps = other - row
-    where = "next" if steps == 1 else "previous" if steps == -1 else f"{abs(steps)}th"
-    side = "" if abs(steps) == 1 else " after" if steps > 0 else " before"
-    return f"{where} sentence{side}"
+    beside = {1: "next sentence", -1: "previous sentence"}
+    return beside.get(steps, f"sentence {abs(steps)} {'after' if steps > 0 else 'before'} it")

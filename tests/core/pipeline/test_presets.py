@@ -115,16 +115,13 @@ def test_an_unknown_preset_and_one_without_its_model_are_refused(preset: Any, me
 
 
 def test_sage_selects_on_raw_logits_as_its_figures_do() -> None:
-    """Fig. 8 is cut between 4.416 and 1.304, Fig. 9 is kept whole; both are logits."""
-    fig_8 = [13.79, 13.58, 11.91, 11.55, 10.94, 7.815, 7.665, 5.490, 4.416, 1.304, 0.8, 0.255, -0.198]
-    fig_9 = [5.080, 3.854, 3.016, 1.734, 1.560, 1.146, 0.842, 0.823, 0.685]
-
-    for logits in (fig_8, fig_9):
-        rag = PreciseRAG(None, preset="sage", reranker=Scores(logits, "logit"))
-        selection = rag.retrieve("Which technology?", candidates=pieces(len(logits)))
-        assert [c.score for c in selection.kept] == logits[:9]
-        ranked = [decision.candidate for decision in selection.decisions]
-        assert len(rag.path.selector.select(ranked, step=-6).kept) == 9, "feedback moves min_k alone"
+    """Fig. 8 is cut between 4.416 and 1.304; both are logits."""
+    logits = [13.79, 13.58, 11.91, 11.55, 10.94, 7.815, 7.665, 5.490, 4.416, 1.304, 0.8, 0.255, -0.198]
+    rag = PreciseRAG(None, preset="sage", reranker=Scores(logits, "logit"))
+    selection = rag.retrieve("Which technology?", candidates=pieces(len(logits)))
+    assert [c.score for c in selection.kept] == logits[:9]
+    ranked = [decision.candidate for decision in selection.decisions]
+    assert len(rag.path.selector.select(ranked, step=-6).kept) == 9, "feedback moves min_k alone"
 
 
 def test_chunkrag_searches_for_the_rewritten_question_and_reranks_what_the_filters_leave() -> None:

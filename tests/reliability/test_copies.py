@@ -13,18 +13,23 @@ from precise_rag.candidate_filters import RedundancyFilter
 from precise_rag.encoders import load_encoder
 from precise_rag.encoders.openai import OpenAIEncoder
 from precise_rag.errors import LLMAuthenticationError
-from precise_rag.index import HybridIndex, load_index
+from precise_rag.index import DenseIndex, HybridIndex, SentenceContextIndex, WordSentenceIndex, load_index
 from precise_rag.llm.openai import OpenAIChat
 from precise_rag.rerank.cohere import CohereReranker
 from precise_rag.segmentation import GreedySegmenter
 from precise_rag.testing import HashEncoder, ScriptedLLM
 from precise_rag.trace import Ledger
 from precise_rag.types import Message
-from support.carried_over import DOCUMENTS, INDEXES, found
 from support.children import has_fork, in_child
 
 KEY = "sk-not-a-key-of-anyone-1234567890"
 QUESTION = "Who lit the lamp in 1803?"
+DOCUMENTS = [Document(f"d{i}", f"Keeper {i} lit the lamp. The sea was calm in {1800 + i}.") for i in range(8)]
+INDEXES = [HybridIndex, SentenceContextIndex, WordSentenceIndex, DenseIndex]
+
+
+def found(index):
+    return [(c.id, round(c.score, 5)) for c in index.search("who lit the lamp in 1803", 4)]
 
 
 def pickled(value):

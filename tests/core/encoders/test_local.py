@@ -16,6 +16,7 @@ from precise_rag.encoders.onnx import NotRunnable, OnnxEncoder
 from precise_rag.encoders.onnx_graph import usable_threads
 from precise_rag.encoders.sentence_transformer import SentenceTransformerEncoder
 from precise_rag.errors import ModelError
+from support.bert import saved_encoder
 
 TEXTS = [
     "A cat sleeps on the mat.",
@@ -89,29 +90,12 @@ def test_threads_are_those_of_omp_num_threads(monkeypatch: pytest.MonkeyPatch) -
     assert usable_threads() >= 1
 
 
-def saved_bert(folder: Path, pooling: str = "mean", **changes: object) -> Path:
-    """A small BERT with random weights, as sentence-transformers saves it."""
-    from sentence_transformers import SentenceTransformer
-    from sentence_transformers.models import Normalize, Pooling, Transformer
-    from transformers import BertConfig, BertModel, BertTokenizerFast  # type: ignore[attr-defined]
-
-    special = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-    words = [*special, *"abcdefghijklmnopqrstuvwxyz", "##a", "cat", "dog", "."]
-    (folder / "bert").mkdir(parents=True)
-    (folder / "bert" / "vocab.txt").write_text("\n".join(words), encoding="utf-8")
-    sizes = {"num_hidden_layers": 2, "num_attention_heads": 2, "hidden_size": 16, "intermediate_size": 24}
-    config = BertConfig(vocab_size=len(words), max_position_embeddings=32, **{**sizes, **changes})
-    BertModel(config).save_pretrained(folder / "bert")
-    BertTokenizerFast(str(folder / "bert" / "vocab.txt")).save_pretrained(folder / "bert")
-    transformer = Transformer(str(folder / "bert"), max_seq_length=20)
-    modules = [transformer, Pooling(16, pooling_mode=pooling), Normalize()]
-    SentenceTransformer(modules=modules, device="cpu").save_pretrained(str(folder / "model"))
-    return folder / "model"
+WORDS = [*"abcdefghijklmnopqrstuvwxyz", "##a", "cat", "dog", "."]
 
 
 @pytest.mark.parametrize("pooling", ["mean", "cls"])
 def test_a_bert_of_other_sizes_is_run_from_its_folder(tmp_path: Path, pooling: str) -> None:
-    folder = saved_bert(tmp_path, pooling)
+    folder = saved_encoder(tmp_path, WORDS, pooling)
     encoder = load_encoder(folder, device="cpu")
     assert isinstance(encoder, OnnxEncoder)
     torch = SentenceTransformerEncoder(folder, device="cpu")
@@ -121,7 +105,7 @@ def test_a_bert_of_other_sizes_is_run_from_its_folder(tmp_path: Path, pooling: s
 
 
 def test_models_that_only_torch_runs_are_left_to_it(tmp_path: Path) -> None:
-    folder = saved_bert(tmp_path, hidden_act="relu")
+    folder = saved_encoder(tmp_path, WORDS, hidden_act="relu")
     with pytest.raises(NotRunnable, match="holds no BERT encoder"):
         OnnxEncoder(folder)
     assert isinstance(load_encoder(folder, device="cpu"), SentenceTransformerEncoder)

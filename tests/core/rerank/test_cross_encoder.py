@@ -9,29 +9,16 @@ from precise_rag.encoders import load_encoder
 from precise_rag.errors import ModelError
 from precise_rag.rerank import load_reranker
 from precise_rag.types import Candidate
+from support.bert import saved_bert
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
 
-WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "river", "bridge", "bread", "opens"]
-
 
 def tiny_model(folder: Path, n_labels: int) -> Path:
-    folder.mkdir()
-    (folder / "vocab.txt").write_text("\n".join(WORDS))
-    torch.manual_seed(0)
-    config = transformers.BertConfig(
-        vocab_size=len(WORDS),
-        hidden_size=16,
-        num_hidden_layers=1,
-        num_attention_heads=2,
-        intermediate_size=16,
-        num_labels=n_labels,
-        initializer_range=1.0,
-    )
-    transformers.BertForSequenceClassification(config).save_pretrained(folder)
-    transformers.BertTokenizer(str(folder / "vocab.txt")).save_pretrained(folder)
-    return folder
+    words = ["river", "bridge", "bread", "opens"]
+    kind = "BertForSequenceClassification"
+    return saved_bert(folder, words, kind, num_labels=n_labels, initializer_range=1.0)
 
 
 @pytest.fixture(scope="module")

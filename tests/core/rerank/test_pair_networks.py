@@ -10,7 +10,7 @@ import torch
 from precise_rag import load_encoder
 from precise_rag.checkpoints.quantized import dequantized
 from precise_rag.checkpoints.saved import load_checkpoint, packaged_model
-from precise_rag.rerank.pair_network import PairNetwork, PairScorer, minilm, padded, token_ids
+from precise_rag.rerank.pair_network import PairNetwork, PairScorer, minilm
 from precise_rag.rerank.pair_onnx import OnnxPairScorer
 from precise_rag.rerank.pairs import CANDIDATE_TOKENS, Piece, TransformerConfig, tokens_of_pieces
 
@@ -99,20 +99,6 @@ def test_words_around_a_piece_change_how_it_is_understood_but_are_not_its_own(un
     pieces = [Piece(mine), Piece(mine, before=about), Piece(f"{about} {mine}")]
     alone, read_in, whole = OnnxPairScorer(CONFIG, untrained(), "float32").logits(QUESTION, pieces)
     assert alone < read_in < whole
-
-
-def test_padding_is_masked_and_the_width_a_multiple_of_16() -> None:
-    ids, is_token = padded([[1, 2, 3], [4] * 17])
-    assert ids.shape == is_token.shape == (2, 32)
-    assert ids[0, :4].tolist() == [1, 2, 3, 0]
-    assert is_token.sum(1).tolist() == [3, 17]
-
-
-def test_long_texts_are_cut_and_keep_the_token_that_ends_them() -> None:
-    tokenizer = minilm().tokenizer
-    short, long = token_ids(tokenizer, ["one", "one two three four five"], 4)
-    assert (len(short), len(long)) == (3, 4)
-    assert short[-1] == long[-1]
 
 
 def test_a_piece_is_read_below_its_titles_and_between_the_words_beside_it() -> None:

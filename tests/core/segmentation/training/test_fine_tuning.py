@@ -3,9 +3,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from sentence_transformers import SentenceTransformer
-from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
-from transformers import BertConfig, BertModel, PreTrainedTokenizerFast
 
 from precise_rag import Segmenter, load_encoder
 from precise_rag.cli import main
@@ -16,6 +13,7 @@ from precise_rag.segmentation.training.fitting import TrainingSettings
 from precise_rag.segmentation.training.labelled_documents import label_sections
 from precise_rag.segmentation.training.train import train_sage
 from precise_rag.testing import HashEncoder
+from support.bert import saved_encoder
 
 TOPICS = ("cat dog mouse bird", "oil gas coal wood", "king queen duke earl", "salt rice bean corn")
 WORDS = " ".join(TOPICS).split()
@@ -24,19 +22,7 @@ WORDS = " ".join(TOPICS).split()
 @pytest.fixture(scope="module")
 def encoder_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A BERT of a few thousand weights that knows sixteen words."""
-    folder = tmp_path_factory.mktemp("encoder")
-    torch.manual_seed(0)
-    words = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", ".", *WORDS]
-    core = Tokenizer(models.WordPiece({word: number for number, word in enumerate(words)}, unk_token="[UNK]"))
-    core.normalizer, core.pre_tokenizer = normalizers.BertNormalizer(), pre_tokenizers.BertPreTokenizer()
-    names = {"pad_token": "[PAD]", "unk_token": "[UNK]", "cls_token": "[CLS]", "sep_token": "[SEP]"}
-    tokenizer = PreTrainedTokenizerFast(tokenizer_object=core, mask_token="[MASK]", **names)
-    sizes = {"hidden_size": 16, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
-    config = BertConfig(vocab_size=len(words), max_position_embeddings=32, **sizes)
-    BertModel(config).save_pretrained(folder / "bert")
-    tokenizer.save_pretrained(folder / "bert")
-    SentenceTransformer(str(folder / "bert"), device="cpu").save_pretrained(str(folder / "encoder"))
-    return folder / "encoder"
+    return saved_encoder(tmp_path_factory.mktemp("encoder"), [".", *WORDS])
 
 
 def documents() -> list:

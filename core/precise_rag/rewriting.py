@@ -80,7 +80,7 @@ class QueryRewriter:
         return (question, written) if self.original else (written,)
 
     def _session(self, question: str, trace: Trace | None) -> Session:
-        return Session.open(question, budget=self.budget, prices=self.prices, trace=trace)
+        return Session.start(question, budget=self.budget, prices=self.prices, trace=trace)
 
 
 def make_standalone(

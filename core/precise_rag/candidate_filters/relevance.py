@@ -136,7 +136,7 @@ class RelevanceFilter:
         return _selection(settings, ranked, results, threshold)
 
     def _session(self, query: str, trace: Trace | None) -> Session:
-        return Session.open(query, budget=self.budget, prices=self.prices, trace=trace)
+        return Session.start(query, budget=self.budget, prices=self.prices, trace=trace)
 
 
 def _scoring(settings: RelevanceSettings, ask: Ask, query: str, texts: Sequence[str]) -> Scoring:

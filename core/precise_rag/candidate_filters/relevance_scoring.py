@@ -186,10 +186,9 @@ def parse_scores(reply: str, ids: Collection[str]) -> dict[str, Relevance]:
 
 def parse_score(reply: str) -> float | None:
     """Read a single score in [0, 1], given as JSON or as a bare number; None without one."""
-    given = {_unit_number(item["score"]) for item in json_objects(reply) if "score" in item}
-    if not given:
-        given = {_unit_number(reply.strip())}
-    return given.pop() if len(given) == 1 else None
+    scores = {_unit_number(item["score"]) for item in json_objects(reply) if "score" in item}
+    scores = scores or {_unit_number(reply.strip())}
+    return scores.pop() if len(scores) == 1 else None
 
 
 def _unit_number(value: Any) -> float | None:

@@ -9,10 +9,11 @@ from precise_rag.checks import as_path
 from precise_rag.documents.conversion import Converter
 from precise_rag.documents.files import Report, decode, document_files, kind_of, read_bytes
 from precise_rag.documents.records import (
-    json_documents,
+    from_record,
     json_lines_documents,
+    json_records,
     mail_documents,
-    table_documents,
+    table_records,
 )
 from precise_rag.errors import InputError
 from precise_rag.types import Document
@@ -47,12 +48,12 @@ def read_documents(
     than a minute, a malformed record, and an id that occurs twice.
     """
     report = on_error or _raise
-    given = [as_path("each path", path) for path in paths]
-    several = sum(map(os.path.isdir, given)) > 1
+    roots = [as_path("each path", path) for path in paths]
+    several = sum(map(os.path.isdir, roots)) > 1
     seen: dict[str, Path] = {}
     converter = Converter()
     try:
-        for path in given:
+        for path in roots:
             for file, name in document_files(path, exclude, report):
                 if several and os.path.isdir(path):
                     name = f"{path.as_posix().removeprefix('./').rstrip('/')}/{name}"
@@ -82,11 +83,12 @@ def _documents(file: Path, name: str, converter: Converter, report: Report) -> I
     text = decode(data, file)
     if kind == "records":
         return json_lines_documents(text, name, file, report)
-    if kind == "json":
-        return json_documents(text, name, file)
-    if kind == "table":
-        return table_documents(text, name, file)
-    return iter([Document(name, text, {"source": name})])
+    records = json_records(text, file) if kind == "json" else None
+    records = table_records(text, file) if kind == "table" else records
+    if records is None:
+        return iter([Document(name, text, {"source": name})])
+    numbered = enumerate(records, start=1)
+    return (from_record(record, name, number, f"{file}, record {number}") for number, record in numbered)
 
 
 def _converted(data: bytes, file: Path, name: str, converter: Converter) -> Document:

@@ -38,18 +38,16 @@ def json_lines_documents(text: str, name: str, file: Path, report: Report) -> It
             yield document
 
 
-def json_documents(text: str, name: str, file: Path) -> Iterator[Document]:
-    """Return the documents of a JSON file: one for each record of a list, or the text as it is."""
+def json_records(text: str, file: Path) -> list[dict[str, Any]] | None:
+    """Return the records of a JSON file; None if it is no list of objects with "text"."""
     records = parse_json(text, str(file))
     if isinstance(records, list) and all(isinstance(one, dict) and "text" in one for one in records):
-        for number, record in enumerate(records, start=1):
-            yield from_record(record, name, number, f"{file}, record {number}")
-    else:
-        yield Document(name, text, {"source": name})
+        return records
+    return None
 
 
-def table_documents(text: str, name: str, file: Path) -> Iterator[Document]:
-    """Return the documents of a CSV file: one for each row with a column "text", or the text as it is."""
+def table_records(text: str, file: Path) -> list[dict[str, Any]] | None:
+    """Return the rows of a CSV file; None if it has no column "text"."""
     header = text.partition("\n")[0]
     delimiter = max(_DELIMITERS, key=header.count)
     try:
@@ -57,11 +55,8 @@ def table_documents(text: str, name: str, file: Path) -> Iterator[Document]:
     except csv.Error as error:
         raise InputError(f"{file}: not a table of values ({error})") from error
     if not rows or "text" not in rows[0]:
-        yield Document(name, text, {"source": name})
-        return
-    for number, row in enumerate(rows, start=1):
-        record = {key: value for key, value in row.items() if key and value}
-        yield from_record({"text": "", **record}, name, number, f"{file}, row {number}")
+        return None
+    return [{"text": "", **{key: value for key, value in row.items() if key and value}} for row in rows]
 
 
 def mail_documents(data: bytes, name: str, file: Path, converter: Converter) -> Iterator[Document]:

@@ -140,13 +140,13 @@ class FeedbackConversation:
         if len(refused.kept) > 1:
             self.max_chunks = len(refused.kept) // 2
             selection = _keep_best(refused, self.max_chunks)
-            did = f"cut to {_chunks(self.max_chunks)}"
+            did = f"cut to {_counted(self.max_chunks, 'chunk')}"
         else:
             culprits = _as_long(refused.kept[0], whole) if why == "context limit" else refused.kept
             self.left_out |= dict.fromkeys((candidate.id for candidate in culprits), why)
             self.max_chunks = None
             selection = self._accepted(whole)
-            did = f"left out {_chunks(len(culprits))} that the model does not accept"
+            did = f"left out {_counted(len(culprits), 'chunk')} that the model does not accept"
         self.refusals += 1
         if not selection.kept or self.refusals > MOST_REFUSALS:
             raise error
@@ -232,7 +232,8 @@ class FeedbackConversation:
         numbers = [] if self.options or self.wording.style != "open" else cited_numbers(best.text)
         if unknown := [f"[{number}]" for number in numbers if not 1 <= number <= len(passages)]:
             trace.notes.append(
-                f"the answer cites {', '.join(unknown)}, but it was written from {_passages(len(passages))}"
+                f"the answer cites {', '.join(unknown)}, "
+                f"but it was written from {_counted(len(passages), 'passage')}"
             )
         trace.notes.append(reason)
         return Answer(
@@ -252,7 +253,7 @@ class FeedbackConversation:
 
 def _keep_best(selection: Selection, n: int) -> Selection:
     """The same selection with at most its best `n` kept."""
-    reason = f"the model's context fits {_chunks(n)}"
+    reason = f"the model's context fits {_counted(n, 'chunk')}"
     return selection.dropping({candidate.id: reason for candidate in selection.kept[n:]})
 
 
@@ -267,9 +268,5 @@ def _as_long(candidate: Candidate, selection: Selection) -> list[Candidate]:
     return [kept for kept in selection.kept if estimate_tokens(kept.text) >= least]
 
 
-def _passages(n: int) -> str:
-    return "1 passage" if n == 1 else f"{n} passages"
-
-
-def _chunks(n: int) -> str:
-    return "1 chunk" if n == 1 else f"{n} chunks"
+def _counted(n: int, noun: str) -> str:
+    return f"{n} {noun}" if n == 1 else f"{n} {noun}s"

@@ -45,16 +45,17 @@ class Session:
     reserved: int = 0
 
     @classmethod
-    def open(
+    def start(
         cls, question: str, *, budget: Budget | None, prices: PriceTable, trace: Trace | None = None
     ) -> "Session":
         """Start the session of a question; its budget's seconds begin now."""
         spending = (budget or Budget()).start()
         return cls(spending=spending, prices=prices, trace=trace or Trace(question))
 
-    def model(self, own: LLM | None, stage: str) -> LLM:
-        """Return a stage's own model, or else the session's. Raises InputError if neither is given."""
-        if (llm := own or self.llm) is None:
+    def model(self, llm: LLM | None, stage: str) -> LLM:
+        """Return the model of a stage, by default the session's. Raises InputError if there is neither."""
+        llm = llm or self.llm
+        if llm is None:
             raise InputError(f"{stage} asks a language model, and there is none; pass llm=")
         return llm
 

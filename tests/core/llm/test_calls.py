@@ -28,7 +28,7 @@ def model_of(replies: Sequence[int]) -> ScriptedLLM:
 
 
 def asked(model: ScriptedLLM, n: int, budget: Budget, *, is_async: bool, most: int = 4) -> list[CallOutcome]:
-    session = Session.open("Who?", budget=budget, prices=PRICES)
+    session = Session.start("Who?", budget=budget, prices=PRICES)
     prompts = [Prompt("v", (Message("user", "word " * 50),)) for _ in range(n)]
     request = Ask(session=session, role="r", llm=model, prompts=prompts, max_concurrency=most)
     return asyncio.run(aask(request)) if is_async else ask(request)

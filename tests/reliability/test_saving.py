@@ -1,7 +1,6 @@
 """Saved indexes under faults and several writers: the folder keeps a whole index, and nothing is lost."""
 
 import os
-import random
 import shutil
 import signal
 import subprocess
@@ -9,7 +8,6 @@ import sys
 import textwrap
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
 from functools import partial
 from multiprocessing import get_context
 from pathlib import Path
@@ -32,7 +30,7 @@ from precise_rag.index.folder import LOCK_FILE, locked
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Document, FloatArray, IntArray
 from support.faults import failing, no_space, not_allowed
-from support.saved_indexes import BUILD, DOCUMENTS, ENCODER, build, content, replace_encoder
+from support.saved_indexes import BUILD, ENCODER, build, content, replace_encoder
 
 NEW = [
     Document("new", "Herons wait in reeds. Quartz glitters. Zephyrs blow."),
@@ -168,22 +166,6 @@ def test_a_fault_at_any_file_operation_of_a_first_save(kind: str, tmp_path: Path
         assert len(list(path.glob("data-*"))) == 1
 
 
-def test_two_faults_in_one_save_also_at_the_clean_up(tmp_path: Path) -> None:
-    choose, index = random.Random(1), build("hybrid")
-    index.save(tmp_path)
-    for _ in range(20):
-        loaded = load_index(tmp_path, ENCODER)
-        loaded.compact()
-        error = choose.choice([no_space, KeyboardInterrupt])
-        with (
-            suppress(IndexWriteError, KeyboardInterrupt),
-            failing(choose.randrange(1, 30), error),
-            failing(choose.randrange(1, 30), no_space),
-        ):
-            loaded.save(tmp_path)
-        assert content(load_index(tmp_path, ENCODER)) == content(index)
-
-
 CHANGES: dict[str, Callable[[DocumentIndex, Path], object]] = {
     "add": lambda index, _: index.add(NEW[:1]),
     "replace": lambda index, _: index.add(NEW[1:2]),
@@ -239,15 +221,6 @@ def test_places_where_no_folder_can_be_end_in_one_error(place: str, tmp_path: Pa
     with pytest.raises((InputError, IndexWriteError)):
         build("dense").save(tmp_path / place)
     assert (tmp_path / "file").read_text() == "mine"
-
-
-def test_a_build_that_fails_leaves_the_index_that_was_there(tmp_path: Path) -> None:
-    encoder = Faulty()
-    DenseIndex.build(DOCUMENTS, HashEncoder(8)).save(tmp_path)
-    encoder.at = 1
-    with pytest.raises(Fault), DenseIndex.lock(tmp_path):
-        DenseIndex.build(NEW, encoder).save(tmp_path)
-    assert load_index(tmp_path, ENCODER).document_ids == tuple(d.id for d in DOCUMENTS)
 
 
 HOLD = """
@@ -528,25 +501,3 @@ def test_metadata_that_json_would_change_are_refused(metadata: Any, message: str
     with pytest.raises(InputError, match=f"document 'odd': (metadata cannot be saved as JSON.*)?{message}"):
         index.save(tmp_path)
     assert content(load_index(tmp_path, ENCODER)) == content(build("dense"))
-
-
-COMMAND = """
-from precise_rag.cli import index, main
-
-index.load_encoder = lambda *_, **__: HashEncoder(8)
-sys.exit(main(["index", name, "--out", path]))
-"""
-
-
-def test_two_commands_at_once_lose_no_document(tmp_path: Path) -> None:
-    """Also where a first build was interrupted."""
-    out = tmp_path / "index"
-    out.mkdir()
-    (out / OURS).write_bytes(b"half")
-    for name in ("one", "two"):
-        (tmp_path / name).mkdir()
-        (tmp_path / name / f"{name}.txt").write_text(f"This is text {name}. It is short.")
-    processes = [start(COMMAND, out, str(tmp_path / name)) for name in ("one", "two")]
-    outputs = [process.communicate(timeout=200) for process in processes]
-    assert [process.returncode for process in processes] == [0, 0], outputs
-    assert set(load_index(out, ENCODER).document_ids) == {"one.txt", "two.txt"}

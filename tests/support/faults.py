@@ -10,8 +10,6 @@ from typing import Any
 import numpy as np
 import pytest
 
-from precise_rag.index import folder
-
 OPERATIONS = ("open", "fsync", "replace", "mkdir", "scandir", "unlink", "rmdir", "lstat", "stat", "fstat")
 ALLOCATIONS = (
     *("append", "arange", "array", "asarray", "ascontiguousarray", "bincount", "concatenate", "cumsum"),
@@ -45,7 +43,6 @@ def failing(at: int, error: Callable[[], BaseException], *, allocations: bool = 
             return
         for name in OPERATIONS:
             patch.setattr(os, name, wrapped(name, getattr(os, name)))
-        patch.setattr(folder, "save_file", wrapped("save_file", folder.save_file))
         patch.setattr(builtins, "open", wrapped("builtins.open", builtins.open))
         patch.setattr("io.open", wrapped("io.open", builtins.open))
         yield called

@@ -26,8 +26,6 @@ from typing import Any, Literal
 import filelock
 import numpy as np
 import numpy.typing as npt
-from safetensors import SafetensorError
-from safetensors.numpy import save_file
 
 from precise_rag.checks import as_path, check_number, shown
 from precise_rag.errors import (
@@ -55,6 +53,7 @@ _FORMAT, _VERSION = "precise-rag-index", 5
 _DATA_NAME = re.compile(r"data-[0-9a-f]{32}\.safetensors")
 _TYPES = {"U8": "u1", "I8": "i1", "U16": "<u2", "I32": "<i4", "I64": "<i8", "F32": "<f4", "F64": "<f8"}
 """The types of numbers that columns have, as safetensors and numpy name them."""
+_KINDS = {np.dtype(name): kind for kind, name in _TYPES.items()}
 
 _log = logging.getLogger(__name__)
 _held = threading.local()
@@ -227,18 +226,31 @@ def _entry(
 
 
 def _write_block(file: Path, block: Block, derived: Mapping[str, Columns]) -> Stored:
+    """Write the file of a block; safetensors' own writer would leave files of other names beside it."""
     lines = b"".join(map(_document_line, block.documents))
-    arrays = {"documents": np.frombuffer(lines, dtype=np.uint8), "offsets": block.offsets}
+    arrays: dict[str, npt.NDArray[Any]] = {
+        "documents": np.frombuffer(lines, dtype=np.uint8),
+        "offsets": block.offsets,
+    }
     arrays |= {f"columns/{name}": column for name, column in block.columns.items()}
     for owner, its in derived.items():
         arrays |= {f"derived/{owner}/{name}": array for name, array in its.items()}
-    try:
-        save_file({name: np.ascontiguousarray(array) for name, array in arrays.items()}, file)
-    except SafetensorError as error:
-        raise OSError(str(error)) from error
-    with file.open("rb+") as written:
-        digest = hashlib.file_digest(written, "sha256").hexdigest()
+    header, end = {}, 0
+    widest_first = sorted(arrays, key=lambda name: -arrays[name].itemsize)  # so that each is aligned
+    for name in widest_first:
+        begin, end = end, end + arrays[name].nbytes
+        kind, shape = _KINDS[arrays[name].dtype], arrays[name].shape
+        header[name] = {"dtype": kind, "shape": shape, "data_offsets": [begin, end]}
+    text = json.dumps(header).encode("ascii")
+    text += b" " * (-len(text) % 8)
+    with file.open("xb+") as written:
+        written.write(len(text).to_bytes(8, "little") + text)
+        for name in widest_first:
+            written.write(np.ascontiguousarray(arrays[name]).data)
+        written.flush()
         os.fsync(written.fileno())
+        written.seek(0)
+        digest = hashlib.file_digest(written, "sha256").hexdigest()
         return Stored(file.parent.resolve(), file.name, digest, written.tell())
 
 

@@ -26,7 +26,7 @@ def saved_bert(folder: Path, words: list[str], kind: str = "BertModel", **change
 def saved_encoder(folder: Path, words: list[str], pooling: str = "mean", **changes: Any) -> Path:
     """Save an encoder with such a BERT, as sentence-transformers saves it."""
     from sentence_transformers import SentenceTransformer
-    from sentence_transformers.models import Normalize, Pooling, Transformer
+    from sentence_transformers.sentence_transformer.modules import Normalize, Pooling, Transformer
 
     bert = saved_bert(folder / "bert", words, **changes)
     modules = [Transformer(str(bert), max_seq_length=20), Pooling(16, pooling_mode=pooling), Normalize()]

@@ -35,7 +35,6 @@ FOLDERS = {
         "core/index/test_order.py",
         "core/rerank",
         "core/segmentation/training",
-        "core/sentences/test_punkt.py",
         "core/trace/test_browser.py",
         "surface/test_distributions.py",
         "surface/test_exports.py",

@@ -17,15 +17,12 @@ def passages(*pieces: Candidate, order: Order = "document") -> tuple[Passage, ..
     return context_passages(Selection.keep_all(kept, "kept"), order)
 
 
-def test_passages_are_the_excerpts_with_a_number() -> None:
+def test_passages_are_the_excerpts_with_a_number_in_order() -> None:
     best, other = piece("The yard is empty.", 0.9), piece("Ada built it.", 0.2, "b", pages=[0])
     first, second = passages(best, other)
     assert (first.number, first.doc_id, first.text, first.pieces) == (1, "mill", best.text, (best,))
     assert (second.number, second.start, second.end) == (2, other.start, other.end)
     assert second.metadata == {"pages": [0]}
-
-
-def test_score_order_is_that_of_the_ranks() -> None:
     kept = [piece("Ada built it.", 0.9), piece("The mill is old.", 0.8)]
     assert [p.text for p in passages(*kept, order="score")] == ["Ada built it.", "The mill is old."]
 
@@ -42,11 +39,8 @@ def test_a_heading_is_shown_where_another_one_begins() -> None:
         ("The yard is empty.", "untitled"),
     ]
     assert shown_passages(passages(piece("It grinds rye.", 0.8))) == [("It grinds rye.", "")]
-
-
-def test_what_the_index_knows_of_a_section_is_shown() -> None:
-    oil = replace(piece("It grinds rye.", 0.9, title="Mills"), above=("Mills", "Grain"))
-    assert shown_passages(passages(oil)) == [("It grinds rye.", "Mills > Grain")]
+    known = replace(piece("It grinds rye.", 0.9, title="Mills"), above=("Mills", "Grain"))
+    assert shown_passages(passages(known)) == [("It grinds rye.", "Mills > Grain")]
 
 
 def test_a_long_source_keeps_its_innermost_heading() -> None:

@@ -24,17 +24,14 @@ def test_rows_are_scaled_to_unit_length_however_long_they_are() -> None:
             r"of shape \(2,\) and type float64 for 2 texts; expected real numbers of shape \(2, d\)",
         ),
         ([[1.0]], r"of shape \(1, 1\)"),
-        ([[1.0]] * 3, r"of shape \(3, 1\)"),
         ([[], []], r"of shape \(2, 0\)"),
         ([[[1.0]], [[1.0]]], r"of shape \(2, 1, 1\)"),
         (None, "a model returned None instead of vectors"),
         (1.5, r"a model returned 1\.5 for 2 texts"),
         ([None, None], r"of shape \(2,\)"),
-        (["a", "b"], r"of shape \(2,\) and type <U1"),
         ([["a"], ["b"]], "expected real numbers"),
         ([[1j], [2j]], "expected real numbers"),
         ([{"a": 1}, {"b": 2}], "no array of vectors"),
-        (iter([[1.0], [2.0]]), "no array of vectors"),
         ([[float("nan")], [1.0]], "a model returned vectors with NaN or infinity"),
         ([[float("inf")], [1.0]], "a model returned vectors with NaN or infinity"),
         ([[1e300], [1.0]], "a model returned vectors with NaN or infinity"),
@@ -59,15 +56,12 @@ class Lists(HashEncoder):
         return super().count_tokens(texts).tolist()
 
 
-def test_lists_are_converted() -> None:
+def test_lists_are_converted_and_no_text_asks_nothing() -> None:
     texts = ["one two", "three"]
     rows = HashEncoder(8).encode(texts)
     np.testing.assert_allclose(encode_documents(Lists(8), texts), rows, atol=1e-6)
     np.testing.assert_allclose(encode_queries(Lists(8), texts), rows, atol=1e-6)
     assert count_tokens(Lists(8), texts).tolist() == [2, 1]
-
-
-def test_no_text_gives_no_row_and_asks_nothing() -> None:
     encoder = HashEncoder(8)
     assert encode_documents(encoder, []).shape == encode_queries(encoder, []).shape == (0, 8)
     assert count_tokens(encoder, []).shape == (0,)

@@ -56,6 +56,11 @@ def test_neighbours_are_one_excerpt_whatever_white_space_is_between() -> None:
     assert excerpt.score == 0.9
     assert [d.reason for d in excerpt.sentences] == ["worth 0.7", "worth 0.8", "worth 0.9"]
     assert excerpt.reason == "worth 0.9; 2 more sentences came along"
+    assert candidate_facts(excerpt, excerpt.reason)["sentences"][:2] == [
+        {"start": 0, "end": 16, "score": 0.7, "reason": "worth 0.7"},
+        {"start": 18, "end": 31, "score": 0.8, "reason": "worth 0.8"},
+    ]
+    assert excerpts_of(Selection.of([(excerpt, True, excerpt.reason)])) == (excerpt,)
 
 
 def test_a_hole_is_filled_when_it_costs_less_than_one_more_piece() -> None:
@@ -108,20 +113,6 @@ def test_candidates_without_a_stretch_are_joined_only_where_their_texts_prove_it
     assert texts(Selection.keep_all([odd[0], replace(odd[1], end=10)])) == ["other one", "one thing"]
     wrong = [piece("one thing", 0.5, 0), piece("other", 0.4, 3)]
     assert texts(Selection.keep_all(wrong)) == ["one thing", "other"]
-
-
-def test_the_facts_tell_the_sentences_and_their_reasons() -> None:
-    (excerpt,) = excerpts_of(keeping(MILL, {"Ada": 0.8, "The mill": 0.7}))
-    assert candidate_facts(excerpt, excerpt.reason)["sentences"] == [
-        {"start": 0, "end": 16, "score": 0.7, "reason": "worth 0.7"},
-        {"start": 18, "end": 31, "score": 0.8, "reason": "worth 0.8"},
-    ]
-
-
-def test_excerpts_of_excerpts_are_the_same() -> None:
-    first = excerpts_of(keeping(MILL, {"Ada": 0.8, "The gate": 0.7}))
-    again = excerpts_of(Selection.of((one, True, one.reason) for one in first))
-    assert again == first
 
 
 @given(st.data())

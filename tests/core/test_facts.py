@@ -26,8 +26,6 @@ FOUND = Candidate(
     "d", 3, 9, "a fact", 0.25, "probability", n_tokens=2, passage=Span(0, 40), scores=SCORES, above=("Guide",)
 )
 
-NOTHING = {"n_tokens": None, "passage": None, "scores": {}, "above": ()}
-
 
 def test_facts_are_one_text_and_come_back():
     facts = candidate_facts(FOUND, "among the first 1 (min_k)")
@@ -49,40 +47,43 @@ def test_facts_are_one_text_and_come_back():
     fields = {"n_tokens": 2, "passage": Span(0, 40), "scores": {"dense": 0.5}, "above": ("Guide",)}
     assert noted_fields(facts) == fields
     assert noted_place(facts, 6) == ("d", Span(3, 9))
-
-
-def test_entries_without_a_value_are_left_out():
-    facts = candidate_facts(Candidate("d", 0, 1, "a", 1.0, "rank"))
-    assert facts == {"doc_id": "d", "start": 0, "end": 1, "score": 1.0, "score_scale": "rank"}
-    assert noted_fields(facts) == NOTHING
-
-
-def test_a_place_is_small():
+    assert noted_place(facts, 5) is None, "of another text"
+    least = {"doc_id": "d", "start": 0, "end": 1, "score": 1.0, "score_scale": "rank"}
+    assert candidate_facts(Candidate("d", 0, 1, "a", 1.0, "rank")) == least
     assert write_facts(place_facts("d", Span(3, 9))) == '{"doc_id":"d","start":3,"end":9}'
 
 
 @pytest.mark.parametrize(
-    "metadata",
-    [{}, {FACTS_KEY: "a note"}, {FACTS_KEY: None}, {FACTS_KEY: {"score": 1.0}}, {FACTS_KEY: "[1]"}, None, 7],
+    "noted",
+    [
+        *(None, 7, {}, {FACTS_KEY: None}, {FACTS_KEY: {"score": 1.0}}),
+        *(
+            {FACTS_KEY: text}
+            for text in (
+                "a note",
+                "[1]",
+                "[" * 100_000,
+                '{"scores": {"a": 1' + "0" * 400 + "}}",
+                '{"scores": {"a": NaN, "b": 1e999}, "n_tokens": true}',
+                '{"doc_id": "a", "start": -5, "end": -2, "n_tokens": -3, "passage": [9, 1]}',
+                '{"doc_id": 1, "start": 0, "end": 3, "above": "Guide"}',
+                '{"doc_id": "a", "start": false, "end": 3}',
+            )
+        ),
+    ],
 )
-def test_metadata_without_facts_give_none(metadata):
-    assert read_facts(metadata) == {}
-
-
-def test_pages_are_counted_from_one():
-    assert [page_at({"pages": [0, 20]}, offset) for offset in (0, 19, 20)] == [1, 1, 2]
-
-
-@pytest.mark.parametrize("pages", [None, 12, "3-4", ["a"], {}])
-def test_metadata_of_this_name_from_elsewhere_are_no_pages(pages):
-    assert page_at({"pages": pages}, 5) is None
+def test_what_is_no_fact_is_ignored(noted):
+    facts = read_facts(noted)
+    assert noted_place(facts, 3) is None
+    assert noted_fields(facts) == {"n_tokens": None, "passage": None, "scores": {}, "above": ()}
 
 
 @pytest.mark.parametrize(
-    "facts", [{}, {"doc_id": 1, "start": 0, "end": 6}, {"doc_id": "d", "start": 0, "end": 5}]
+    ("pages", "found"),
+    [([0, 20], [1, 1, 2]), *((one, [None] * 3) for one in (None, 12, "3-4", ["a"], {}))],
 )
-def test_a_place_of_another_text_is_none(facts):
-    assert noted_place(facts, 6) is None
+def test_pages_are_counted_from_one_and_metadata_of_this_name_from_elsewhere_are_none(pages, found):
+    assert [page_at({"pages": pages}, offset) for offset in (0, 19, 20)] == found
 
 
 def test_the_scale_is_that_of_the_noted_score_only():
@@ -97,24 +98,6 @@ def test_ids_of_pieces_are_uuids_that_stay_the_same():
     assert (
         len({piece_id("d", 3, 9), piece_id("d", 3, 10), piece_id("e", 3, 9), piece_id("\ud800", 3, 9)}) == 4
     )
-
-
-@pytest.mark.parametrize(
-    "damaged",
-    [
-        "[" * 100_000,
-        '{"scores": {"a": 1' + "0" * 400 + "}}",
-        '{"scores": {"a": NaN, "b": 1e999}, "n_tokens": true}',
-        '{"doc_id": "a", "start": -5, "end": -2, "n_tokens": -3, "passage": [9, 1]}',
-        '{"above": "Guide"}',
-        '{"doc_id": "a", "start": false, "end": 3}',
-    ],
-)
-def test_damaged_facts_are_ignored(damaged):
-    facts = read_facts({FACTS_KEY: damaged})
-
-    assert noted_place(facts, 3) is None
-    assert noted_fields(facts) == NOTHING
 
 
 def test_a_score_that_nobody_can_know_stays_unknown() -> None:

@@ -10,18 +10,26 @@ from precise_rag.types import Candidate
 QUESTION = "what does Henry F. do for work?"
 
 
-def test_the_question_is_searched_beside_its_rewrite() -> None:
+async def test_the_question_is_searched_beside_its_rewrite() -> None:
     llm = ScriptedLLM(['"Henry Feilden occupation"\n'])
     trace = Trace(QUESTION)
     assert QueryRewriter(llm).queries(QUESTION, trace=trace) == (QUESTION, "Henry Feilden occupation")
     assert QUESTION in llm.calls[0].text
     assert [(call.role, call.prompt_version) for call in trace.calls] == [("rewrite", "rewrite/1")]
     assert trace.notes == []
+    again = QueryRewriter(ScriptedLLM(["Henry Feilden occupation"]))
+    assert await again.aqueries(QUESTION) == (QUESTION, "Henry Feilden occupation")
 
 
-async def test_async_gives_the_same() -> None:
-    rewriter = QueryRewriter(ScriptedLLM(["Henry Feilden occupation"]))
-    assert await rewriter.aqueries(QUESTION) == (QUESTION, "Henry Feilden occupation")
+@pytest.mark.parametrize(
+    ("replies", "budget", "question"),
+    [([QUESTION.upper()], None, QUESTION), ([], Budget(tokens=1), QUESTION), ([], None, " ")],
+    ids=["equal to the question", "no room in the budget", "blank"],
+)
+def test_what_needs_no_rewrite_is_searched_alone(
+    replies: list[str], budget: Budget | None, question: str
+) -> None:
+    assert QueryRewriter(ScriptedLLM(replies), budget=budget).queries(question) == (question,)
 
 
 @pytest.mark.parametrize(
@@ -42,15 +50,6 @@ def test_without_a_usable_rewrite_only_the_question_is_searched(reply: str | Exc
     assert trace.notes == [note]
 
 
-def test_a_rewrite_equal_to_the_question_is_not_searched() -> None:
-    assert QueryRewriter(ScriptedLLM([QUESTION.upper()])).queries(QUESTION) == (QUESTION,)
-
-
-def test_a_budget_without_room_leaves_the_question_alone() -> None:
-    llm = ScriptedLLM([])
-    assert QueryRewriter(llm, budget=Budget(tokens=1)).queries(QUESTION) == (QUESTION,)
-
-
 def found(*names: str, raw: float = 0.0) -> list[Candidate]:
     return [
         Candidate(name, 0, 1, "x", 1.0 - i / 10, "cosine", scores={"dense": raw})
@@ -64,13 +63,5 @@ def test_searches_are_merged_by_rank() -> None:
     assert [c.score for c in merged] == pytest.approx([1 / 63 + 1 / 61, 1 / 61, 1 / 62, 1 / 62])
     assert [c.scores["dense"] for c in merged] == pytest.approx([0.7, 0.7, 0.7, 0.2])
     assert {c.score_scale for c in merged} == {"rank"}
-
-
-def test_one_search_stays_as_it_is() -> None:
-    alone = found("a", "b")
-    assert merge_searches([alone]) == alone
+    assert merge_searches([found("a", "b")]) == found("a", "b")
     assert merge_searches([[], []]) == []
-
-
-def test_a_blank_question_is_not_rewritten() -> None:
-    assert QueryRewriter(ScriptedLLM([])).queries(" ") == (" ",)

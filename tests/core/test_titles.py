@@ -1,3 +1,4 @@
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -31,14 +32,10 @@ def test_all_spellings_of_titles_are_read_alike(metadata: dict[str, Any], expect
     assert titles_of(metadata) == expected
 
 
-def test_what_the_index_knows_stands_before_the_metadata() -> None:
-    known = Candidate("a", 0, 1, "x", 0.0, "rank", metadata={"title": "Pumps"}, above=("Pumps", "Oil"))
-    assert titles_above(known) == ("Pumps", "Oil")
+def test_what_the_index_knows_stands_before_the_metadata_and_long_titles_are_cut() -> None:
     unknown = Candidate("a", 0, 1, "x", 0.0, "rank", metadata={"title": "Pumps"})
     assert titles_above(unknown) == ("Pumps",)
-
-
-def test_long_titles_are_cut() -> None:
+    assert titles_above(replace(unknown, above=("Pumps", "Oil"))) == ("Pumps", "Oil")
     assert below((), "a" * 5_000, "b") == ("a" * 1_000,)
     assert joined_titles(below(("a",), "b", "a")) == "a > b"
 

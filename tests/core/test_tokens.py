@@ -43,12 +43,9 @@ def test_other_scripts_count_as_the_same_in_english(text: str, n_tokens: int) ->
     assert estimate_in_english(text) == n_tokens
 
 
-def test_several_texts_are_counted() -> None:
+def test_several_texts_and_messages_are_counted() -> None:
     assert estimate_token_counts(["", "Cat naps.", "retrieval"]).tolist() == [0, 3, 2]
     assert estimate_token_counts([]).shape == (0,)
-
-
-def test_each_message_of_a_prompt_has_an_overhead() -> None:
     assert estimate_prompt_tokens((Message("user", "a" * 40),)) == 11
     one = estimate_prompt_tokens([Message("user", "Cat naps.")])
     assert one > 3

@@ -1,3 +1,5 @@
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -9,26 +11,25 @@ def candidate(score: float, start: int = 0, doc_id: str = "d") -> Candidate:
     return Candidate(doc_id, start, start + 5, "text", score, "probability")
 
 
-def test_documents_need_an_id_and_a_text() -> None:
-    with pytest.raises(InputError, match="id must be a non-empty string, got ''"):
-        Document("", "text")
-    with pytest.raises(InputError, match="text must be a string, got bytes"):
-        Document("d", b"text")
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Document("", "text"), "id must be a non-empty string, got ''"),
+        (lambda: Document("d", b"text"), "text must be a string, got bytes"),
+        (lambda: candidate(float("nan")), "got NaN"),
+        (
+            lambda: Candidate("d", 0, 5, "text", 0.5, "percent"),
+            r"score_scale must be one of probability, logit, .*, got 'percent'",
+        ),
+    ],
+)
+def test_wrong_values_are_refused(make: Callable[[], object], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        make()
 
 
-def test_ids_of_chunks_and_candidates_come_from_document_and_offsets() -> None:
-    assert Chunk("d", 2, 7, "text").id == "d:2-7"
-    assert candidate(0.5, 2).id == "d:2-7"
-
-
-def test_candidates_need_a_number_and_a_known_scale() -> None:
-    with pytest.raises(InputError, match="got NaN"):
-        candidate(float("nan"))
-    with pytest.raises(InputError, match=r"score_scale must be one of probability, logit, .*, got 'percent'"):
-        Candidate("d", 0, 5, "text", 0.5, "percent")
-
-
-def test_scores_become_python_floats() -> None:
+def test_candidates_have_ids_of_document_and_offsets_and_python_floats() -> None:
+    assert Chunk("d", 2, 7, "text").id == candidate(0.5, 2).id == "d:2-7"
     assert type(candidate(np.float32(0.5)).score) is float
 
 
@@ -42,11 +43,7 @@ def test_a_selection_numbers_its_decisions_from_1() -> None:
     selection = Selection.of([(good, True, "good"), (bad, False, "bad")])
     assert [decision.rank for decision in selection.decisions] == [1, 2]
     assert (selection.kept, selection.dropped, selection.reasons) == ((good,), (bad,), ("good", "bad"))
-
-
-def test_keep_all_keeps_the_order() -> None:
-    given = (candidate(0.1), candidate(0.9, 5))
-    assert Selection.keep_all(given, "all").kept == given
+    assert Selection.keep_all((bad, good), "all").kept == (bad, good)
 
 
 def test_a_later_stage_decides_on_what_was_kept() -> None:

@@ -10,17 +10,9 @@ from precise_rag.types import Candidate, Message
 from support.chat_server import ChatServer
 
 QUESTION = "Who kept the light?"
-
-
 PROMPT = (Message("user", QUESTION),)
-
-
 ACCEPTED = '{"reason": "so", "score": 9, "adjustment": 0}'
-
-
 TEXTS = ["The light was kept by Ada.", "Bo kept it later.", "Cy kept the boats.", "Di painted the door."]
-
-
 CANDIDATES = [Candidate(f"d{n}", 0, len(t), t, 0.9 - n / 10, "probability") for n, t in enumerate(TEXTS)]
 
 

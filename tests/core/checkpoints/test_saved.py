@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from precise_rag.checkpoints.expected import check_config, check_tensors
-from precise_rag.checkpoints.saved import load_checkpoint, packaged_model, read_checked, save_checkpoint
+from precise_rag.checkpoints.saved import load_checkpoint, read_checked, save_checkpoint
 from precise_rag.errors import ModelError
 from support.faults import failing, no_space
 
@@ -25,15 +25,6 @@ def test_a_saved_model_can_be_loaded(saved: Path) -> None:
     assert config["weights_sha256"] == hashlib.sha256((saved / "model.safetensors").read_bytes()).hexdigest()
     assert tensors["weight"].tolist() == [[0, 3], [1, 4], [2, 5]]
     assert tensors["idf"].dtype == np.uint8
-
-
-@pytest.mark.parametrize(
-    "name", ["evidence", "reranker", "reranker-cascade", "segmentation-small", "segmentation-sage-minilm"]
-)
-def test_packaged_models_can_be_loaded(name: str) -> None:
-    config, tensors = load_checkpoint(packaged_model(name))
-    assert config
-    assert tensors
 
 
 def test_missing_files_and_a_changed_config_are_refused(saved: Path, tmp_path: Path) -> None:

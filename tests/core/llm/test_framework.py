@@ -90,17 +90,13 @@ async def test_a_stream_gives_pieces_and_then_the_completion_with_why_it_was_cut
 @pytest.mark.parametrize(
     ("metadata", "cut_off"), [({"finish_reason": "length"}, "length"), ({"stop_reason": "end_turn"}, "")]
 )
-def test_a_langchain_model_keeps_usage_and_why_it_was_cut_off(metadata, cut_off):
+def test_a_langchain_model_keeps_its_blocks_usage_and_why_it_was_cut_off(metadata, cut_off):
     usage = {"input_tokens": 9, "output_tokens": 1, "total_tokens": 10}
-    message = AIMessage("France", usage_metadata=usage, response_metadata=metadata)
+    blocks = [{"type": "text", "text": "Fra"}, {"type": "text", "text": "nce"}]
+    message = AIMessage(blocks, usage_metadata=usage, response_metadata=metadata)
     llm = load_llm(lang_model(message, message))
     assert isinstance(llm, LLM)
     assert both(llm) == (Completion("France", "GenericFakeChatModel", 9, 1, cut_off=cut_off),) * 2
-
-
-def test_content_blocks_are_joined():
-    message = AIMessage([{"type": "text", "text": "in "}, {"type": "text", "text": "France"}])
-    assert load_llm(lang_model(message)).complete(PROMPT).text == "in France"
 
 
 def test_langchain_context_reaches_the_model_by_itself():

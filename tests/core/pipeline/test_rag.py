@@ -1,7 +1,6 @@
 """What users ask of a pipeline, in all its ways. The loop of feedback has tests of its own."""
 
 import asyncio
-from contextlib import aclosing
 
 import pytest
 
@@ -110,16 +109,6 @@ def test_an_answer_is_judged_cites_its_passages_and_an_observer_sees_every_recor
     assert (cited.number, cited.pieces[0].doc_id) == (1, cited.doc_id)
     assert TEXTS[cited.doc_id][cited.start : cited.end].split() == cited.text.split()
     assert f"the answer cites [9], but it was written from {len(answer.passages)} passage" in answer.note
-
-
-async def test_streams_give_pieces_and_then_the_answer(rag):
-    engine = answering(rag, judged("The captain is Ilse Brandt."))
-    for live in (False, True):
-        *pieces, answer = engine.stream(QUESTION, live_final=live)
-        assert pieces == ["The ", "captain ", "is ", "Ilse ", "Brandt."]
-        async with aclosing(engine.astream(QUESTION, live_final=live)) as items:
-            *apieces, aanswer = [item async for item in items]
-        assert (apieces, aanswer.text) == (pieces, answer.text)
 
 
 async def test_a_batch_respects_the_concurrency_limit_and_when_cancelled_leaves_nothing_running(rag):

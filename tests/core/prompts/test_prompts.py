@@ -153,6 +153,10 @@ def test_cited_numbers_are_found_in_their_order(text, numbers):
     assert cited_numbers(text) == numbers
 
 
+LONG = ("answer" + " " * 100_000 + "!", "Answer: is" + "\t" * 100_000, "b" + " " * 100_000 + ".")
+"""Replies that take long unless they are read in linear time."""
+
+
 @pytest.mark.parametrize(
     ("text", "index"),
     [
@@ -165,6 +169,7 @@ def test_cited_numbers_are_found_in_their_order(text, numbers):
         ("red or blue", None),
         ("Z", None),
         (NOT_IN_PASSAGES, None),
+        *((reply, None) for reply in LONG),
     ],
 )
 def test_a_chosen_option_is_found(text, index):
@@ -180,10 +185,3 @@ def test_the_judge_sees_the_instructions_of_the_answer():
     assert judged.messages[1].content.endswith(f"{mark} answer\nin France\n{mark} end of answer")
     own = Wording(instructions={"answer": "Sing."})
     assert "task\nSing.\n" in own.judge("q", PASSAGES, "a").messages[1].content
-
-
-@pytest.mark.parametrize(
-    "reply", ["answer" + " " * 100_000 + "!", "Answer: is" + "\t" * 100_000, "b" + " " * 100_000 + "."]
-)
-def test_a_long_reply_is_read_in_linear_time(reply: str) -> None:
-    assert chosen_option(reply, ["red", "blue"]) is None

@@ -47,31 +47,20 @@ def test_text_around_is_cut_between_words() -> None:
     assert text_around("He left.", 0, 8) == ("", "")
 
 
-def test_a_candidate_that_is_no_sentence_of_the_source_is_given_no_text_around() -> None:
-    stranger = Candidate("mill", 3, 9, "mill g", 0.0, "rank")
-    assert with_text_around([stranger], index()) == [stranger]
-
-
-def test_what_a_pipeline_reranks_is_read_in_its_text_and_comes_back_without_it() -> None:
+def test_candidates_are_read_in_their_text_and_come_back_without_it() -> None:
     noting = Noting()
     result = PreciseRAG(index(), reranker=noting).retrieve("Who carved the wheel?")
     assert noting.read[SENTENCES[2]] == (f"{SENTENCES[0]} {SENTENCES[1]} ", f" {SENTENCES[3]}")
     assert noting.read["It sails at nine."] == ("", "")
     assert len(result.decisions) > 3
     assert all(d.candidate.before == d.candidate.after == "" for d in result.decisions)
-
-
-def test_the_levels_of_a_reranker_that_is_brought_are_read_in_their_text() -> None:
-    noting = Noting()
-    brought = LevelledReranker(load_reranker("packaged"), noting)
-    rerank("Who carved the wheel?", index().search("wheel", 5, returns="sentence"), brought, index())
+    levelled = LevelledReranker(load_reranker("packaged"), noting)
+    rerank("Who carved the wheel?", index().search("wheel", 5, returns="sentence"), levelled, index())
     assert noting.read[SENTENCES[1]][0].strip() == SENTENCES[0]
-
-
-def test_sentences_of_texts_that_a_store_returned_are_read_in_them() -> None:
-    noting = Noting()
     EvidenceExtractor(noting).extract("Who?", [Candidate("t", 0, len(TEXT), TEXT, 0.0, "rank")])
     assert noting.read[SENTENCES[2]][0].endswith(f"{SENTENCES[1]} ")
+    no_sentence = Candidate("mill", 3, 9, "mill g", 0.0, "rank")
+    assert with_text_around([no_sentence], index()) == [no_sentence]
 
 
 def test_the_cascade_tells_apart_sentences_that_differ_in_what_stands_before_them() -> None:

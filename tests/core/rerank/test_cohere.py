@@ -4,7 +4,6 @@ import pytest
 
 from precise_rag.errors import (
     LLMAuthenticationError,
-    LLMConnectionError,
     LLMError,
     LLMRateLimitError,
     LLMResponseError,
@@ -51,14 +50,6 @@ def test_more_documents_than_the_batch_size_take_several_requests() -> None:
     assert server.requests[0]["model"] == ENGLISH
 
 
-def test_requests_to_a_busy_server_are_repeated_by_the_client_alone() -> None:
-    replies = iter([Reply({"message": "busy"}, status, {"retry-after-ms": "1"}) for status in (429, 503)])
-    script = lambda request: next(replies, None) or by_length(request)  # noqa: E731
-    with ChatServer(script) as server, reranker(server) as cohere:
-        assert cohere.score("q", CANDIDATES)[0] == pytest.approx(0.1)
-    assert len(server.requests) == 3
-
-
 def refuses(status: int) -> Reply:
     return Reply({"message": "no"}, status, {"retry-after-ms": "1"})
 
@@ -86,15 +77,6 @@ def test_errors_name_the_cause(reply: Reply, n_requests: int, error: type[LLMErr
     ):
         cohere.score("q", CANDIDATES)
     assert len(server.requests) == n_requests
-
-
-def test_no_answer_and_no_server_are_connection_errors() -> None:
-    with ChatServer([Reply({}, stall=30.0)]) as server:
-        slow, gone = (reranker(server, timeout=seconds, max_retries=0) for seconds in (0.05, 5.0))
-        with slow, pytest.raises(LLMConnectionError, match="no answer in"):
-            slow.score("q", CANDIDATES)
-    with gone, pytest.raises(LLMConnectionError, match="cannot be reached"):
-        gone.score("q", CANDIDATES)
 
 
 def test_a_missing_key_is_named_when_there_is_something_to_score(monkeypatch: pytest.MonkeyPatch) -> None:

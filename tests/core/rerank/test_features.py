@@ -21,37 +21,43 @@ def features_of(
     return [dict(zip(FEATURES, row.tolist(), strict=True)) for row in features(query, some, idf_table)]
 
 
-def test_coverage_weights_terms_by_rarity(idf_table: np.ndarray) -> None:
-    wend, both = features_of(
-        "When was the Wend bridge opened?", ["Along the Wend", "A bridge opens"], idf_table
-    )
-    assert wend["coverage"] == pytest.approx(8 / 14)
-    assert both["coverage"] == pytest.approx(6 / 14)
-    assert wend["rarest_covered"] == pytest.approx(1.0)
-    assert both["rarest_covered"] == pytest.approx(0.5)
-    assert wend["name_coverage"] == pytest.approx(1.0)
-    assert both["name_coverage"] == pytest.approx(0.0)
-    assert wend["query_terms"] == pytest.approx(3)
-    assert wend["query_rarity"] == pytest.approx(14 / 3)
-
-
-def test_pairs_and_windows_see_what_is_close_together(idf_table: np.ndarray) -> None:
-    gap = "so " * 20
-    near, far = features_of(
-        "Wend bridge", ["The bridge on the Wend", f"The bridge {gap} the Wend"], idf_table
-    )
-    assert (near["pair_coverage"], far["pair_coverage"]) == pytest.approx((1.0, 0.0))
-    assert near["window_coverage"] == pytest.approx(1.0)
-    assert far["window_coverage"] == pytest.approx(8 / 12)
-
-
-def test_terms_leave_out_words_that_shape_a_question_unless_there_are_no_others(
-    idf_table: np.ndarray,
+@pytest.mark.parametrize(
+    ("query", "texts", "expected"),
+    [
+        (
+            "When was the Wend bridge opened?",
+            ["Along the Wend", "A bridge opens"],
+            {
+                "coverage": [8 / 14, 6 / 14],
+                "rarest_covered": [1.0, 0.5],
+                "name_coverage": [1.0, 0.0],
+                "query_terms": [3, 3],
+                "query_rarity": [14 / 3, 14 / 3],
+            },
+        ),
+        ("Who was that?", ["It was."], {"query_terms": [3], "coverage": [1 / 3]}),
+        (
+            "Wend bridge",
+            ["The bridge on the Wend", f"The bridge {'so ' * 20} the Wend"],
+            {"pair_coverage": [1.0, 0.0], "window_coverage": [1.0, 8 / 12]},
+        ),
+        ("When was it?", ["It opened in 1931.", "It was opened by Ann Lee."], {"answer_type": [1.0, 0.0]}),
+        ("Who opened it?", ["It opened in 1931.", "It was opened by Ann Lee."], {"answer_type": [0.0, 1.0]}),
+        ("Why a bridge?", ["Because."], {"answer_type": [math.nan]}),
+        (
+            "bridge",
+            ["A bridge opens.", "Bridge 2\n-----"],
+            {"sentence_end": [1.0, 0.0], "letter_share": [12 / 15, 6 / 14]},
+        ),
+    ],
+)
+def test_features_worked_out_by_hand(
+    query: str, texts: list[str], expected: dict[str, list[float]], idf_table: np.ndarray
 ) -> None:
-    terms = QueryTerms.of("When was the Wend bridge opened?", idf_table)
-    assert terms.rarity == pytest.approx({"wend": 8.0, "bridg": 4.0, "open": 2.0})
-    assert terms.names == {"wend"}
-    assert list(QueryTerms.of("Who was that?", idf_table).rarity) == ["who", "was", "that"]
+    """Terms weigh by their rarity; words that shape a question are none unless there are no others."""
+    rows = features_of(query, texts, idf_table)
+    for name, values in expected.items():
+        assert [row[name] for row in rows] == pytest.approx(values, nan_ok=True), name
 
 
 def test_close_pairs_are_those_of_all_positions_counted_in_words(idf_table: np.ndarray) -> None:
@@ -61,13 +67,6 @@ def test_close_pairs_are_those_of_all_positions_counted_in_words(idf_table: np.n
     for a, b in [([0], [3]), ([0], [4]), ([0, 9, 20], [5, 13, 17]), ([50], [1, 2, 3, 47]), ([], [1])]:
         close = any(abs(i - j) <= 3 for i in a for j in b)
         assert terms.pair_coverage({first: a, second: b}) == pytest.approx(float(close))
-
-
-def test_answer_type_by_the_kind_of_question(idf_table: np.ndarray) -> None:
-    texts = ["It opened in 1931.", "It was opened by Ann Lee."]
-    for query, expected in (("When was it?", [1.0, 0.0]), ("Who opened it?", [0.0, 1.0])):
-        assert [row["answer_type"] for row in features_of(query, texts, idf_table)] == expected
-    assert math.isnan(features_of("Why a bridge?", ["Because."], idf_table)[0]["answer_type"])
 
 
 def test_a_term_that_all_candidates_have_tells_none_of_them_apart(idf_table: np.ndarray) -> None:
@@ -152,10 +151,3 @@ def test_the_best_texts_of_other_documents_change_hardly_anything(data: strategi
     assert np.array_equal(alone[:, rest], beside[:, rest], equal_nan=True)
     raised = FEATURES.index("usual_dense")
     assert 0 <= beside[0, raised] - alone[0, raised] <= 0.01 * n
-
-
-def test_prose_differs_from_headings(idf_table: np.ndarray) -> None:
-    prose, heading = features_of("bridge", ["A bridge opens.", "Bridge 2\n-----"], idf_table)
-    assert (prose["sentence_end"], heading["sentence_end"]) == (1.0, 0.0)
-    assert prose["letter_share"] == pytest.approx(12 / 15)
-    assert heading["letter_share"] == pytest.approx(6 / 14)

@@ -93,14 +93,6 @@ def test_any_share_of_the_layers_reads_apart(n_apart: int, untrained: Untrained)
     assert abs(there - back) > 0.01  # a query and a candidate are not interchangeable
 
 
-def test_words_around_a_piece_change_how_it_is_understood_but_are_not_its_own(untrained: Untrained) -> None:
-    mine = "He has kept it since the spring."
-    about = "Ilse Brandt came to the harbour, where the lamp is."
-    pieces = [Piece(mine), Piece(mine, before=about), Piece(f"{about} {mine}")]
-    alone, read_in, whole = OnnxPairScorer(CONFIG, untrained(), "float32").logits(QUESTION, pieces)
-    assert alone < read_in < whole
-
-
 def test_a_piece_is_read_below_its_titles_and_between_the_words_beside_it() -> None:
     tokenizer = minilm().tokenizer
     piece = Piece("Change the oil.", "Pump M-7: ", "wet " * 40 + "Drain it.", "Close it. " + "dry " * 40)

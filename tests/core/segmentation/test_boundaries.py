@@ -16,23 +16,6 @@ def test_without_limits_each_gap_decides_for_itself() -> None:
     assert cuts([], [7]) == []
 
 
-def test_max_tokens_takes_the_least_bad_cuts() -> None:
-    # 4 sentences of 10 tokens, at most 20: one cut in the middle (-3) or two at the sides (-1 - 1).
-    assert cuts([-1, -3, -1], [10] * 4, max_tokens=20) == [0, 2]
-    assert cuts([-1, -1.5, -1], [10] * 4, max_tokens=20) == [1]
-    assert cuts([-1, -3, -1], [10] * 4, max_tokens=9) == [0, 1, 2]
-
-
-def test_min_tokens_joins_short_segments_to_the_better_side() -> None:
-    assert cuts([2, 1], [10, 3, 10], min_tokens=5) == [0]
-    assert cuts([1, 2], [10, 3, 10], min_tokens=5) == [1]
-    assert cuts([1, 2], [10, 3, 10], min_tokens=5, max_tokens=12) == [0, 1]
-
-
-def test_forced_cuts_come_first() -> None:
-    assert cuts([-9, 5, -9], [1, 1, 1, 1], min_tokens=3, forced=np.array([True, False, False])) == [0]
-
-
 def objective(chosen: tuple[int, ...], gains: list[float], lengths: list[int], low: int, high: int) -> tuple:
     edges = [0, *(gap + 1 for gap in chosen), len(lengths)]
     sizes = [(sum(lengths[i:j]), j - i) for i, j in pairwise(edges)]

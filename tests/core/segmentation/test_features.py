@@ -1,14 +1,8 @@
 import numpy as np
 import pytest
 
-from precise_rag.segmentation.features import closeness, cohesion, pair_features, shifted
+from precise_rag.segmentation.features import closeness, cohesion, shifted
 from precise_rag.vectors import unit_rows
-
-
-def test_pair_features_worked_out_by_hand() -> None:
-    left, right = np.array([[1.0, 2.0]], dtype=np.float32), np.array([[3.0, -1.0]], dtype=np.float32)
-    found = pair_features(left, right)
-    assert found.tolist() == [[1, 2, 3, -1, -2, 3, 3, -2]]
 
 
 def test_cohesion_and_closeness_compare_windows_of_sentences() -> None:

@@ -8,7 +8,6 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from precise_rag import Document, Segmenter
-from precise_rag.errors import InputError
 from precise_rag.segmentation import SegmenterOptions
 from precise_rag.segmentation.boundaries import BoundaryLogits
 from precise_rag.segmentation.segmenter import gap_gains, same_scores
@@ -53,18 +52,6 @@ def test_chunks_carry_the_document() -> None:
     first, second = scripted().segment(document)
     assert (first.id, first.n_tokens, first.metadata) == ("d:0-10", 2, {"title": "T"})
     assert second.text == document.text[second.start : second.end] == "Three."
-
-
-def test_count_tokens_measures_whole_chunks() -> None:
-    # Each chunk measures two more than its words, so a chunk of two sentences is not their sum.
-    segmenter = Segmenter(
-        ScriptedModel(),
-        name="scripted",
-        options=SegmenterOptions(max_tokens=6),
-        count_tokens=lambda texts: [2 + len(text.split()) * (1 + text.count("Two")) for text in texts],
-    )
-    chunks = segmenter.segment("One one. Two two. Three three. Two two.")
-    assert [chunk.n_tokens for chunk in chunks] == [4, 6, 4, 6]
 
 
 def test_threshold_and_paragraph_evidence_shift_the_score() -> None:
@@ -122,36 +109,6 @@ def test_chunks_are_the_same_alone_in_a_batch_and_on_threads(small: Segmenter, d
     assert list(small.segment_many(documents)) == alone
     with ThreadPoolExecutor(4) as pool:
         assert list(pool.map(small.segment, documents)) == alone
-
-
-@pytest.mark.parametrize(
-    "option",
-    [
-        {"threshold": 1.0},
-        {"threshold": "x"},
-        {"threshold": float("nan")},
-        {"max_tokens": 0},
-        {"max_tokens": 1.5},
-        {"min_tokens": 9, "max_tokens": 5},
-        {"min_tokens": "9"},
-        {"target_tokens": 2.5},
-        {"coarse_tokens": True},
-        {"paragraphs": "x"},
-    ],
-)
-def test_errors_name_the_bad_option(option: dict[str, Any]) -> None:
-    with pytest.raises(InputError, match=next(iter(option))):
-        Segmenter.from_pretrained("small", **option)
-
-
-def test_a_word_that_was_cut_is_counted_again() -> None:
-    class Joined(ScriptedModel):
-        def count_tokens(self, texts):
-            return np.array([len(text.strip()) + 5 * text.count("ab") for text in texts])
-
-    text = "xxxxxa" + "bxxxxx. " + "y" * 12
-    segmenter = Segmenter(Joined(), name="joined", options=SegmenterOptions(max_tokens=14, min_tokens=13))
-    assert all(int(Joined().count_tokens([chunk.text])[0]) <= 14 for chunk in segmenter.segment(text))
 
 
 def test_crumbs_of_a_long_text_are_read_together(small: Segmenter) -> None:

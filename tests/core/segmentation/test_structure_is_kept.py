@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -44,20 +43,6 @@ def test_no_chunk_ends_in_a_heading_or_lead_in_and_none_is_a_crumb(name: str, ma
         assert not HEADING_ENDS[name](end), end[-80:]
         assert not last_words(end).endswith(":"), end[-80:]
     assert all(chunk.n_tokens >= max_tokens // 16 for chunk in chunks)
-
-
-def test_this_projects_pages_are_cut_as_a_reader_would() -> None:
-    pages = sorted((Path(__file__).parents[3] / "docs").rglob("*.md"))
-    segmenter = Segmenter.from_pretrained("small")
-    for page in pages:
-        chunks = segmenter.segment(page.read_text(encoding="utf-8"))
-        for end in (chunk.text.rstrip() for chunk in chunks[:-1]):
-            assert not HEADING_ENDS["markdown"](end), (page.name, end[-80:])
-            assert not last_words(end).endswith(":"), (page.name, end[-80:])
-        assert (
-            len(chunks) == 1 or min(chunk.n_tokens or 0 for chunk in chunks) >= segmenter.options.min_tokens
-        )
-    assert len(pages) > 10
 
 
 def test_a_list_a_table_and_code_stay_whole_while_they_fit_and_headings_travel_with_chunks() -> None:

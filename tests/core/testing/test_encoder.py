@@ -11,20 +11,13 @@ def test_a_hash_encoder_is_an_encoder() -> None:
     assert (encoder.name, encoder.dimension) == ("hash-64", 64)
     assert encoder.encode([]).shape == (0, 64)
     assert encoder.count_tokens(["", "one, two"]).tolist() == [0, 2]
+    documents = encoder.encode(["b", "a"])
+    np.testing.assert_allclose(encoder.encode_queries(["b", "a"]), documents, rtol=1e-6)
+    assert encoder.calls == ["b", "a"], "queries are not recorded"
 
 
 def test_texts_are_compared_by_shared_words() -> None:
     cat, kitten, rates = HashEncoder().encode(["The cat sat.", "the CAT ran", "interest rates"])
     assert cat @ kitten == pytest.approx(2 / 3)
     assert cat @ rates == pytest.approx(0, abs=0.34)
-
-
-def test_texts_are_recorded_and_queries_are_not() -> None:
-    encoder = HashEncoder()
-    documents = encoder.encode(["b", "a"])
-    np.testing.assert_allclose(encoder.encode_queries(["b", "a"]), documents, rtol=1e-6)
-    assert encoder.calls == ["b", "a"]
-
-
-def test_a_text_without_words_has_a_vector() -> None:
     np.testing.assert_allclose(np.linalg.norm(HashEncoder().encode(["", "?!"]), axis=1), 1, rtol=1e-6)

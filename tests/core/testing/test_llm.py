@@ -18,18 +18,13 @@ def test_replies_are_returned_in_order_and_calls_recorded() -> None:
     assert llm.calls[0].text == "Be brief.\n\nHello?"
 
 
-def test_a_call_after_the_last_reply_fails_with_the_prompt() -> None:
-    with pytest.raises(AssertionError, match=r"no reply left(.|\n)*Be brief"):
-        ScriptedLLM([]).complete(PROMPT)
-
-
-def test_exceptions_are_raised() -> None:
-    with pytest.raises(TimeoutError, match="slow"):
-        ScriptedLLM([TimeoutError("slow")]).complete(PROMPT)
-
-
-def test_a_function_can_reply() -> None:
+def test_a_function_can_reply_exceptions_are_raised_and_after_the_last_reply_the_prompt_is_told() -> None:
     assert ScriptedLLM(lambda messages: messages[-1].content.upper()).complete(PROMPT).text == "HELLO?"
+    llm = ScriptedLLM([TimeoutError("slow")])
+    with pytest.raises(TimeoutError, match="slow"):
+        llm.complete(PROMPT)
+    with pytest.raises(AssertionError, match=r"no reply left(.|\n)*Be brief"):
+        llm.complete(PROMPT)
 
 
 async def test_replies_can_be_awaited_and_streamed() -> None:

@@ -20,9 +20,6 @@ def test_equation_2_gives_the_papers_table_xi():
     relative = {name: value / efficiency["SAGE"] for name, value in efficiency.items()}
     expected = {"BM25": 0.646, "DPR": 0.690, "SBERT": 0.670, "SAGE": 1.0}  # the paper: 0.689 for DPR
     assert relative == pytest.approx(expected, abs=5e-4)
-
-
-def test_a_cost_of_zero_is_refused():
     with pytest.raises(InputError, match="must be positive, got 0"):
         cost_efficiency(0.7, 0.0)
 
@@ -51,8 +48,5 @@ def test_a_bad_file_is_named(tmp_path, text):
     file.write_text(text)
     with pytest.raises(InputError, match=r"prices\.toml is not a price table"):
         PriceTable.load(file)
-
-
-def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(InputError, match="nowhere"):
         PriceTable.load(tmp_path / "nowhere")

@@ -29,7 +29,6 @@ FOLDERS = {
         "core/documents/test_conversion.py",
         "core/encoders",
         "core/index/databases",
-        "core/index/test_export.py",
         "core/index/test_faiss.py",
         "core/index/test_long_runs.py",
         "core/index/test_order.py",
@@ -45,9 +44,7 @@ FOLDERS = {
     "services": (
         "adapters/test_stores.py",
         "core/index/databases",
-        "core/index/test_export.py",
         "core/trace/test_browser.py",
-        "reliability/test_killed_writers.py",
     ),
 }
 """The marker of all tests in a folder or file; those that are left out are not even imported."""

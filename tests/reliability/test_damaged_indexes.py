@@ -17,6 +17,7 @@ from precise_rag.errors import IndexFormatError, ModelError
 from precise_rag.index import DenseIndex, HybridIndex, load_index
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Chunk, Document
+from support.faults import IN_PLACE_OF_A_FILE
 from support.saved_indexes import (
     BUILD,
     DOCUMENTS,
@@ -61,48 +62,30 @@ def cut(length: int) -> Change:
     return lambda file: os.truncate(file, length)
 
 
-def gone(file: Path) -> None:
-    file.unlink()
-
-
-def folder(file: Path) -> None:
-    file.unlink()
-    file.mkdir()
-
-
-def pipe(file: Path) -> None:
-    file.unlink()
-    os.mkfifo(file)
-
-
 def link(file: Path) -> None:
     file.rename(file.parent.parent / "elsewhere")
     file.symlink_to(file.parent.parent / "elsewhere")
 
 
-def device(file: Path) -> None:
-    file.unlink()
-    file.symlink_to("/dev/zero")
+def replaced(fault: str) -> Change:
+    """Something else in the place of the file."""
+
+    def change(file: Path) -> None:
+        file.unlink()
+        IN_PLACE_OF_A_FILE[fault](file)
+
+    return change
 
 
-def noise(file: Path) -> None:
-    file.write_bytes(random.Random(0).randbytes(file.stat().st_size))
-
-
-def other(file: Path) -> None:
-    file.write_bytes(next(f for f in sorted(file.parent.iterdir()) if f != file).read_bytes())
-
-
-REPLACED: tuple[Change, ...] = (gone, folder, noise, other)
-if hasattr(os, "mkfifo"):
-    REPLACED += (pipe, link, device)
-
-
-def changes(size: int, choose: random.Random) -> Iterator[Change]:
-    """Changes of a file of `size` bytes."""
+def changes(saved: Path, name: str, choose: random.Random) -> Iterator[Change]:
+    """Changes of a file of the index in `saved`."""
+    size = (saved / name).stat().st_size
     yield from (flip(choose.randrange(size)) for _ in range(10))
     yield from (cut(length) for length in (0, size - 1, size + 1, size + 10**6, choose.randrange(size)))
-    yield from REPLACED
+    yield from map(replaced, [*IN_PLACE_OF_A_FILE][:-1])
+    yield link
+    yield lambda file: file.write_bytes(choose.randbytes(size))
+    yield lambda file: file.write_bytes(next(f for f in saved.iterdir() if f.name != name).read_bytes())
 
 
 def restore(original: Path, damaged: Path) -> None:
@@ -122,7 +105,7 @@ def test_a_damaged_file_is_noticed(kind: str, tmp_path: Path) -> None:
     expected = content(load_index(saved, ENCODER))
     shutil.copytree(saved, copy)
     for name in ("manifest.json", data_file(saved).name):
-        for change in changes((saved / name).stat().st_size, choose):
+        for change in changes(saved, name, choose):
             change(copy / name)
             try:
                 assert content(load_index(copy, ENCODER)) == expected, f"{name} loads as something else"
@@ -192,30 +175,26 @@ def test_the_name_of_the_packaged_encoder_opens_only_that_one(
     assert getattr(loaded.encoder, "_folder", None) == packaged_minilm()
 
 
+class Whole:
+    """A segmenter whose name is that of a folder."""
+
+    def __init__(self, path: Path) -> None:
+        self.name = str(path / "model")
+
+    def segment(self, text: Document, table: object = None) -> list[Chunk]:
+        return [Chunk(text.id, 0, len(text.text), text.text)]
+
+
 @pytest.mark.parametrize("setting", ["passages", "surroundings"])
 def test_a_segmenter_that_an_index_names_is_not_loaded(setting: str, tmp_path: Path) -> None:
     """It can be searched; to grow, the user names the segmenter again."""
-    HybridIndex.build(DOCUMENTS, ENCODER).save(tmp_path / "index")
-    manifest = read_manifest(tmp_path / "index")
-    manifest["settings"][setting] = str(tmp_path / "index" / "model")
-    sign(tmp_path / "index", manifest)
-    loaded = load_index(tmp_path / "index", ENCODER)
+    HybridIndex.build(DOCUMENTS, ENCODER, **{setting: Whole(tmp_path)}).save(tmp_path)
+    loaded = load_index(tmp_path, ENCODER)
     assert loaded.search("lamp")
     with pytest.raises(ModelError, match="a saved index does not choose models"):
         loaded.add([Document("new", "A new text.")])
-    loaded.save(tmp_path / "again")
-    assert read_manifest(tmp_path / "again")["settings"] == manifest["settings"]
-
-
-def test_a_segmenter_that_is_passed_again_is_used(tmp_path: Path) -> None:
-    class Whole:
-        name = "whole"
-
-        def segment(self, text: Document, table: object = None) -> list[Chunk]:
-            return [Chunk(text.id, 0, len(text.text), text.text)]
-
-    HybridIndex.build(DOCUMENTS, ENCODER, passages=Whole()).save(tmp_path)
-    loaded = load_index(tmp_path, ENCODER, passages=Whole())
+    loaded.save(tmp_path)
+    loaded = load_index(tmp_path, ENCODER, **{setting: Whole(tmp_path)})
     loaded.add([Document("new", "A new text.")])
     assert loaded.search("new text")[0].doc_id == "new"
 

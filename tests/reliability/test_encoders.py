@@ -79,20 +79,26 @@ def wrong(request: pytest.FixtureRequest) -> Wrong:
     return Wrong(WRONG[request.param])
 
 
-@pytest.mark.parametrize("kind", [*BUILD])
-async def test_an_index_stays_as_it_was(kind: str, wrong: Wrong, tmp_path: Path) -> None:
-    index = build(kind)
-    replace_encoder(index, wrong)
+@pytest.mark.parametrize("kind", [*BUILD, pytest.param("database", marks=pytest.mark.services)])
+async def test_an_index_stays_as_it_was(
+    kind: str, wrong: Wrong, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
+    in_database = kind == "database"
+    location = request.getfixturevalue("new_location") if in_database else None
+    places = [{"location": location()} for _ in range(2)] if location else [{}, {}]
+    index: Any = DatabaseIndex.build(LAMP, wrong, **places[0]) if in_database else build(kind)
+    if not in_database:
+        replace_encoder(index, wrong)
     before = content(index)
     wrong.documents = True
-    with pytest.raises(PreciseRagError):
-        index.add(DOCUMENTS)
-    with pytest.raises(PreciseRagError):
-        type(index).build(DOCUMENTS, wrong)
+    for use in (lambda: index.add(DOCUMENTS), lambda: type(index).build(DOCUMENTS, wrong, **places[1])):
+        with pytest.raises(PreciseRagError):
+            use()
     assert content(index) == before
-    index.save(tmp_path / "index")
     wrong.documents = False
-    assert content(type(index).load(tmp_path / "index", wrong)) == before
+    if not in_database:
+        index.save(tmp_path / "index")
+        assert content(type(index).load(tmp_path / "index", wrong)) == before
     wrong.queries = True
     with pytest.raises(PreciseRagError):
         index.search("lamp")
@@ -110,23 +116,6 @@ async def test_queries_by_the_embeddings_of_a_framework_raise_one_error(vector: 
         index.search("lamp")
     with pytest.raises(PreciseRagError):
         await index.asearch("lamp")
-
-
-def test_a_collection_of_a_database_stays_as_it_was(wrong: Wrong, new_location: Callable[[], str]) -> None:
-    rows, others = new_location(), new_location()
-    index = DatabaseIndex.build(LAMP, wrong, location=rows)
-    before = [(c.id, c.score) for c in index.search("lamp")]
-    wrong.documents = wrong.queries = True
-    for use in (
-        lambda: index.add(DOCUMENTS),
-        lambda: index.search("lamp"),
-        lambda: DatabaseIndex.build(DOCUMENTS, wrong, location=others),
-    ):
-        with pytest.raises(PreciseRagError):
-            use()
-    wrong.documents = wrong.queries = False
-    assert [(c.id, c.score) for c in index.search("lamp")] == before
-    assert len(DatabaseIndex.build(DOCUMENTS, wrong, location=others)) == 4
 
 
 def test_segmenters_filters_exports_and_embeddings_raise_one_error(wrong: Wrong) -> None:

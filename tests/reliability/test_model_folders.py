@@ -1,7 +1,6 @@
 """Model folders from anywhere: each loads and works, or is refused with one ModelError."""
 
 import json
-import os
 import random
 import shutil
 from collections.abc import Callable
@@ -20,6 +19,7 @@ from precise_rag.rerank import load_reranker
 from precise_rag.rerank.cascade import CascadeReranker
 from precise_rag.rerank.packaged import PackagedReranker
 from precise_rag.testing import HashEncoder
+from support.faults import IN_PLACE_OF_A_FILE
 
 TEXT = "One is here. Two is there. Three is gone. Four came back."
 
@@ -48,24 +48,10 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("name", ["config.json", "model.safetensors"])
-@pytest.mark.parametrize(
-    "damage",
-    [
-        lambda path: None,
-        lambda path: path.mkdir(),
-        lambda path: os.mkfifo(path),
-        lambda path: path.write_bytes(b"\xff\xfe\x00"),
-        lambda path: path.write_text("[" * 200_000),
-        lambda path: path.write_text('{"seed": 1e999, "weights_sha256": 7}'),
-        lambda path: path.symlink_to("/dev/zero"),
-        lambda path: os.truncate(os.open(path, os.O_CREAT | os.O_WRONLY), 2**42),
-    ],
-)
-def test_what_is_no_file_of_a_model_is_refused(
-    folder: Path, name: str, damage: Callable[[Path], object]
-) -> None:
+@pytest.mark.parametrize("fault", IN_PLACE_OF_A_FILE)
+def test_what_is_no_file_of_a_model_is_refused(folder: Path, name: str, fault: str) -> None:
     (folder / name).unlink()
-    damage(folder / name)
+    IN_PLACE_OF_A_FILE[fault](folder / name)
     with pytest.raises(ModelError):
         USES[folder.name](folder)
 

@@ -62,14 +62,11 @@ PROMPT_FAULTS: dict[str, tuple[Reply, type[LLMError], str]] = {
 }
 
 
-def patience(reply: Reply) -> float:
-    """Seconds that a client waits for a reply."""
-    return 0.5 if reply.stall else 10.0
-
-
 @pytest.mark.parametrize("name", [*FAULTS, *PROMPT_FAULTS])
-def test_a_chat_model_says_what_is_wrong(name: str) -> None:
+def test_a_chat_model_an_encoder_and_a_reranker_say_what_is_wrong(name: str) -> None:
     reply, error, said = (FAULTS | PROMPT_FAULTS)[name]
+    timeout = 0.5 if reply.stall else 10.0
+    options: dict[str, Any] = {"api_key": "key", "timeout": timeout, "max_retries": 0}
 
     async def acomplete() -> None:
         try:
@@ -77,7 +74,7 @@ def test_a_chat_model_says_what_is_wrong(name: str) -> None:
         finally:
             await llm.aclose()
 
-    with client([reply], timeout=patience(reply)) as llm:
+    with client([reply], timeout=timeout) as llm:
         for call in (lambda: llm.complete(PROMPT), lambda: asyncio.run(acomplete())):
             with pytest.raises(error, match=said) as raised:
                 call()
@@ -86,17 +83,11 @@ def test_a_chat_model_says_what_is_wrong(name: str) -> None:
         if not isinstance(reply.body, dict) or reply.status != 200:
             with pytest.raises(LLMError, match=r"^m: "):
                 list(llm.stream(PROMPT))
-
-
-@pytest.mark.parametrize("name", FAULTS)
-def test_encoders_and_rerankers_say_it_too(name: str) -> None:
-    reply, error, _ = FAULTS[name]
-    options: dict[str, Any] = {"api_key": "key", "timeout": patience(reply), "max_retries": 0}
-    with ChatServer([reply]) as server:
-        encoder = OpenAIEncoder("e", base_url=server.url, **options)
+        if name in PROMPT_FAULTS:
+            return
         with pytest.raises(ModelError, match="openai:e returned no embeddings"):
-            encoder.encode(["text"])
-        with CohereReranker(base_url=server.url.removesuffix("/v1"), **options) as cohere:
+            OpenAIEncoder("e", base_url=llm.base_url, **options).encode(["text"])
+        with CohereReranker(base_url=str(llm.base_url).removesuffix("/v1"), **options) as cohere:
             expected = error if reply.status != 200 or reply.cut or reply.stall else LLMResponseError
             with pytest.raises(expected, match="cohere:"):
                 cohere.score(QUESTION, CANDIDATES)

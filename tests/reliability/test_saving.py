@@ -9,7 +9,6 @@ import textwrap
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
-from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +28,9 @@ from precise_rag.index import DenseIndex, DocumentIndex, HybridIndex, load, load
 from precise_rag.index.folder import LOCK_FILE, locked
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Document, FloatArray, IntArray
+from support.children import has_fork, in_child
 from support.faults import failing, no_space, not_allowed
-from support.saved_indexes import BUILD, ENCODER, build, content, replace_encoder
+from support.saved_indexes import BUILD, ENCODER, build, content, replace_encoder, tree
 
 NEW = [
     Document("new", "Herons wait in reeds. Quartz glitters. Zephyrs blow."),
@@ -91,31 +91,38 @@ def test_a_fault_in_the_encoder_changes_nothing(
     assert content(index) == content(expected)
 
 
-@pytest.mark.parametrize("vectors", ["short", "wide", "nan"])
-@pytest.mark.parametrize("kind", ["dense", "hybrid", "sentence-context"])
-def test_vectors_that_do_not_fit_are_refused(kind: str, vectors: str, tmp_path: Path) -> None:
-    """At once, so that what is saved can be loaded."""
-
-    class Odd(HashEncoder):
-        def encode(self, texts: Sequence[str], *, show_progress: bool = False) -> FloatArray:
-            rows = super().encode(texts)
-            odd = {"short": rows[:-1], "wide": np.hstack([rows, rows]), "nan": rows * np.float32(np.nan)}
-            return odd[vectors]
-
-    index = build(kind)
-    before = content(index)
-    replace_encoder(index, Odd(8))
-    with np.errstate(all="ignore"), pytest.raises(PreciseRagError):
-        index.add([Document("new", "Herons wait. Reeds bend.")])
-    index.save(tmp_path)
-    assert content(load_index(tmp_path, ENCODER)) == before
+def kill() -> BaseException:
+    """Ends this process at once."""
+    os.kill(os.getpid(), signal.SIGKILL)
+    raise AssertionError("still alive")
 
 
-@pytest.mark.parametrize("error", [no_space, not_allowed, KeyboardInterrupt, MemoryError])
-@pytest.mark.parametrize(("kind", "merging"), [("dense", True), ("hybrid", True), ("hybrid", False)])
+def saves(index: DocumentIndex, path: Path, at: int, error: Callable[[], BaseException]) -> bool:
+    """Save with a fault at the n-th file operation, or in a child killed there; return whether it ended."""
+    if error is kill:
+        child = os.fork()
+        if child == 0:
+            with failing(at, kill):
+                index.save(path)
+            os._exit(0)
+        return os.waitpid(child, 0)[1] == 0
+    try:
+        with failing(at, error) as called:
+            index.save(path)
+        return len(called) < at
+    except (IndexWriteError, KeyboardInterrupt, MemoryError):
+        return False
+
+
+@pytest.mark.parametrize("error", [no_space, not_allowed, KeyboardInterrupt, MemoryError, kill])
+@pytest.mark.parametrize(
+    ("kind", "merging", "first"),
+    [("dense", True, False), ("hybrid", True, False), ("hybrid", False, False), ("hybrid", True, True)],
+)
 def test_a_fault_at_any_file_operation_of_a_save(
     kind: str,
     merging: bool,
+    first: bool,
     error: Callable[[], BaseException],
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
@@ -129,41 +136,25 @@ def test_a_fault_at_any_file_operation_of_a_save(
         index.add(NEW[:1])
     new.delete(["lamp"])
     states = {i.document_ids: content(i) for i in (old, new)}
-    at, failed, finished = 0, 0, False
-    while not finished:
-        at += 1
-        old.save(tmp_path)
-        loaded = load_index(tmp_path, ENCODER)
-        loaded.delete(["lamp"])
-        try:
-            with failing(at, error) as called:
-                loaded.save(tmp_path)
-            finished = len(called) < at
-        except (IndexWriteError, KeyboardInterrupt, MemoryError):
-            failed += 1
-        found = load_index(tmp_path, ENCODER)
-        assert content(found) == states[found.document_ids]
-        loaded.save(tmp_path)
-        assert load_index(tmp_path, ENCODER).document_ids == new.document_ids
-        assert len(list(tmp_path.glob("data-*"))) == (1 if merging else 2)
-    assert failed > 5
-
-
-@pytest.mark.parametrize("kind", ["dense", "hybrid"])
-def test_a_fault_at_any_file_operation_of_a_first_save(kind: str, tmp_path: Path) -> None:
-    """What it leaves does not stand in the way of the next one."""
-    index, path, at, finished = build(kind), tmp_path / "index", 0, False
+    path, at, finished = tmp_path / "index", 0, False
     while not finished:
         at += 1
         shutil.rmtree(path, ignore_errors=True)
-        try:
-            with failing(at, no_space) as called:
-                index.save(path)
-            finished = len(called) < at
-        except IndexWriteError:
-            index.save(path)
-        assert content(load_index(path, ENCODER)) == content(index)
-        assert len(list(path.glob("data-*"))) == 1
+        written: Any = new
+        if not first:
+            old.save(path)
+            written = load_index(path, ENCODER)
+            written.delete(["lamp"])
+        finished = saves(written, path, at, error)
+        if not first or finished:
+            found = load_index(path, ENCODER)
+            assert content(found) == states[found.document_ids]
+        if error is kill:  # the child is another writer, of which this process knows nothing
+            written = new
+        written.save(path)
+        assert load_index(path, ENCODER).document_ids == new.document_ids
+        assert len(list(path.glob("data-*"))) == (1 if merging else 2)
+    assert at > 6
 
 
 CHANGES: dict[str, Callable[[DocumentIndex, Path], object]] = {
@@ -203,17 +194,6 @@ def test_memory_that_runs_out_at_any_array_changes_nothing(kind: str, change: st
     assert len(list(tmp_path.glob("data-*"))) == 1
 
 
-@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="root may write everywhere")
-def test_a_folder_that_may_not_be_written_ends_in_one_error(tmp_path: Path) -> None:
-    index = build("dense")
-    index.save(tmp_path / "index")
-    (tmp_path / "index").chmod(0o500)
-    with pytest.raises(IndexWriteError):
-        index.save(tmp_path / "index")
-    (tmp_path / "index").chmod(0o700)
-    assert content(load_index(tmp_path / "index", ENCODER)) == content(index)
-
-
 @pytest.mark.parametrize("place", ["file", "file/index", "broken", "x" * 300, "/dev/full"])
 def test_places_where_no_folder_can_be_end_in_one_error(place: str, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("mine")
@@ -229,25 +209,18 @@ with DenseIndex.lock(path):
     time.sleep(600)
 """
 
-ADD_UNDER_THE_LOCK = """
-for n in range(4):
-    with DenseIndex.lock(path, timeout=60):
-        index = load_index(path, HashEncoder(8))
-        index.add([Document(f"{name}-{n}", f"Writer {name} was here, time {n}.")])
-        index.save(path)
-"""
-
-ADD_WITHOUT_THE_LOCK = """
+ADD = """
 for n in range(4):
     saved = False
     while not saved:
-        index = load_index(path, HashEncoder(8))
-        index.add([Document(f"{name}-{n}", f"Writer {name} was here, time {n}.")])
-        try:
-            index.save(path)
-            saved = True
-        except IndexChangedError:
-            pass
+        with DenseIndex.lock(path, timeout=60) if name < "c" else nullcontext():
+            index = load_index(path, HashEncoder(8))
+            index.add([Document(f"{name}-{n}", f"Writer {name} was here, time {n}.")])
+            try:
+                index.save(path)
+                saved = True
+            except IndexChangedError:
+                assert name >= "c"
 """
 
 ALTERNATE = """
@@ -265,6 +238,7 @@ while True:
 def start(script: str, path: Path, name: str = "") -> "subprocess.Popen[str]":
     imports = """
         import sys, time
+        from contextlib import nullcontext
         from precise_rag.errors import IndexChangedError
         from precise_rag.index import DenseIndex, HybridIndex, load_index
         from precise_rag.testing import HashEncoder
@@ -294,13 +268,13 @@ def running(tmp_path: Path) -> "Iterator[Callable[[str], subprocess.Popen[str]]]
         process.communicate()
 
 
-@pytest.mark.parametrize("script", [ADD_UNDER_THE_LOCK, ADD_WITHOUT_THE_LOCK], ids=["lock", "no lock"])
-def test_what_two_writers_add_all_arrives(script: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("names", ["ab", "cd"], ids=["lock", "no lock"])
+def test_what_two_writers_add_all_arrives(names: str, tmp_path: Path) -> None:
     DenseIndex.build([], ENCODER, chunks="sentences").save(tmp_path)
-    processes = [start(script, tmp_path, name) for name in "ab"]
+    processes = [start(ADD, tmp_path, name) for name in names]
     outputs = [process.communicate(timeout=200) for process in processes]
     assert [process.returncode for process in processes] == [0, 0], outputs
-    expected = {f"{name}-{n}" for name in "ab" for n in range(4)}
+    expected = {f"{name}-{n}" for name in names for n in range(4)}
     assert set(load_index(tmp_path, ENCODER).document_ids) == expected
     assert len(list(tmp_path.glob("data-*"))) == 1
 
@@ -351,23 +325,15 @@ def test_threads_wait_for_each_other_and_one_thread_may_hold_it_twice(tmp_path: 
         build("dense").save(tmp_path)
 
 
-@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+@has_fork
 def test_a_forked_child_does_not_hold_its_parent_s_lock(tmp_path: Path) -> None:
-    def try_to_lock(found: Any) -> None:
-        try:
-            with DenseIndex.lock(tmp_path, 0.1):
-                found.send("held")
-        except IndexLockedError:
-            found.send("locked")
+    def lock() -> str:
+        with DenseIndex.lock(tmp_path, 0.1):
+            return "held"
 
-    receive, send = get_context("fork").Pipe()
     with DenseIndex.lock(tmp_path):
         for _ in range(2):  # the end of the first one does not free it
-            child = get_context("fork").Process(target=try_to_lock, args=(send,))
-            child.start()
-            assert receive.poll(30)
-            assert receive.recv() == "locked"
-            child.join()
+            assert "IndexLockedError" in in_child(lock)
 
 
 def test_a_lost_update_is_noticed(tmp_path: Path) -> None:
@@ -382,14 +348,6 @@ def test_a_lost_update_is_noticed(tmp_path: Path) -> None:
     assert "mine" in load_index(tmp_path / "index", ENCODER).document_ids
     yours.save(tmp_path / "other")
     build("hybrid").save(tmp_path / "index")  # one that was built says what the folder should hold
-
-
-def tree(folder: Path) -> dict[str, bytes | None]:
-    """Every path under a folder with its bytes; None for a folder."""
-    return {
-        str(path.relative_to(folder)): path.read_bytes() if path.is_file() else None
-        for path in sorted(folder.rglob("*"))
-    }
 
 
 OURS = f"data-{'0' * 32}.safetensors"
@@ -474,6 +432,10 @@ def test_what_is_saved_is_what_is_loaded(tmp_path_factory: Any, texts: dict[str,
         assert (after.id, after.text, after.metadata) == (before.id, before.text, before.metadata)
 
 
+LOOP: dict[str, object] = {}
+LOOP["self"] = LOOP
+
+
 def nested(depth: int) -> list[Any]:
     inner: list[Any] = []
     for _ in range(depth):
@@ -492,6 +454,8 @@ def nested(depth: int) -> list[Any]:
         ({"a": b"x"}, "bytes is not a JSON type"),
         ({"a": 10**5000}, "metadata cannot be saved"),
         ({"a": nested(100_000)}, "metadata cannot be saved"),
+        ({"a": LOOP}, "metadata cannot be saved"),
+        ({"a": threading.Lock()}, "lock is not a JSON type"),
     ],
 )
 def test_metadata_that_json_would_change_are_refused(metadata: Any, message: str, tmp_path: Path) -> None:

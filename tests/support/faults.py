@@ -1,10 +1,11 @@
-"""Faults at a chosen file operation or allocation of an array."""
+"""Faults at a chosen file operation or allocation of an array, and in the place of a file."""
 
 import builtins
 import errno
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,20 @@ ALLOCATIONS = (
     *("diff", "empty", "flatnonzero", "frombuffer", "fromiter", "full", "isfinite", "memmap", "ones"),
     *("repeat", "searchsorted", "sort", "stack", "unique", "where", "zeros", "zeros_like"),
 )
+
+IN_PLACE_OF_A_FILE: dict[str, Callable[[Path], object]] = {
+    "nothing": lambda path: None,
+    "pipe": lambda path: os.mkfifo(path),
+    "endless": lambda path: path.symlink_to("/dev/zero"),
+    "broken": lambda path: path.symlink_to("nowhere/at/all"),
+    "loop": lambda path: path.symlink_to(path.name),
+    "folder": Path.mkdir,
+    "not text": lambda path: path.write_bytes(b"\xff\xfe\x00\xd8"),
+    "deep": lambda path: path.write_text("[" * 200_000),
+    "odd": lambda path: path.write_text('{"seed": 1e999, "weights_sha256": 7}'),
+    "4 TiB": lambda path: os.truncate(os.open(path, os.O_CREAT | os.O_WRONLY), 2**42),
+}
+"""What may stand where a file should."""
 
 
 @contextmanager

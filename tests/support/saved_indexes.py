@@ -63,6 +63,14 @@ def content(index: DocumentIndex) -> tuple[list[Any], list[Any]]:
     return documents, found
 
 
+def tree(folder: Path) -> dict[str, bytes | None]:
+    """Every path under a folder with the bytes of regular files."""
+    return {
+        str(path.relative_to(folder)): path.read_bytes() if path.is_file() and not path.is_symlink() else None
+        for path in sorted(folder.rglob("*"))
+    }
+
+
 def read_manifest(path: Path) -> dict[str, Any]:
     """The manifest of the index in `path`."""
     manifest: dict[str, Any] = json.loads((path / "manifest.json").read_text("utf-8"))

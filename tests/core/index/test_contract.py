@@ -1,4 +1,4 @@
-"""Every index keeps the same contract."""
+"""Every index keeps the same contract, and refuses settings that it does not know."""
 
 from collections.abc import Iterable
 from pathlib import Path
@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from precise_rag.errors import InputError
 from precise_rag.index import (
     DenseIndex,
     DocumentIndex,
@@ -82,3 +83,56 @@ def test_load_index_finds_the_kind_of_a_saved_index(name: str, tmp_path: Path) -
     index = contract(*KINDS[name])().built()
     index.save(tmp_path / "index")
     assert type(load_index(tmp_path / "index", index.encoder)) is type(index)
+
+
+UNIT = r"must be between 0 .* and 1 .*, got"
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings", "message"),
+    [
+        (DenseIndex, {"encoder": None}, "DenseIndex needs an encoder"),
+        (DenseIndex, {"alfa": 1}, "unexpected keyword argument 'alfa'"),
+        (HybridIndex, {"backend": "faiss"}, "unexpected keyword argument 'backend'"),
+        (DenseIndex, {"backend": "torch"}, "backend must be 'numpy' or .*, got 'torch'"),
+        (DenseIndex, {"backend": "faiss:"}, "backend must be 'numpy' or .*, got 'faiss:'"),
+        (DenseIndex, {"alpha": 1.5}, rf"alpha {UNIT} 1\.5"),
+        (DenseIndex, {"chunks": 0}, r"chunks must be 'sentences', .*, got 0"),
+        (
+            DenseIndex,
+            {"chunk_vectors": "sum"},
+            "chunk_vectors must be 'encode', 'mean' or 'context', got 'sum'",
+        ),
+        (SentenceContextIndex, {"passages": ""}, r"passages must be .*, got ''"),
+        (SentenceContextIndex, {"context": "sum"}, "context must be 'mean' or 'encode', got 'sum'"),
+        (SentenceContextIndex, {"similarity": "l2"}, "similarity must be 'cosine' or 'dot', got 'l2'"),
+        (WordSentenceIndex, {"min_overlap": 0}, "min_overlap must be at least 1, got 0"),
+        (WordSentenceIndex, {"max_candidates": 0}, "max_candidates must be at least 1, or None .*, got 0"),
+        (HybridIndex, {"surroundings": -1}, r"surroundings must be .*, got -1"),
+        (HybridIndex, {"dense_weight": 1.5}, r"dense_weight must be .*, got 1\.5"),
+        (HybridIndex, {"pool": 0}, "pool must be .*, got 0"),
+        (HybridIndex, {"alpha": -0.1}, r"alpha must be .*, got -0\.1"),
+        (HybridIndex, {"k1": -1.0}, r"k1 must be .*, got -1\.0"),
+        (HybridIndex, {"b": -0.1}, r"b must be .*, got -0\.1"),
+        (HybridIndex, {"b": 1.1}, r"b must be .*, got 1\.1"),
+        (HybridIndex, {"stop_words": "klingon"}, r"stop_words must be 'english'.*got 'klingon'"),
+    ],
+)
+def test_other_settings_are_refused_by_their_names(
+    kind: type[DocumentIndex], settings: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(InputError, match=message):
+        kind.build([], **{"encoder": HashEncoder(), **settings})
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"alpha": 1.5}, rf"alpha {UNIT} 1\.5"),
+        ({"returns": "page"}, "must be one of sentence, passage, mixed, got 'page'"),
+        ({"max_tokens": 0}, "max_tokens must be at least 1, got 0"),
+    ],
+)
+def test_other_options_of_a_search_are_refused(options: dict[str, Any], message: str) -> None:
+    with pytest.raises(InputError, match=message):
+        HybridIndex.build([Document("a", "A cat.")], HashEncoder()).search("cat", **options)

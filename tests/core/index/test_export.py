@@ -1,12 +1,6 @@
-"""Weighted vectors, and plain similarity search over them in real vector stores.
+"""Weighted vectors, for plain similarity search over them in any vector store."""
 
-The stores: Qdrant and Chroma in memory, each through LlamaIndex and through LangChain.
-"""
-
-import math
-from collections.abc import Callable
-from typing import Any
-from uuid import UUID, uuid4
+from uuid import UUID
 
 import numpy as np
 import pytest
@@ -16,7 +10,6 @@ from precise_rag.facts import FACTS_KEY, piece_id, read_facts
 from precise_rag.index import (
     DenseIndex,
     SentenceContextIndex,
-    WeightedPiece,
     weighted_chunks,
     weighted_sentences,
 )
@@ -24,10 +17,6 @@ from precise_rag.segmentation import Segmenter
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Document, FloatArray
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
-    pytest.mark.filterwarnings("ignore::UserWarning"),
-]
 DOCUMENTS = [
     Document(
         "tea", "Green tea is steamed. Black tea is oxidised fully.\n\nWhite tea is dried.", {"shelf": 1}
@@ -39,25 +28,10 @@ DOCUMENTS = [
         "bees", "Bees dance to tell of flowers. The dance points at the sun. Drones do not.", {"shelf": 3}
     ),
 ]
-QUERIES = ("How is black tea made?", "What happens to iron in damp air?", "What does the bees' dance tell?")
-TOP_K = 2
 
 
-@pytest.fixture(scope="module")
-def sentences() -> list[WeightedPiece]:
-    return list(weighted_sentences(DOCUMENTS, HashEncoder(), alpha=0.7))
-
-
-def expected(query: str) -> dict[str, float]:
-    index = SentenceContextIndex.build(DOCUMENTS, HashEncoder(), alpha=0.7)
-    return {piece_id(c.doc_id, c.start, c.end): c.score for c in index.search(query, TOP_K)}
-
-
-def query_vector(query: str) -> list[float]:
-    return [float(value) for value in HashEncoder().encode_queries([query])[0]]
-
-
-def test_sentences_have_ids_vectors_and_metadata(sentences: list[WeightedPiece]) -> None:
+def test_sentences_have_ids_metadata_and_vectors_that_score_like_the_index() -> None:
+    sentences = list(weighted_sentences(DOCUMENTS, HashEncoder(), alpha=0.7))
     assert [s.text for s in sentences[:3]] == [
         "Green tea is steamed.",
         "Black tea is oxidised fully.",
@@ -70,6 +44,10 @@ def test_sentences_have_ids_vectors_and_metadata(sentences: list[WeightedPiece])
     facts = {"doc_id": "tea", "start": 22, "end": 50, "passage": [0, 50]}
     assert read_facts(sentences[1].metadata) == facts
     np.testing.assert_allclose([np.linalg.norm(s.vector) for s in sentences], 1, atol=1e-5)
+    index = SentenceContextIndex.build(DOCUMENTS, HashEncoder(), alpha=0.7)
+    expected = {piece_id(c.doc_id, c.start, c.end): c.score for c in index.search("Does iron rust?", 100)}
+    (query,) = HashEncoder().encode_queries(["Does iron rust?"])
+    assert {s.id: float(s.vector @ query) for s in sentences} == pytest.approx(expected, abs=1e-4)
 
 
 def test_what_belongs_to_the_caller_stays() -> None:
@@ -144,111 +122,3 @@ def test_weights_out_of_range_are_refused() -> None:
         next(weighted_chunks(DOCUMENTS, HashEncoder(), whole=2))
     with pytest.raises(InputError, match=r"alpha must be between 0 .* and 1 .*, got -1"):
         next(weighted_chunks(DOCUMENTS, HashEncoder(), alpha=-1))
-
-
-Search = Callable[[str], dict[str, float]]
-"""Ids of the sentences found for a query, with their cosines."""
-
-
-def through_llamaindex(store: Any, sentences: list[WeightedPiece]) -> Search:
-    core = pytest.importorskip("llama_index.core")
-    schema = pytest.importorskip("llama_index.core.schema")
-    nodes = [
-        schema.TextNode(id_=s.id, text=s.text, embedding=s.vector.tolist(), metadata=s.metadata)
-        for s in sentences
-    ]
-    storage = core.StorageContext.from_defaults(vector_store=store)
-    model = core.MockEmbedding(embed_dim=256)
-    index = core.VectorStoreIndex(nodes, storage_context=storage, embed_model=model)
-    retriever = index.as_retriever(similarity_top_k=TOP_K)
-
-    def search(query: str) -> dict[str, float]:
-        found = retriever.retrieve(schema.QueryBundle(query, embedding=query_vector(query)))
-        return {item.node.node_id: item.score for item in found}
-
-    return search
-
-
-def qdrant_through_llamaindex(sentences: list[WeightedPiece]) -> Search:
-    qdrant_client = pytest.importorskip("qdrant_client")
-    stores = pytest.importorskip("llama_index.vector_stores.qdrant")
-    store = stores.QdrantVectorStore("sentences", client=qdrant_client.QdrantClient(":memory:"))
-    return through_llamaindex(store, sentences)
-
-
-def chroma_collection() -> tuple[Any, Any]:
-    """A client and a new collection that compares by cosine."""
-    chromadb = pytest.importorskip("chromadb")
-    client = chromadb.EphemeralClient(chromadb.Settings(anonymized_telemetry=False))
-    return client, client.create_collection(f"sentences-{uuid4().hex}", metadata={"hnsw:space": "cosine"})
-
-
-def chroma_through_llamaindex(sentences: list[WeightedPiece]) -> Search:
-    """LlamaIndex turns Chroma's distances into scores by exp(-distance)."""
-    stores = pytest.importorskip("llama_index.vector_stores.chroma")
-    store = stores.ChromaVectorStore(chroma_collection=chroma_collection()[1])
-    search = through_llamaindex(store, sentences)
-    return lambda query: {id: 1 + math.log(score) for id, score in search(query).items()}
-
-
-def identifier(metadata: dict[str, Any]) -> str:
-    facts = read_facts(metadata)
-    return piece_id(facts["doc_id"], facts["start"], facts["end"])
-
-
-def chroma_through_langchain(sentences: list[WeightedPiece]) -> Search:
-    langchain_chroma = pytest.importorskip("langchain_chroma")
-    client, collection = chroma_collection()
-    collection.add(
-        ids=[s.id for s in sentences],
-        embeddings=[s.vector for s in sentences],
-        documents=[s.text for s in sentences],
-        metadatas=[s.metadata for s in sentences],
-    )
-    store = langchain_chroma.Chroma(collection_name=collection.name, client=client)
-
-    def search(query: str) -> dict[str, float]:
-        found = store.similarity_search_by_vector_with_relevance_scores(query_vector(query), k=TOP_K)
-        return {identifier(document.metadata): 1 - distance for document, distance in found}
-
-    return search
-
-
-def qdrant_through_langchain(sentences: list[WeightedPiece]) -> Search:
-    qdrant_client = pytest.importorskip("qdrant_client")
-    langchain_qdrant = pytest.importorskip("langchain_qdrant")
-    embeddings = pytest.importorskip("langchain_core.embeddings")
-    models = qdrant_client.models
-    client = qdrant_client.QdrantClient(":memory:")
-    client.create_collection("sentences", models.VectorParams(size=256, distance=models.Distance.COSINE))
-    payloads = [{"page_content": s.text, "metadata": s.metadata} for s in sentences]
-    points = [
-        models.PointStruct(id=s.id, vector=s.vector.tolist(), payload=payload)
-        for s, payload in zip(sentences, payloads, strict=True)
-    ]
-    client.upsert("sentences", points)
-    embedding = embeddings.DeterministicFakeEmbedding(size=256)
-    store = langchain_qdrant.QdrantVectorStore(client, "sentences", embedding)
-
-    def search(query: str) -> dict[str, float]:
-        found = store.similarity_search_with_score_by_vector(query_vector(query), k=TOP_K)
-        return {identifier(document.metadata): score for document, score in found}
-
-    return search
-
-
-@pytest.mark.parametrize(
-    "store",
-    [
-        qdrant_through_llamaindex,
-        chroma_through_llamaindex,
-        chroma_through_langchain,
-        qdrant_through_langchain,
-    ],
-)
-def test_plain_search_in_a_store_finds_what_the_index_finds(
-    store: Callable[[list[WeightedPiece]], Search], sentences: list[WeightedPiece]
-) -> None:
-    search = store(sentences)
-    for query in QUERIES:
-        assert search(query) == pytest.approx(expected(query), abs=1e-4)

@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from precise_rag.errors import InputError
-from precise_rag.index import DenseIndex, HybridIndex, SentenceContextIndex, context
+from precise_rag.index import DenseIndex, SentenceContextIndex, context
 from precise_rag.index.context import GroupMeans, SentenceContexts, chunk_vectors, group_norms
 from precise_rag.index.groups import Groups, Passages, passage_ids
 from precise_rag.index.headings import WEIGHT, Headings, heading_columns
@@ -20,7 +19,7 @@ from precise_rag.testing import HashEncoder
 from precise_rag.types import Chunk, Document, FloatArray, IntArray, SentenceTable
 
 
-def test_groups_begin_where_a_key_changes() -> None:
+def test_groups_begin_where_a_key_changes_and_their_best_rows_are_found() -> None:
     groups = Groups.by_change(np.array([0, 0, 1, 1, 1]), np.array([[5, 9], [5, 9], [5, 9], [5, 8], [5, 8]]))
     assert groups.starts.tolist() == [0, 2, 3]
     assert groups.of_row.tolist() == [0, 0, 1, 2, 2]
@@ -28,13 +27,14 @@ def test_groups_begin_where_a_key_changes() -> None:
     spans = np.array([[0, 2], [3, 5], [6, 8], [9, 11], [12, 14]])
     assert groups.spans(spans).tolist() == [[0, 5], [6, 8], [9, 14]]
     assert groups.sums(np.array([1, 2, 3, 4, 5])).tolist() == [3, 3, 9]
-
-
-def test_the_best_rows_are_the_best_of_the_best_groups() -> None:
-    groups = Groups.by_change(np.array([0, 0, 1, 2, 2]))
     scores = np.array([0.1, 0.6, 0.2, 0.9, 0.8], dtype=np.float32)
     assert groups.best_rows(scores, 2).tolist() == [3, 1]
     assert groups.best_rows(scores, 9).tolist() == [3, 1, 2]
+
+
+def unit_vectors(n: int, dimension: int, seed: int = 0) -> FloatArray:
+    vectors = np.random.default_rng(seed).normal(size=(n, dimension)).astype(np.float32)
+    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
 def table(n_tokens: list[int], paragraphs: list[int]) -> SentenceTable:
@@ -81,15 +81,6 @@ def test_a_segmenter_makes_passages_and_chunks() -> None:
     assert [c.text for c in chunks] == ["One cat. Two dogs.", "Three owls."]
 
 
-def test_other_values_are_refused_by_the_name_of_the_setting() -> None:
-    with pytest.raises(InputError, match=r"chunks must be 'sentences', .*, got 0"):
-        DenseIndex.build([], HashEncoder(), chunks=0)
-    with pytest.raises(InputError, match=r"passages must be .*, got ''"):
-        SentenceContextIndex.build([], HashEncoder(), passages="")
-    with pytest.raises(InputError, match=r"surroundings must be .*, got -1"):
-        HybridIndex.build([], HashEncoder(), surroundings=-1)
-
-
 ABOVE = [[(), (), ("Pumps",)], [("Pumps", "Care"), ("Pumps", "Care"), ("Pumps",)]]
 """What stands above the rows of two documents."""
 
@@ -134,13 +125,11 @@ def test_groups_have_the_words_of_their_headings() -> None:
 
 def test_a_heading_counts_as_one_more_sentence_of_a_mean() -> None:
     _, headings, _ = headed()
-    random = np.random.default_rng(0)
-    vectors = random.normal(size=(6, 4)).astype(np.float32)
-    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    vectors = unit_vectors(6, 4)
     tokens = np.array([3, 5, 2, 7, 1, 4])
     found = {"vectors": vectors, "n_tokens": tokens}
     groups = Groups.by_change(np.array([0, 0, 0, 1, 1, 2]))
-    query = random.normal(size=4).astype(np.float32)
+    (query,) = unit_vectors(1, 4, seed=1)
     means = GroupMeans.of(found, groups, group_norms(found, groups, headings), headings)
     scores = means.scores(vectors @ query, headings.scores(query))
     some = means.scores_of(np.array([4, 1]), vectors @ query, headings.scores(query))
@@ -150,10 +139,6 @@ def test_a_heading_counts_as_one_more_sentence_of_a_mean() -> None:
     np.testing.assert_allclose(scores[3:5], mean @ query / np.linalg.norm(mean), rtol=1e-5)
     plain = (vectors[:3] * tokens[:3, None]).sum(axis=0)
     np.testing.assert_allclose(scores[:3], plain @ query / np.linalg.norm(plain), rtol=1e-5)
-
-
-def test_rows_without_the_columns_have_no_headings() -> None:
-    assert Headings.of(Block([], np.zeros(1, dtype=np.int64), {})) is None
 
 
 def reference(
@@ -180,27 +165,22 @@ def reference(
     seed=st.integers(0, 2**32 - 1),
 )
 def test_mean_contexts_equal_the_definition(sizes: list[int], alpha: float, seed: int) -> None:
-    random = np.random.default_rng(seed)
-    n = sum(sizes)
-    vectors = random.normal(size=(n, 8)).astype(np.float32)
-    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    weights = random.integers(1, 40, n)
+    vectors = unit_vectors(sum(sizes), 8, seed)
+    weights = np.random.default_rng(seed).integers(1, 40, len(vectors))
     of_row = np.repeat(np.arange(len(sizes)), sizes)
     groups = Groups.by_change(of_row)
     contexts = SentenceContexts.of_means({"vectors": vectors, "n_tokens": weights}, groups)
     members = [np.flatnonzero(of_row == g).tolist() for g in range(len(sizes))]
     expected = reference(vectors, members, weights, alpha)
     np.testing.assert_allclose(contexts.vectors(vectors, alpha), expected, atol=2e-4)
-    query = random.normal(size=8).astype(np.float32)
+    (query,) = unit_vectors(1, 8, seed + 1)
     scores = contexts.scores(vectors @ query, alpha)
     np.testing.assert_allclose(scores, expected @ query, atol=2e-3)
 
 
 def test_many_rows_are_read_in_slices_of_whole_groups(monkeypatch: pytest.MonkeyPatch) -> None:
-    random = np.random.default_rng(0)
-    vectors = random.normal(size=(100, 4)).astype(np.float32)
-    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    groups = Groups.by_change(np.sort(random.integers(0, 20, 100)))
+    vectors = unit_vectors(100, 4)
+    groups = Groups.by_change(np.sort(np.random.default_rng(0).integers(0, 20, 100)))
     whole = SentenceContexts.of_means({"vectors": vectors, "n_tokens": np.ones(100)}, groups)
     monkeypatch.setattr("precise_rag.index.context._SLICE", 7)
     sliced = SentenceContexts.of_means({"vectors": vectors, "n_tokens": np.ones(100)}, groups)
@@ -234,10 +214,8 @@ def by_hand(vectors, n_tokens, start, end, alpha, reach):
     seed=st.integers(0, 1000),
 )
 def test_chunk_vectors_equal_the_formula(n_tokens, alpha, seed):
-    rng = np.random.default_rng(seed)
-    vectors = np.abs(rng.normal(size=(len(n_tokens), 8))).astype(np.float32)
-    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
-    edges = np.flatnonzero(rng.random(len(n_tokens)) < 0.4)
+    vectors = np.abs(unit_vectors(len(n_tokens), 8, seed))
+    edges = np.flatnonzero(np.random.default_rng(seed).random(len(n_tokens)) < 0.4)
     starts = np.unique(np.concatenate([[0], edges]))
     ends = np.append(starts[1:], len(n_tokens))
     found = chunk_vectors(vectors, np.array(n_tokens), starts, ends, alpha=alpha)

@@ -2,11 +2,11 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from precise_rag.errors import InputError
 from precise_rag.index import HybridIndex
 from precise_rag.index.ranking import min_max
 from precise_rag.testing import HashEncoder
@@ -68,7 +68,7 @@ class OddEncoder(HashEncoder):
 
 
 def scored(
-    n_sentences: int, encoder: HashEncoder, question: str = "Which odd house?", **options: float | bool
+    n_sentences: int, encoder: HashEncoder, question: str, **options: float | bool
 ) -> dict[str, float]:
     """The score of each sentence for a question."""
     facts = [f"{'Odd' if i % 2 else 'Even'} house w{i} stands here." for i in range(n_sentences)]
@@ -77,27 +77,23 @@ def scored(
     return {candidate.text: candidate.score for candidate in found}
 
 
-def test_an_encoder_that_tells_nothing_apart_has_no_weight() -> None:
-    """Half of the sentences have the best cosine, which is one standard deviation above the mean."""
-    adapted = scored(120, OddEncoder())
-    assert adapted == pytest.approx(scored(120, OddEncoder(), dense_weight=0.0))
-    assert adapted != pytest.approx(scored(120, OddEncoder(), adaptive=False))
-
-
-def test_the_weight_is_not_adapted_among_few_sentences() -> None:
-    assert scored(90, OddEncoder()) == pytest.approx(scored(90, OddEncoder(), adaptive=False))
-
-
-def test_an_encoder_that_finds_something_keeps_its_whole_weight() -> None:
-    adapted = scored(120, HashEncoder(), "Who lives in w40?")
-    assert adapted == pytest.approx(scored(120, HashEncoder(), "Who lives in w40?", adaptive=False))
-    assert adapted != pytest.approx(scored(120, HashEncoder(), "Who lives in w40?", dense_weight=0.0))
-
-
-@pytest.mark.parametrize(("name", "value"), [("dense_weight", 1.5), ("pool", 0), ("alpha", -0.1)])
-def test_settings_out_of_range_are_refused(name: str, value: float) -> None:
-    with pytest.raises(InputError, match=f"{name} must be .*, got {value}"):
-        HybridIndex.build([], HashEncoder(), **{name: value})
+@pytest.mark.parametrize(
+    ("n_sentences", "encoder", "question", "same"),
+    [
+        # half of the sentences have the best cosine, one standard deviation above the mean
+        (120, OddEncoder(), "Which odd house?", {"dense_weight": 0.0}),
+        (90, OddEncoder(), "Which odd house?", {"adaptive": False}),
+        (120, HashEncoder(), "Who lives in w40?", {"adaptive": False}),
+    ],
+    ids=["no weight if it tells nothing apart", "not among few", "whole if it finds something"],
+)
+def test_the_weight_of_an_encoder_is_adapted(
+    n_sentences: int, encoder: HashEncoder, question: str, same: dict[str, Any]
+) -> None:
+    adapted = scored(n_sentences, encoder, question)
+    assert adapted == pytest.approx(scored(n_sentences, encoder, question, **same))
+    other: dict[str, Any] = {"adaptive": False} if "dense_weight" in same else {"dense_weight": 0.0}
+    assert adapted != pytest.approx(scored(n_sentences, encoder, question, **other))
 
 
 PUMPS = [
@@ -123,33 +119,14 @@ def test_without_headings_titles_are_not_read() -> None:
 
 
 def test_a_new_title_is_read_and_other_metadata_encode_nothing() -> None:
-    class Counting(HashEncoder):
-        seen = 0
-
-        def encode(self, texts: Sequence[str], *, show_progress: bool = False) -> FloatArray:
-            self.seen += len(texts)
-            return super().encode(texts)
-
-    index = HybridIndex.build(PUMPS, encoder := Counting())
-    encoded = encoder.seen
+    index = HybridIndex.build(PUMPS, encoder := HashEncoder())
+    encoded = len(encoder.calls)
     index.add([Document(d.id, d.text, {**d.metadata, "shelf": 3}) for d in PUMPS])
-    assert encoder.seen == encoded
+    assert len(encoder.calls) == encoded
     swapped = [Document(d.id, d.text, o.metadata) for d, o in zip(PUMPS, PUMPS[::-1], strict=True)]
     index.add(swapped)
-    assert encoder.seen == 2 * encoded
+    assert len(encoder.calls) == 2 * encoded
     assert index.search(QUESTION, 1)[0].doc_id == "k2"
-
-
-def test_titles_are_saved_and_deleted_with_their_documents(tmp_path: Path) -> None:
-    index = HybridIndex.build([*PUMPS, STORY], HashEncoder())
-    index.delete(["k2"])
-    before = [(c.id, c.score) for c in index.search(QUESTION, 9)]
-    index.save(tmp_path / "index")
-    loaded = HybridIndex.load(tmp_path / "index", HashEncoder())
-    assert [(c.id, pytest.approx(c.score)) for c in loaded.search(QUESTION, 9)] == before
-    loaded.add([PUMPS[1]])
-    built = HybridIndex.build([PUMPS[0], STORY, PUMPS[1]], HashEncoder())
-    assert [c.id for c in loaded.search(QUESTION, 9)] == [c.id for c in built.search(QUESTION, 9)]
 
 
 GUIDE = Document(
@@ -160,24 +137,28 @@ GUIDE = Document(
 )
 
 
-def above(index: HybridIndex) -> dict[str, tuple[str, ...]]:
-    return {c.text: c.above for c in index.search("oil the shaft of the pump", 20, returns="sentence")}
-
-
 def test_candidates_know_the_title_and_the_headings_above_them(tmp_path: Path) -> None:
+    """Also those that were saved, and added or left after others were deleted."""
+
+    def found(index: HybridIndex) -> dict[str, tuple[Any, tuple[str, ...]]]:
+        candidates = index.search("oil the shaft of the pump", 20, returns="sentence")
+        return {c.text: (pytest.approx(c.score), c.above) for c in candidates}
+
     index = HybridIndex.build([*PUMPS, GUIDE, STORY], HashEncoder())
-    found = above(index)
-    assert found["Oil the shaft."] == found["Change the seal."] == ("Handbook", "Pumps", "Care")
-    assert found["There are two of them."] == ("Handbook", "Pumps")
-    assert found["They are lit at dusk."] == ("Handbook", "Lamps")
-    assert found["Change the seal then."] == ("Borealis M-7 pump",)
-    assert not any(found[text] for text in found if text in STORY.text)
+    above = {text: its for text, (_, its) in found(index).items()}
+    assert above["Oil the shaft."] == above["Change the seal."] == ("Handbook", "Pumps", "Care")
+    assert above["There are two of them."] == ("Handbook", "Pumps")
+    assert above["They are lit at dusk."] == ("Handbook", "Lamps")
+    assert above["Change the seal then."] == ("Borealis M-7 pump",)
+    assert not any(above[text] for text in above if text in STORY.text)
     index.save(tmp_path / "index")
     loaded = HybridIndex.load(tmp_path / "index", HashEncoder())
-    assert above(loaded) == found
+    assert found(loaded) == found(index)
+    late = Document("late", "The jetty is closed.", {"title": "Notices"})
     loaded.delete(["k2"])
-    loaded.add([Document("late", "The jetty is closed.", {"title": "Notices"})])
-    assert above(loaded)["The jetty is closed."] == ("Notices",)
-    assert above(loaded)["Oil the shaft."] == ("Handbook", "Pumps", "Care")
+    loaded.add([late])
+    built = HybridIndex.build([PUMPS[0], GUIDE, STORY, late], HashEncoder())
+    assert found(loaded) == found(built)
+    assert found(loaded)["The jetty is closed."][1] == ("Notices",)
     stretches = index.neighbours(index.search("oil the shaft", 1, returns="sentence"), 1)
-    assert {s.above for stretch in stretches for s in stretch.sentences} <= set(found.values())
+    assert {s.above for stretch in stretches for s in stretch.sentences} <= set(above.values())

@@ -22,15 +22,6 @@ TEXTS = [
 ]
 
 
-class ForgetfulEncoder(HashEncoder):
-    """Keeps no record of the texts."""
-
-    def encode(self, texts: Any, *, show_progress: bool = False) -> Any:
-        vectors = super().encode(texts)
-        self.calls.clear()
-        return vectors
-
-
 def document(number: int) -> Document:
     """A document with one of few ids and another text than before, and with metadata of its own.
 
@@ -39,41 +30,31 @@ def document(number: int) -> Document:
     return Document(f"d{number % N_DOCUMENTS}", TEXTS[number % len(TEXTS)], {"number": number})
 
 
-def change(index: Any, first: int, end: int) -> None:
-    """Replace documents one by one, and delete, filter and search now and then."""
+def change(index: Any, first: int, end: int) -> int:
+    """Replace documents, delete and search now and then; returns the bytes that the library then holds."""
     for number in range(first, end):
         index.add([document(number)])
         if number % 5 == 4:
             index.search("word1 word2", 3, filter={"number": {"$gt": number - N_DOCUMENTS}})
             index.neighbours(index.search("word4", 2, returns="sentence"), 1)
             index.delete([document(number).id])
-
-
-def growth(index: Any, n: int) -> int:
-    """Bytes of our own code that `n` changes add to those of the changes before."""
-    change(index, 0, 80)
+    index.encoder.calls.clear()
     gc.collect()
-    tracemalloc.start()
-    try:
-        change(index, 80, 120)
-        before = ours()
-        change(index, 120, 120 + n)
-        return ours() - before
-    finally:
-        tracemalloc.stop()
-
-
-def ours() -> int:
-    """Bytes that the library holds; other tests may have left threads that work."""
-    gc.collect()
-    own = tracemalloc.Filter(True, str(Path(precise_rag.__file__).parent / "*"))
+    own = tracemalloc.Filter(
+        True, str(Path(precise_rag.__file__).parent / "*")
+    )  # not of other tests' threads
     return sum(trace.size for trace in tracemalloc.take_snapshot().filter_traces([own]).traces)
 
 
 @pytest.mark.parametrize("filter_statistics", ["shared", "matching"])
 def test_an_index_in_memory_keeps_nothing_of_what_was_replaced(filter_statistics: str) -> None:
-    index = HybridIndex(ForgetfulEncoder(8), filter_statistics=filter_statistics)
-    assert growth(index, 120) < 60_000
+    index = HybridIndex(HashEncoder(8), filter_statistics=filter_statistics)
+    tracemalloc.start()
+    try:
+        before = change(index, 0, 120)
+        assert change(index, 120, 240) - before < 60_000
+    finally:
+        tracemalloc.stop()
     assert len(index._parts) == 1
     assert len(index._parts[0].block.documents) == len(index.document_ids)
     assert len(index._ready().narrowed) <= 16

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from precise_rag.index import DocumentIndex, HybridIndex, SentenceContextIndex, WordSentenceIndex
+from precise_rag.index import DatabaseIndex, HybridIndex, SentenceContextIndex, WordSentenceIndex
 from precise_rag.index.view import rows_around
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Document
@@ -16,41 +16,59 @@ MINE = [
     for i, (animal, food) in enumerate([("cat", "fish"), ("dog", "meat"), ("cow", "grass")])
 ]
 THEIRS = [
-    Document(f"theirs{i}", "The cat sleeps. " * (i + 1) + "Secret fish.", {"tenant": "them"})
-    for i in range(40)
+    Document(f"theirs{i}", "Which cat eats fish? The cat sleeps. " * (i + 1), {"tenant": "them"})
+    for i in range(30)
 ]
-QUERY = "Which cat eats fish?"
+QUERY, MY_TENANT = "Which cat eats fish?", {"tenant": "me"}
 
 
-def found(index: DocumentIndex, **options: Any) -> dict[str, float]:
-    return {candidate.id: candidate.score for candidate in index.search(QUERY, 100, **options)}
+def made(kind: Any, documents: list[Document], request: pytest.FixtureRequest, **settings: Any) -> Any:
+    if kind is DatabaseIndex:
+        settings["location"] = request.getfixturevalue("new_location")()
+    return kind.build(documents, HashEncoder(), **settings)
+
+
+def found(index: Any, **options: Any) -> dict[tuple[str, str], float]:
+    """The scores of what is found, and those that they are made of."""
+    candidates = index.search(QUERY, 100, **options)
+    return {(c.id, name): s for c in candidates for name, s in {"score": c.score, **c.scores}.items()}
+
+
+IN_DATABASE = pytest.param(DatabaseIndex, {}, marks=[pytest.mark.long, pytest.mark.services])
 
 
 @pytest.mark.parametrize(
-    ("kind", "settings"),
-    [
-        (HybridIndex, {}),
-        (WordSentenceIndex, {"max_candidates": 3}),
-    ],
+    ("kind", "settings"), [(HybridIndex, {}), (WordSentenceIndex, {"max_candidates": 3}), IN_DATABASE]
 )
 def test_others_documents_leave_no_trace_with_matching_statistics(
-    kind: type[DocumentIndex], settings: dict[str, Any]
+    kind: Any, settings: dict[str, Any], request: pytest.FixtureRequest
 ) -> None:
-    alone = kind.build(MINE, HashEncoder(), **settings)
-    index = kind.build([*THEIRS, *MINE], HashEncoder(), **settings, filter_statistics="matching")
-    for _ in range(2):
-        assert found(index, filter={"tenant": "me"}) == pytest.approx(found(alone), rel=1e-5)
-    index.delete(["mine0"])
-    alone.delete(["mine0"])
-    assert found(index, filter={"tenant": "me"}) == pytest.approx(found(alone), rel=1e-5)
+    alone = made(kind, MINE, request, **settings)
+    index = made(kind, [*THEIRS, *MINE], request, **settings, filter_statistics="matching")
+    for gone in ("mine0", "mine1"):
+        assert found(index, filter=MY_TENANT) == pytest.approx(found(alone), rel=1e-4, abs=1e-5)
+        assert found(index, filter=MY_TENANT) == pytest.approx(found(alone), rel=1e-4, abs=1e-5)
+        for changed in (alone, index):
+            changed.delete([gone])
+            changed.add([Document("mine4", "A lion eats. The cat hides.", MY_TENANT)])
 
 
-def test_shared_statistics_are_word_counts_alone() -> None:
-    """Ranges of scores are those of the documents that match: the best of them has the full score."""
-    index = HybridIndex.build([*THEIRS, *MINE], HashEncoder(), adaptive=False)
-    best = next(iter(found(index, filter={"tenant": "me"}).values()))
-    assert best == pytest.approx(1.0, abs=0.25)
-    assert np.isfinite(list(found(index, filter={"tenant": "me"}).values())).all()
+@pytest.mark.parametrize(("kind", "settings"), [(HybridIndex, {}), IN_DATABASE])
+def test_shared_statistics_are_word_counts_alone(
+    kind: Any, settings: dict[str, Any], request: pytest.FixtureRequest
+) -> None:
+    """Words that others use are worth less; ranges of scores are those of the documents that match."""
+    index = made(kind, [*THEIRS, *MINE], request, adaptive=False)
+    alone = found(made(kind, MINE, request, adaptive=False), returns="sentence")
+    shared = found(index, filter=MY_TENANT, returns="sentence")
+    assert shared.keys() == alone.keys()
+    for key, score in alone.items():
+        if key[1] == "dense":
+            assert shared[key] == pytest.approx(score, rel=1e-4, abs=1e-5)
+    most, most_alone = (max(s for key, s in each.items() if key[1] == "bm25") for each in (shared, alone))
+    assert most < most_alone
+    assert max(s for key, s in shared.items() if key[1] == "score") == pytest.approx(1.0, abs=0.25)
+    assert np.isfinite(list(shared.values())).all()
 
 
 def test_many_filters_are_not_all_remembered() -> None:
@@ -70,7 +88,7 @@ def test_rows_around_are_joined_where_they_meet():
     assert rows_around([], 10, 2) == []
 
 
-def test_neighbours_are_the_sentences_of_the_index():
+def test_neighbours_are_the_sentences_of_the_index_and_others_have_none():
     for kind in (HybridIndex, SentenceContextIndex):
         index = kind.build([Document("a", "Zero."), Document("b", TEXT, {"page": 1})], HashEncoder())
         found = [c for c in index.search("Three", 10, returns="sentence") if c.text == "Three is here."]
@@ -78,10 +96,6 @@ def test_neighbours_are_the_sentences_of_the_index():
         assert [s.text for s in stretch.sentences] == ["Two is here.", "Three is here.", "Four is here."]
         assert stretch.text == "Two is here.\n\nThree is here. Four is here."
         assert all(TEXT[s.start : s.end] == s.text and s.metadata == {"page": 1} for s in stretch.sentences)
-
-
-def test_what_is_no_sentence_of_the_index_has_no_neighbours():
-    index = HybridIndex.build([Document("b", TEXT)], HashEncoder())
-    (first, *_) = index.search("Three", 1, returns="sentence")
-    assert index.neighbours([replace(first, doc_id="other"), replace(first, end=first.end - 1)], 2) == []
-    assert index.neighbours([], 2) == []
+        (first,) = index.search("Three", 1, returns="sentence")
+        assert index.neighbours([replace(first, doc_id="other"), replace(first, end=first.end - 1)], 2) == []
+        assert index.neighbours([], 2) == []

@@ -53,45 +53,45 @@ def scores(index: Any, query: str) -> dict[tuple[str, int, int], float]:
     return {(c.doc_id, c.start, c.end): c.score for c in index.search(query, top_k=1_000)}
 
 
-def assert_same_scores(index: Any, other: Any, queries: list[str]) -> None:
-    for query in queries:
-        assert scores(index, query) == pytest.approx(scores(other, query), abs=TOLERANCE), query
-
-
-def in_pieces(add: Callable[[list[Document]], None], given: list[Document], choose: random.Random) -> None:
-    rest = list(given)
-    while rest:
+def in_pieces(index: Any, given: list[Document], choose: random.Random) -> None:
+    while given:
         size = choose.randint(1, 25)
-        add(rest[:size])
-        rest = rest[size:]
+        index.add(given[:size])
+        given = given[size:]
 
 
-def changes(choose: random.Random, n_documents: int) -> tuple[list[Document], list[Document], list[str]]:
+def changes(seed: int, n_documents: int) -> tuple[list[Document], list[Document], list[str]]:
     """Documents, the same in another order, and queries; all words are rare, some, or none."""
+    choose = random.Random(seed)
     found = documents(choose, n_documents)
     queries = [" ".join(choose.choices(WORDS, k=size)) for size in (1, 2, 4)]
     return found, choose.sample(found, len(found)), [*queries, WORDS[0], WORDS[-1], "zyzzyva"]
 
 
-def check_orders(name: str, seed: int, n_documents: int) -> None:
+@pytest.mark.parametrize("name", BUILT)
+def test_shuffled_in_pieces_and_saved_the_scores_are_the_same(name: str, tmp_path: Path) -> None:
     kind, options = BUILT[name]
-    choose = random.Random(seed)
-    found, shuffled, queries = changes(choose, n_documents)
+    found, shuffled, queries = changes(3, 120)
     index = kind.build(found, HashEncoder(32), **options)
-    assert_same_scores(kind.build(shuffled, HashEncoder(32), **options), index, queries)
+
+    def check(other: Any) -> None:
+        for query in queries:
+            assert scores(other, query) == pytest.approx(scores(index, query), abs=TOLERANCE), query
+
+    check(kind.build(shuffled, HashEncoder(32), **options))
     pieces = kind(HashEncoder(32), **options)
-    in_pieces(pieces.add, shuffled, choose)
+    in_pieces(pieces, shuffled[:70], random.Random(4))
+    pieces.save(tmp_path)
+    pieces = load_index(tmp_path, HashEncoder(32))
+    in_pieces(pieces, shuffled[70:], random.Random(5))
     pieces.add([Document("extra", "Word3 is not for long."), Document("d1", "Another text.")])
     pieces.delete(["extra"])
     pieces.add([document for document in found if document.id == "d1"])
-    assert_same_scores(pieces, index, queries)
+    check(pieces)
+    pieces.save(tmp_path)
+    check(load_index(tmp_path, HashEncoder(32)))
     pieces.compact()
-    assert_same_scores(pieces, index, queries)
-
-
-@pytest.mark.parametrize("name", BUILT)
-def test_shuffled_and_in_pieces_the_scores_are_the_same(name: str) -> None:
-    check_orders(name, seed=3, n_documents=120)
+    check(pieces)
 
 
 def test_collections_of_databases_have_the_same_scores_in_any_order(
@@ -99,11 +99,11 @@ def test_collections_of_databases_have_the_same_scores_in_any_order(
 ) -> None:
     """With more sentences than the sample that is read, and than the pool, which ends among equal ones."""
     monkeypatch.setattr(search, "_SAMPLE", 100)
-    found, shuffled, queries = changes(random.Random(5), 50)
+    found, shuffled, queries = changes(5, 50)
     made = []
     for texts in (found, shuffled):
         index = DatabaseIndex(new_location(), HashEncoder(32), returns="sentence", pool=60)
-        in_pieces(index.add, texts, random.Random(len(made)))
+        in_pieces(index, texts, random.Random(len(made)))
         made.append(index)
     assert len(made[0]) > 200
     for query in queries:
@@ -111,17 +111,3 @@ def test_collections_of_databases_have_the_same_scores_in_any_order(
         assert sorted(one.values())[-30:] == pytest.approx(sorted(two.values())[-30:], abs=TOLERANCE), query
         both = one.keys() & two.keys()
         assert [one[key] for key in both] == pytest.approx([two[key] for key in both], abs=TOLERANCE), query
-
-
-def test_a_saved_index_has_the_same_scores(tmp_path: Path) -> None:
-    found, shuffled, queries = changes(random.Random(8), 150)
-    index = HybridIndex.build(found, HashEncoder(32), returns="sentence")
-    for batch in (shuffled[:70], shuffled[70:]):
-        saved = (
-            load_index(tmp_path, HashEncoder(32))
-            if any(tmp_path.iterdir())
-            else HybridIndex(HashEncoder(32), returns="sentence")
-        )
-        saved.add(batch)
-        saved.save(tmp_path)
-    assert_same_scores(load_index(tmp_path, HashEncoder(32)), index, queries)

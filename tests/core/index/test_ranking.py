@@ -27,14 +27,11 @@ def test_draws_depend_on_the_document_and_the_place_alone() -> None:
     assert len(set(drawn.tolist())) == len(ids)
 
 
-def test_draws_are_spread_evenly() -> None:
+def test_draws_are_spread_evenly_within_their_range() -> None:
     drawn = draws(seeds_of(["one"]).repeat(20_000), range(20_000)) / LARGEST
     shares, _ = np.histogram(drawn, bins=10, range=(0, 1))
     assert abs(shares / 20_000 - 0.1).max() < 0.01
     assert abs(np.corrcoef(drawn[1:], drawn[:-1])[0, 1]) < 0.03
-
-
-def test_a_lottery_is_within_its_range() -> None:
     numbers = lottery(["a"] * 500, range(-1, 499))
     assert min(numbers) >= 0
     assert max(numbers) < LOTTERY
@@ -47,17 +44,17 @@ def test_of_equal_scores_those_with_the_lowest_draws_are_taken() -> None:
     assert fair_rows(scores, 4, lambda rows: drawn[rows]).tolist() == [1, 2, 4, 5]
     assert fair_rows(scores, 2, lambda rows: drawn[rows]).tolist() == [1, 4]
     assert fair_rows(scores, 9, lambda rows: drawn[rows]).tolist() == [0, 1, 2, 3, 4, 5]
-
-
-def test_among_many_equal_scores_the_lowest_draws_are_found() -> None:
     drawn = draws(seeds_of(["one"]).repeat(5_000), range(5_000))
     rows = fair_rows(np.zeros(5_000, dtype=np.float32), 20, lambda rows: drawn[rows])
     assert sorted(drawn[rows].tolist()) == sorted(drawn.tolist())[:20]
 
 
-def test_min_max_scales_to_0_and_1() -> None:
+def test_scores_are_scaled_by_their_range_or_their_deviation() -> None:
     np.testing.assert_allclose(min_max(np.array([2, 4, 3], dtype=np.float32)), [0, 1, 0.5])
     np.testing.assert_allclose(min_max(np.array([3, 3], dtype=np.float32)), [0, 0])
+    deviation = math.sqrt(3 / 16)
+    assert z_score(np.array([0, 0, 0, 1], dtype=np.float32), 1) == pytest.approx(0.75 / deviation)
+    assert z_score(np.array([3, 3], dtype=np.float32), 3) == pytest.approx(0)
 
 
 def test_fusion_uses_the_union_of_the_pools_and_the_true_scores_of_its_rows() -> None:
@@ -71,10 +68,3 @@ def test_fusion_uses_the_union_of_the_pools_and_the_true_scores_of_its_rows() ->
     fused = weighted_sum([dense[rows], words[rows]], [0.5, 0.5])
     # rows 0, 1, 2, 3: dense 1, .5, 0, .75; words 0, 8/9, 1, 1/9
     np.testing.assert_allclose(fused, [0.5, 0.25 + 4 / 9, 0.5, 0.375 + 1 / 18], rtol=1e-5)
-
-
-def test_the_best_z_score_counts_standard_deviations_above_the_mean() -> None:
-    assert z_score(np.array([0, 0, 0, 1], dtype=np.float32), max([0, 0, 0, 1])) == pytest.approx(
-        0.75 / math.sqrt(3 / 16)
-    )
-    assert z_score(np.array([3, 3], dtype=np.float32), max([3, 3])) == pytest.approx(0)

@@ -27,9 +27,7 @@ NEW = [Document(f"new{i}", f"A new dog number {i} barks. It runs.") for i in ran
 
 @pytest.mark.parametrize(("precision", "tolerance"), [("float32", 1e-6), ("int8", 0.02)])
 def test_smaller_vectors_score_nearly_the_same(precision: str, tolerance: float) -> None:
-    random = np.random.default_rng(0)
-    rows = random.normal(size=(40, 64)).astype(np.float32)
-    rows /= np.linalg.norm(rows, axis=1, keepdims=True)
+    rows = clustered(40, 64)
     columns = vector_columns(rows, precision)
     np.testing.assert_allclose(read_vectors(columns, slice(3, 9)), rows[3:9], atol=tolerance)
     np.testing.assert_allclose(read_vectors(columns, np.array([5, 1])), rows[[5, 1]], atol=tolerance)
@@ -37,28 +35,28 @@ def test_smaller_vectors_score_nearly_the_same(precision: str, tolerance: float)
 
 
 @pytest.mark.parametrize("kind", [DenseIndex, SentenceContextIndex, WordSentenceIndex, HybridIndex])
-def test_every_index_of_vectors_takes_a_precision(kind: type[DocumentIndex], tmp_path: Path) -> None:
+def test_every_index_of_vectors_takes_a_precision_and_maps_what_it_loads(
+    kind: type[DocumentIndex], tmp_path: Path
+) -> None:
     exact = kind.build(OLD + NEW, HashEncoder())
     small = kind.build(OLD + NEW, HashEncoder(), precision="int8")
     small.save(tmp_path / "index")
     small = kind.load(tmp_path / "index", HashEncoder())
-    assert small._parts[0].block.columns["vectors"].dtype == np.int8
+    vectors = small._parts[0].block.columns["vectors"]
+    assert vectors.dtype == np.int8
+    assert isinstance(vectors, np.memmap)
+    assert not vectors.flags.writeable
     expected = {c.id: c.score for c in exact.search("old cat sleeps", 200)}
     found = {c.id: c.score for c in small.search("old cat sleeps", 200)}
     assert found == pytest.approx(expected, abs=0.03)
 
 
-def test_rough_products_are_within_the_margin() -> None:
+def test_rough_products_are_within_the_margin_and_two_parts_of_a_query_nearly_exact() -> None:
     vectors = clustered(500)
     rounded = RoughVectors(**rough_columns(vectors))
     for query in clustered(20, seed=1):
         off = np.abs(rounded.products(query) - vectors @ query).max()
         assert 0 < off < rounded.margin
-
-
-def test_two_parts_of_a_query_are_nearly_exact() -> None:
-    rounded = RoughVectors(**rough_columns(clustered(100)))
-    (query,) = clustered(1, seed=1)
     exact = rounded.codes.astype(np.float32) @ query
     one, two = (np.abs(code_products(rounded.codes, query, parts=k) - exact).max() for k in (1, 2))
     assert two < one / 30

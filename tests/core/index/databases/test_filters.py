@@ -1,6 +1,6 @@
 """A database means the same by a filter as the filter itself does, and nothing else gets through it."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -11,15 +11,6 @@ from precise_rag.index import DatabaseIndex, HybridIndex
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Document
 from support.filtered import NUMBERS, OF_TENANT, filtered_documents, random_filters
-
-_MINE = [
-    Document(f"mine{i}", f"The {animal} sleeps on the mat. It eats {food} every day.", {"tenant": "me"})
-    for i, (animal, food) in enumerate([("cat", "fish"), ("dog", "meat"), ("cow", "grass")])
-]
-_THEIRS = [
-    Document(f"theirs{i}", "Which cat eats fish? The cat sleeps. " * (i + 1), {"tenant": "them"})
-    for i in range(30)
-]
 
 Found = Callable[[Filter], set[str]]
 
@@ -56,15 +47,20 @@ def test_random_filters_find_the_documents_that_meet_them_and_no_other_tenants(f
     check()
 
 
-def test_numbers_are_compared_exactly(location: str) -> None:
-    """Also those that no float can tell apart."""
-    documents = [Document(f"d{i}", "The cat sleeps.", {"n": number}) for i, number in enumerate(NUMBERS)]
+def test_numbers_and_signs_are_compared_exactly(location: str) -> None:
+    """Also numbers that no float can tell apart, signs that are wildcards elsewhere, and long lists."""
+    signs = ["%", "_", "\\", "\ue000", "\ue001", "\ue002", "\ue000\ue001", "*", "?", "'", '"', "\x1f", "\r"]
+    fields = [*({"n": number} for number in NUMBERS), *({"a": f"x{sign}y"} for sign in signs)]
+    fields += [{"n": value} for value in ("1", True, [1])]
+    documents = [Document(f"d{i}", "The cat sleeps.", its) for i, its in enumerate(fields)]
     index = DatabaseIndex.build(documents, HashEncoder(16), location=location)
+    asked: list[Filter] = [Field("a").contains(sign) for sign in signs]
+    asked += [Field("n").is_in([1, 2, *range(1_000, 1_500), "x"])]
     for number in [2**53, 2**53 + 1, -(2**53) - 1, 10**17 + 1, 0.0, 5e-324, -1.5, 1e23]:
-        for operator in ("$eq", "$gt", "$gte", "$lt", "$lte"):
-            wanted = Condition("n", operator, number)  # type: ignore[arg-type]
-            expected = {document.id for document in documents if wanted.matches(document)}
-            assert {c.doc_id for c in index.search("cat", 100, filter=wanted)} == expected, wanted
+        asked += [Condition("n", sign, number) for sign in ("$eq", "$gt", "$gte", "$lt", "$lte")]
+    for wanted in asked:
+        expected = {document.id for document in documents if wanted.matches(document)}
+        assert {c.doc_id for c in index.search("cat", 100, filter=wanted)} == expected, wanted
 
 
 def test_no_metadata_can_be_taken_for_a_documents_id(location: str) -> None:
@@ -84,16 +80,6 @@ def test_no_metadata_can_be_taken_for_a_documents_id(location: str) -> None:
     assert index.document("theirs").metadata == forged
 
 
-def test_a_wildcard_is_no_other_sign(location: str) -> None:
-    signs = ["%", "_", "\\", "\ue000", "\ue001", "\ue002", "\ue000\ue001", "*", "?", "'", '"', "\x1f", "\r"]
-    documents = [Document(f"d{i}", "The cat sleeps.", {"a": f"x{sign}y"}) for i, sign in enumerate(signs)]
-    index = DatabaseIndex.build(documents, HashEncoder(16), location=location)
-    for sign in signs:
-        wanted = Field("a").contains(sign)
-        expected = {document.id for document in documents if wanted.matches(document)}
-        assert {c.doc_id for c in index.search("cat", 100, filter=wanted)} == expected, sign
-
-
 def test_the_deepest_and_the_longest_filters(location: str) -> None:
     index = DatabaseIndex.build([Document("a", "The cat.", {"x": 1})], HashEncoder(), location=location)
     for start in (Field("x") == 1, Field("x") == 2):
@@ -105,58 +91,19 @@ def test_the_deepest_and_the_longest_filters(location: str) -> None:
     assert index.search("cat", filter=Field("x").is_in(range(2, 3_000))) == []
 
 
-def scores(index: DatabaseIndex) -> dict[str, tuple[float, Mapping[str, float]]]:
-    found = index.search("Which cat eats fish?", 100, filter={"tenant": "me"}, returns="sentence")
-    return {candidate.id: (candidate.score, candidate.scores) for candidate in found}
-
-
-def test_texts_that_a_filter_leaves_out_change_no_score(new_location: Callable[[], str]) -> None:
-    """With matching statistics. With shared ones, words that others use are worth less, and that is all."""
-    alone = DatabaseIndex.build(_MINE, HashEncoder(), location=new_location())
-    together = new_location()
-    index = DatabaseIndex(together, HashEncoder(), filter_statistics="matching")
-    index.add([*_THEIRS, *_MINE])
-    shared = DatabaseIndex(together, HashEncoder(), filter_statistics="shared")
-    for gone in ("mine2", "mine1"):
-        expected, matching, others = scores(alone), scores(index), scores(shared)
-        assert expected.keys() == matching.keys() == others.keys()
-        for identifier, (score, parts) in expected.items():
-            assert matching[identifier][0] == pytest.approx(score, rel=1e-4, abs=1e-5)
-            assert matching[identifier][1] == pytest.approx(parts, rel=1e-4, abs=1e-5)
-            assert others[identifier][1]["dense"] == pytest.approx(parts["dense"], rel=1e-4, abs=1e-5)
-        assert max(parts["bm25"] for _, parts in others.values()) < max(
-            parts["bm25"] for _, parts in expected.values()
-        )
-        for changed in (alone, index):
-            changed.delete([gone])
-            changed.add([Document("mine4", "A lion eats. The cat hides.", {"tenant": "me"})])
-
-
 def test_the_index_of_postgres_finds_what_meets_a_filter_far_from_the_question(
     postgres: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The index gives up after the nearest rows, none of which meets the filter."""
     monkeypatch.setattr("precise_rag.index.databases.engine._INDEXED_FROM", 1)
     monkeypatch.setattr("precise_rag.index.databases.view._COMPARED", 10)
-    options = "options=-c%20hnsw.max_scan_tuples%3D1%20-c%20enable_sort%3Doff"
-    index = far_and_near(f"{postgres}&collection=far&{options}")
-    index.optimize()
-    check_far_is_found(index)
-
-
-def far_and_near(location: str) -> DatabaseIndex:
-    """Documents around several directions, those of one of them with a field."""
-    rng = np.random.default_rng(0)
+    rng, directions = np.random.default_rng(0), np.eye(64, dtype=np.float32)
     documents = [Document(f"d{i}", f"Number {i}.", {"kind": "far"} if i % 8 == 7 else {}) for i in range(900)]
     noise = 0.1 * rng.standard_normal((len(documents), 64)).astype(np.float32)
-    vectors = {d.id: np.eye(64, dtype=np.float32)[i % 8] + noise[i] for i, d in enumerate(documents)}
-    index = DatabaseIndex(location, HashEncoder(64), pool=20)
-    index.add(documents, vectors=vectors)
-    return index
-
-
-def check_far_is_found(index: DatabaseIndex) -> None:
-    vector = np.eye(64, dtype=np.float32)[0]
-    found = index.search("zebra", 20, vector=vector, filter={"kind": "far"}, returns="sentence")
+    options = "options=-c%20hnsw.max_scan_tuples%3D1%20-c%20enable_sort%3Doff"
+    index = DatabaseIndex(f"{postgres}&collection=far&{options}", HashEncoder(64), pool=20)
+    index.add(documents, vectors={d.id: directions[i % 8] + noise[i] for i, d in enumerate(documents)})
+    index.optimize()
+    found = index.search("zebra", 20, vector=directions[0], filter={"kind": "far"}, returns="sentence")
     assert len({candidate.doc_id for candidate in found}) == 20
     assert {candidate.metadata["kind"] for candidate in found} == {"far"}

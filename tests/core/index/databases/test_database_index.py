@@ -1,0 +1,202 @@
+"""A database keeps the contract of searches and changes, and finds what an index in a folder finds."""
+
+import json
+import re
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import pytest
+
+from precise_rag.errors import IndexFormatError, InputError
+from precise_rag.index import DatabaseIndex, HybridIndex, load_index
+from precise_rag.index.databases import is_database
+from precise_rag.testing import HashEncoder
+from precise_rag.testing.index_contract import SearchContract
+from precise_rag.types import Document
+
+STORY = Document("story", "A cat sits.  A cat runs. It rained.\n\nThe sun rose. A cat sleeps.")
+
+
+class TestDatabaseIndex(SearchContract):
+    @pytest.fixture(autouse=True)
+    def _database(self, new_location: Callable[[], str]) -> None:
+        self.new_location = new_location
+
+    def build(self, documents: Iterable[Document], encoder: HashEncoder) -> DatabaseIndex:
+        return DatabaseIndex.build(documents, encoder, location=self.new_location(), precision="float32")
+
+
+@pytest.mark.parametrize("settings", [{}, {"headings": False, "surroundings": None, "k1": 0.0}])
+def test_scores_headings_and_neighbours_are_those_of_hybrid_index(
+    settings: dict[str, Any], location: str
+) -> None:
+    """So vectors and words count alike in both, and titles and headings.
+
+    Which words are in passages is estimated, but passages of one sentence have those of the sentence.
+    """
+    documents = [
+        Document(
+            "a", "# Pets\n\nThe cat sleeps on a mat. The dog barks.\n\n## Food\n\nIt eats fish. It drinks."
+        ),
+        Document(
+            "b", "Banks raise rates. Savers are glad. Cats sleep, and a cat in a bank.", {"title": "Money"}
+        ),
+        Document("c", "".join(f"The owl number{i} sleeps. " for i in range(20)) + "\n\nEnd.", {"title": 7}),
+    ]
+    encoder = HashEncoder()
+    options = {"passages": "sentences", **settings}
+    index = DatabaseIndex.build(documents, encoder, location=location, precision="float32", **options)
+    in_memory = HybridIndex.build(documents, encoder, **options)
+    for query in ("Where does the cat sleep on a mat?", "food for pets", "money", "number3 number5 number12"):
+        ours = {c.id: c for c in index.search(query, 100, returns="sentence")}
+        theirs = {c.id: c for c in in_memory.search(query, 100, returns="sentence")}
+        assert ours.keys() == theirs.keys()
+        for identifier, expected in theirs.items():
+            assert ours[identifier].above == expected.above
+            for name in ("dense", "bm25") if index.settings.headings else ("dense", "bm25", "bm25_passage"):
+                assert ours[identifier].scores[name] == pytest.approx(expected.scores[name], abs=1e-4)
+    found = [ours[i] for i in sorted(ours) if re.search(r"number(3|5|12) |eats", ours[i].text)]
+    for reach in (1, 3, 100):
+        for near, expected_near in zip(
+            index.neighbours(found, reach), in_memory.neighbours(found, reach), strict=True
+        ):
+            assert near.text == expected_near.text
+            assert [(c.id, c.passage, c.above) for c in near.sentences] == [
+                (c.id, c.passage, c.above) for c in expected_near.sentences
+            ]
+
+
+def test_a_title_may_have_any_characters_and_a_new_one_is_read_anew(location: str) -> None:
+    """The text and the title are told apart, whatever characters they hold."""
+    index = DatabaseIndex.build([Document("a", "It sleeps. ")], HashEncoder(), location=location)
+    before = index.search("felines", 1)[0].scores["dense"]
+    index.add([Document("a", "It sleeps. felines")])
+    index.add([Document("a", "It sleeps. ", {"title": "felines"})])
+    assert index.document("a").text == "It sleeps. "
+    assert index.search("felines", 1)[0].scores["dense"] > before + 0.1
+    index.add([Document("a", "It sleeps. ", {"title": "Money\0, “and” more 水"})])
+    (title,) = index.search("felines", 1)[0].above
+    assert title.startswith("Money")
+    assert title.endswith(", “and” more 水")
+
+
+async def test_it_takes_the_options_of_a_search(location: str) -> None:
+    index = DatabaseIndex.build([STORY], HashEncoder(), location=location, passages="paragraphs")
+    single = {c.text: c for c in index.search("cat", 3, returns="sentence")}
+    assert set(single) == {"A cat sits.", "A cat runs.", "A cat sleeps."}
+    merged = index.search("cat", 3, returns="sentence", merge_adjacent=True)
+    assert {m.text for m in merged} == {"A cat sits.  A cat runs.", "A cat sleeps."}
+    assert all(m.text == STORY.text[m.start : m.end] for m in merged)
+    both = next(m for m in merged if m.start == 0)
+    assert both.score == max(single["A cat sits."].score, single["A cat runs."].score)
+    assert both.n_tokens == 6
+    assert await index.asearch("cat sleeps", 3) == index.search("cat sleeps", 3)
+    assert index.search("cat", 2, alpha=index.settings.alpha) == index.search("cat", 2)
+    with pytest.raises(InputError, match=r"alpha is 0\.33.* in this collection, got 0\.9"):
+        index.search("cat", alpha=0.9)
+
+
+@pytest.mark.parametrize("dimension", [64, 60], ids=["whole bytes", "others"])
+def test_an_approximate_index_finds_what_an_exact_search_does(
+    dimension: int, location: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("precise_rag.index.databases.engine._INDEXED_FROM", 1)
+    documents = [Document(f"d{i}", f"Cat number {i} sleeps. It dreams of fish {i}.") for i in range(300)]
+    index = DatabaseIndex.build(documents, HashEncoder(dimension), location=location)
+    queries = [f"Which cat dreams of fish {i}?" for i in range(0, 300, 50)]
+    exact = [[c.id for c in index.search(query, 3, returns="sentence")] for query in queries]
+    index.optimize()
+    index.add([Document("new", "A dog barks at zebras.")])
+    found = [[c.id for c in index.search(query, 3, returns="sentence")] for query in queries]
+    same = [len(set(a) & set(b)) / len(a) for a, b in zip(exact, found, strict=True)]
+    assert sum(same) / len(same) > 0.9
+    assert index.search("zebras", 1)[0].doc_id == "new"
+
+
+def test_documents_with_vectors_are_not_encoded(location: str) -> None:
+    encoder = HashEncoder()
+    index = DatabaseIndex(location, encoder)
+    vector = encoder.encode(["felines"])[0]
+    encoder.calls.clear()
+    index.add([Document("a", "The cat sleeps. It purrs.")], vectors={"a": vector})
+    assert not encoder.calls
+    assert index.search("felines", 1)[0].scores["dense"] == pytest.approx(1.0, abs=1e-2)
+
+
+def test_documents_come_back_to_who_opens_the_location(location: str) -> None:
+    """Also values that no filter can ask for."""
+    odd = {"a": 10**400, "b": float("inf"), "c": [1, 10**400]}
+    text = "  The cat sleeps.\n\n  It purrs. \n"
+    given = [Document("a", text, {"year": 1, "tags": ["x"]}), Document("b", " ", odd)]
+    DatabaseIndex.build(given, HashEncoder(), location=location)
+    index = load_index(location, HashEncoder(), returns="sentence")
+    assert isinstance(index, DatabaseIndex)
+    assert index.document("a") == given[0]
+    assert index.document("b") == Document("b", "", odd)
+    assert len(index.search("cat", 5)) == 2
+    with pytest.raises(InputError, match="no document 'c'"):
+        index.document("c")
+
+
+@pytest.mark.parametrize(
+    ("bad", "named"),
+    [
+        (Document("\ud800", "text"), "its id"),
+        (Document("bad", "half \ud800"), "its text"),
+        (Document("bad", "no\0thing"), "its text.*NUL"),
+        (Document("bad", "text", {"b": "whole", "a": "\ud800"}), "its metadata 'a'"),
+        (Document("bad", "text", {"a": ["x", {"b\udfff": 1}]}), "its metadata 'a'"),
+        (Document("bad", "text", {"a": 10**5000}), "metadata cannot be saved"),
+    ],
+    ids=["id", "text", "nul", "metadata", "key", "number"],
+)
+def test_a_document_that_no_database_holds_is_named(bad: Document, named: str, location: str) -> None:
+    index = DatabaseIndex.build([Document("good", "A cat.")], HashEncoder(), location=location)
+    with pytest.raises(InputError, match=f"document {re.escape(repr(bad.id))}: .*({named})"):
+        index.add([Document("other", "A dog."), bad])
+    assert index.document_ids == ("good",)
+
+
+@pytest.mark.parametrize("location", ["mongodb://host/db", "https://host/rows", "milvus:rows.db"])
+def test_another_database_names_from_store(location: str) -> None:
+    """A folder may have the name of a database, and no URL is taken for a folder."""
+    with pytest.raises(InputError, match=r"is not a database: give postgresql://.*from_store"):
+        DatabaseIndex(location, HashEncoder())
+    with pytest.raises(InputError, match=r"is not a database: give postgresql://.*from_store"):
+        load_index("mongodb://host/db")
+    assert not is_database("postgres")
+    assert not is_database("postgresql")
+
+
+def with_setting(name: str, value: object) -> Any:
+    def change(made: dict[str, Any]) -> object:
+        return {**made, "settings": {**made["settings"], name: value}}
+
+    return change
+
+
+CHANGES = [
+    *(with_setting("alpha", value) for value in ("x", 7, None, 1e400)),
+    *(with_setting("pool", value) for value in (0, 0.5, 10**400)),
+    *(with_setting(name, 10**30) for name in ("precision", "passages", "stop_words")),
+    with_setting("unknown", 1),
+    *(lambda made, value=value: {**made, "settings": value} for value in ([], None)),
+    *(lambda made, value=value: {**made, "encoder": value} for value in (None, {"name": 3}, {"name": None})),
+    lambda _: [],
+    lambda _: "x",
+]
+
+
+def test_settings_that_another_program_has_changed_are_one_error(postgres: str) -> None:
+    psycopg = pytest.importorskip("psycopg")
+    location = f"{postgres}&collection=set"
+    DatabaseIndex.build([Document("a", "A cat.")], HashEncoder(16), location=location)
+    with psycopg.connect(postgres, autocommit=True) as connection:
+        (text,) = connection.execute("SELECT settings FROM set_settings").fetchone()
+        damaged = [json.dumps(change(json.loads(text))) for change in CHANGES]
+        for settings in (*damaged, "", "{", "[" * 100_000):
+            connection.execute("UPDATE set_settings SET settings = %s", [settings])
+            with pytest.raises(IndexFormatError, match="collection=set: its settings cannot be read"):
+                print(settings[:300], DatabaseIndex(location, HashEncoder(16)))
+            with pytest.raises(IndexFormatError, match="settings"):
+                load_index(location)

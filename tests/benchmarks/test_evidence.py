@@ -40,26 +40,20 @@ def test_recall_by_hand(ranked, evidence, budgets, expected) -> None:
     assert evidence_recall(POSITIONS, ranked, evidence, budgets).tolist() == pytest.approx(expected)
 
 
-def test_evidence_without_a_visible_character_is_refused() -> None:
+def test_positions_count_visible_code_points_and_evidence_without_one_is_refused() -> None:
+    positions = Positions([Document("d", "😀 😀😀 a"), Document("e", "c")], words)
+    assert positions.locate([Evidence("d", 2, 4), Evidence("e", 0, 1)]).tolist() == [[1, 3], [4, 5]]
+    assert POSITIONS.count_tokens([span(0, 3), span(2, 2), Evidence("e", 0, 6)]) == 7
     with pytest.raises(ValueError, match="evidence is empty"):
         evidence_recall(POSITIONS, [span(0, 0)], [Evidence("d", 2, 3)])
 
 
-def test_positions_count_visible_code_points() -> None:
-    positions = Positions([Document("d", "😀 😀😀 a"), Document("e", "c")], words)
-    assert positions.locate([Evidence("d", 2, 4), Evidence("e", 0, 1)]).tolist() == [[1, 3], [4, 5]]
-    assert POSITIONS.count_tokens([span(0, 3), span(2, 2), Evidence("e", 0, 6)]) == 7
-
-
-def test_useful_ratio_counts_sentences_that_hold_evidence() -> None:
+def test_useful_sentences_hold_evidence_and_each_character_is_covered_once() -> None:
     sentences = POSITIONS.locate([span(0, 1), span(2, 3), span(4, 5), span(6, 7)])
     ranked = [span(0, 3), span(4, 7)]
     assert useful_ratio(POSITIONS, ranked, [span(3, 3)], sentences, budget=4) == pytest.approx(1 / 2)
     assert useful_ratio(POSITIONS, ranked, [span(3, 3)], sentences, budget=5) == pytest.approx(1 / 3)
     assert useful_ratio(POSITIONS, [], [span(3, 3)], sentences) == pytest.approx(0)
-
-
-def test_covered_counts_each_character_once_and_in_its_document() -> None:
     evidence = (Evidence("d", 0, 10), Evidence("e", 0, 10))
     pieces = [Evidence("d", 0, 6), Evidence("d", 4, 8), Evidence("d", 20, 30), Evidence("f", 0, 10)]
     assert covered(evidence, pieces) == pytest.approx(8 / 20)

@@ -86,11 +86,19 @@ def test_pages_are_counted_from_one_and_metadata_of_this_name_from_elsewhere_are
     assert [page_at({"pages": pages}, offset) for offset in (0, 19, 20)] == found
 
 
-def test_the_scale_is_that_of_the_noted_score_only():
+def test_the_scale_is_that_of_the_noted_scores_only_and_without_one_they_repeat_the_order() -> None:
     facts = candidate_facts(FOUND)
     assert noted_scale(facts, 0.25) == "probability"
     assert noted_scale(facts, 0.5) is None
     assert noted_scale({}, 0.25) is None
+    noted = {"score": 0.25, "score_scale": "probability"}
+    assert scores_on_a_scale([(0.25, noted)], None) == ([0.25], "probability")
+    assert scores_on_a_scale([(0.25, noted), (3.0, {})], None) == ([0.0, -1.0], "rank")
+    assert scores_on_a_scale([(2.0, {}), (1.0, {})], "logit") == ([2.0, 1.0], "logit")
+    assert scores_on_a_scale([(None, {}), (1.0, {})], None) == ([0.0, -1.0], "rank")
+    scores, scale = scores_on_a_scale([(None, {}), (1.0, {})], "logit")
+    assert (str(scores), scale) == ("[nan, 1.0]", "logit")
+    assert scores_on_a_scale([(None, {}), (math.inf, {})], "logit") == ([0.0, -1.0], "rank")
 
 
 def test_ids_of_pieces_are_uuids_that_stay_the_same():
@@ -109,14 +117,3 @@ def test_a_score_that_nobody_can_know_stays_unknown() -> None:
     scores = noted_fields(json.loads(text))["scores"]
     assert scores["dense"] == 0.75
     assert math.isnan(scores["dense_level"])
-
-
-def test_scores_are_on_one_scale_or_repeat_the_order() -> None:
-    noted = {"score": 0.25, "score_scale": "probability"}
-    assert scores_on_a_scale([(0.25, noted)], None) == ([0.25], "probability")
-    assert scores_on_a_scale([(0.25, noted), (3.0, {})], None) == ([0.0, -1.0], "rank")
-    assert scores_on_a_scale([(2.0, {}), (1.0, {})], "logit") == ([2.0, 1.0], "logit")
-    assert scores_on_a_scale([(None, {}), (1.0, {})], None) == ([0.0, -1.0], "rank")
-    scores, scale = scores_on_a_scale([(None, {}), (1.0, {})], "logit")
-    assert (str(scores), scale) == ("[nan, 1.0]", "logit")
-    assert scores_on_a_scale([(None, {}), (math.inf, {})], "logit") == ([0.0, -1.0], "rank")

@@ -25,7 +25,7 @@ def several(doc_id: str, n: int, first: int = 0) -> list[Candidate]:
     return [found(own_text(first + k), doc_id, k) for k in range(n)]
 
 
-def test_one_document_gets_three_quarters_of_the_places_while_others_wait():
+def test_one_document_gets_three_quarters_of_the_places_and_several_leave_some_while_others_wait():
     others = [found(own_text(1000 + n), f"other {n}") for n in range(40)]
     places = share_places(QUERY, [*several("loud", 60), *others], 20)
     kept = [c.doc_id for c in places.selection.kept]
@@ -34,16 +34,9 @@ def test_one_document_gets_three_quarters_of_the_places_while_others_wait():
     assert places.full == ("loud",)
     waiting = {d.reason for d in places.selection.decisions if not d.kept and d.candidate.doc_id == "loud"}
     assert "its document, or texts like it, had their share of the 20 places" in waiting
-
-
-def test_several_loud_documents_leave_places_to_others():
     loud = [c for n in range(5) for c in several(f"loud {n}", 60, 100 * n)]
-    others = [found(own_text(1000 + n), f"other {n}") for n in range(40)]
-    kept = share_places(QUERY, [*loud, *others], 50).selection.kept
-    assert sum(c.doc_id.startswith("other") for c in kept) >= 8
-
-
-def test_a_document_alone_loses_nothing():
+    among_loud = share_places(QUERY, [*loud, *others], 50).selection.kept
+    assert sum(c.doc_id.startswith("other") for c in among_loud) >= 8
     alone = several("a", 60)
     places = share_places(QUERY, alone, 50)
     assert places.selection.kept == tuple(alone[:50])
@@ -71,7 +64,7 @@ def test_what_is_said_again_and_again_gets_a_quarter_of_the_places():
     assert sum(c.doc_id.startswith("loud") for c in kept) <= 10
 
 
-def test_repeats_take_no_place_and_the_reason_names_what_they_repeat():
+def test_repeats_take_no_place_and_are_named_but_for_those_under_other_words_of_the_question():
     texts = [
         "The lamp was lit.",
         "THE  LAMP\u200b was\nlit.",
@@ -88,9 +81,6 @@ def test_repeats_take_no_place_and_the_reason_names_what_they_repeat():
     assert places.repeats == {
         c.id: "d0:0-17" for c in (places.selection.decisions[n].candidate for n in (1, 2))
     }
-
-
-def test_the_same_text_under_other_words_of_the_question_is_no_repeat():
     text = "Change the oil every month."
     pumps = [found(text, name, above=(f"Pump {name}",)) for name in ("M-8", "M-7", "M-9")]
     places = share_places("How often is the oil of pump M-7 changed?", pumps, 50)
@@ -125,24 +115,13 @@ def test_plain_text_keeps_numbers_and_signs():
     assert plain_text("-5") != plain_text("5")
 
 
-def test_evidence_with_all_words_of_the_question_is_not_taken_for_the_loud():
+def test_all_of_a_document_of_which_half_is_said_again_is_loud_and_evidence_with_all_words_is_not():
     loud = [found(f"{QUERY} So it is, {n}.", "loud", 100 * n) for n in range(60)]
     evidence = found(f"{QUERY} In 1931.", "truth")
     others = [found(own_text(n), "truth", 1000 + 100 * n) for n in range(10)]
     marked = {c.id: INSISTENT in c.scores for c in with_insistent(QUERY, [*loud, evidence, *others])}
     assert not marked[evidence.id]
     assert all(marked[c.id] for c in loud)
-
-
-def test_an_honest_document_with_the_words_of_the_question_in_many_sentences_has_its_part_among_the_loud():
-    loud = [found(f"{QUERY} It is so, {own_text(n)}", "loud", n) for n in range(60)]
-    honest = [found(f"{QUERY} Yes, {own_text(100 + n)}", "truth", n) for n in range(6)]
-    others = [found(own_text(200 + n), f"other {n}") for n in range(60)]
-    kept = share_places(QUERY, with_insistent(QUERY, [*loud, *honest, *others]), 50).selection.kept
-    assert sum(c.doc_id == "truth" for c in kept) >= 3
-
-
-def test_all_of_a_document_of_which_half_is_said_again_and_again_is_loud():
     repeated = [found(QUERY, "loud", 2 * n) for n in range(30)]
     between = [found(f"No. {n}.", "loud", 2 * n + 1) for n in range(30)]
     footers = [found("Contact us about it today or tomorrow.", "honest", n) for n in range(8)]
@@ -152,3 +131,11 @@ def test_all_of_a_document_of_which_half_is_said_again_and_again_is_loud():
     }
     assert all(marked[c.id] for c in (*repeated, *between, *footers))
     assert not any(marked[c.id] for c in honest)
+
+
+def test_an_honest_document_with_the_words_of_the_question_in_many_sentences_has_its_part_among_the_loud():
+    loud = [found(f"{QUERY} It is so, {own_text(n)}", "loud", n) for n in range(60)]
+    honest = [found(f"{QUERY} Yes, {own_text(100 + n)}", "truth", n) for n in range(6)]
+    others = [found(own_text(200 + n), f"other {n}") for n in range(60)]
+    kept = share_places(QUERY, with_insistent(QUERY, [*loud, *honest, *others]), 50).selection.kept
+    assert sum(c.doc_id == "truth" for c in kept) >= 3

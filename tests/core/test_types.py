@@ -38,15 +38,12 @@ def test_best_first_orders_ties_by_document_and_offset() -> None:
     assert best_first(ordered[::-1]) == ordered
 
 
-def test_a_selection_numbers_its_decisions_from_1() -> None:
+def test_a_selection_numbers_its_decisions_from_1_and_a_later_stage_decides_on_what_was_kept() -> None:
     good, bad = candidate(0.9), candidate(0.1, 5)
     selection = Selection.of([(good, True, "good"), (bad, False, "bad")])
     assert [decision.rank for decision in selection.decisions] == [1, 2]
     assert (selection.kept, selection.dropped, selection.reasons) == ((good,), (bad,), ("good", "bad"))
     assert Selection.keep_all((bad, good), "all").kept == (bad, good)
-
-
-def test_a_later_stage_decides_on_what_was_kept() -> None:
     first, second, third = candidate(0.9), candidate(0.5, 5), candidate(0.1, 9)
     earlier = Selection.of([(first, True, "a"), (second, False, "b"), (third, True, "c")])
     both = earlier.then(Selection.of([(first, False, "d"), (third, True, "e")]))

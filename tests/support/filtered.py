@@ -69,25 +69,18 @@ _numbers = st.one_of(
 )
 _values = st.one_of(_texts, _numbers, st.booleans())
 _names = st.one_of(st.sampled_from(FIELDS), st.sampled_from(["$id", "tenant", "a"]))
+_few, _many = st.lists(_values, max_size=4), st.lists(st.sampled_from(VALUES), min_size=21, max_size=30)
+
+
+def _condition(operators: list[str], values: st.SearchStrategy[Any]) -> st.SearchStrategy[Condition]:
+    return st.builds(Condition, _names, st.sampled_from(operators), values, st.booleans())
+
+
 _conditions = st.one_of(
-    st.builds(Condition, _names, st.sampled_from(["$eq", "$contains"]), _values, st.booleans()),
-    st.builds(
-        Condition,
-        _names,
-        st.sampled_from(["$gt", "$gte", "$lt", "$lte"]),
-        st.one_of(_texts, _numbers),
-        st.booleans(),
-    ),
-    st.builds(
-        Condition,
-        _names,
-        st.just("$in"),
-        st.one_of(
-            st.lists(_values, max_size=4), st.lists(st.sampled_from(VALUES), min_size=21, max_size=30)
-        ).map(tuple),
-        st.booleans(),
-    ),
-    st.builds(Condition, _names, st.just("$exists"), st.just(True), st.booleans()),
+    _condition(["$eq", "$contains"], _values),
+    _condition(["$gt", "$gte", "$lt", "$lte"], _texts | _numbers),
+    _condition(["$in"], st.one_of(_few, _many).map(tuple)),
+    _condition(["$exists"], st.just(True)),
 )
 
 

@@ -69,12 +69,6 @@ def _transcript() -> str:
     return "\n".join(turns) + "\n"
 
 
-def _chat() -> str:
-    names = ("ilse", "jonas_b", "maria")
-    lines = [f"[2024-03-01 {9 + i // 60:02}:{i % 60:02}] {names[i % 3]}: {_prose(i, 1)}" for i in range(90)]
-    return "\n".join(lines) + "\n"
-
-
 def _report() -> str:
     parts = ["Annual report\n============="]
     for number in range(1, 5):
@@ -103,7 +97,6 @@ DOCUMENTS = {
     "html": _html(),
     "numbered": _numbered(),
     "transcript": _transcript(),
-    "chat": _chat(),
     "report": _report(),
     "pages": _pages(),
 }

@@ -63,13 +63,10 @@ def test_sentences_are_shown_in_their_texts_and_chunks_without() -> None:
     assert any(c.before for one in kept["sentences"] for c in one.candidates)
 
 
-def test_every_third_collection_is_searched_in_all_ways_and_keeps_lists() -> None:
+def test_every_third_collection_is_searched_in_all_ways_and_documents_that_are_not_named_alone() -> None:
     kinds = [{one.kind for one in made(number)[0]} for number in (0, 1)]
     assert kinds == [{"sentences", "bm25", "passages"}, {"sentences", "bm25", "passages", "dense"}]
     assert not made(0)[1]
-
-
-def test_a_question_that_does_not_name_its_document_is_asked_of_it_alone() -> None:
     examples, _ = made(0, "train/cuad")
     assert all(len({piece.above for piece in one.pieces}) == 1 for one in examples)
     assert any(len({piece.above for piece in one.pieces}) > 1 for one in made(0)[0])

@@ -43,13 +43,10 @@ def example(source: str = "train/nq", kind: str = "sentences") -> Example:
     )
 
 
-def test_candidates_are_read_with_all_titles_with_needed_ones_or_without() -> None:
+def test_candidates_are_read_with_titles_or_without_and_a_quarter_without_the_text_around() -> None:
     random = np.random.default_rng(0)
     ways = {tuple(piece.above for piece in as_read(example(), random).pieces) for _ in range(60)}
     assert ways == {("", "", ""), ("Pump M-7: ", "", ""), ("Pump M-7: ", "Pump M-7: ", "")}
-
-
-def test_a_quarter_is_read_without_the_text_around_it() -> None:
     random = np.random.default_rng(0)
     read = [as_read(example(), random).pieces for _ in range(400)]
     alone = sum(not any(piece.before or piece.after for piece in pieces) for pieces in read)

@@ -18,9 +18,6 @@ def test_levels_say_what_log_odds_of_a_language_mean_in_english() -> None:
     assert levels.keys() == {"latin"}
     assert levels["latin"]["odds"] == pytest.approx(1.5, abs=0.1)
     assert levels["latin"]["offset"] == pytest.approx(-1.0, abs=0.1)
-
-
-def test_a_language_like_english_has_the_levels_of_english() -> None:
     levels = fit_levels({"english": judged(1.0, 0.0, 0), "spaced": judged(1.0, 0.0, 1)})
     assert levels["spaced"]["odds"] == pytest.approx(1.0, abs=0.05)
     assert levels["spaced"]["offset"] == pytest.approx(0.0, abs=0.05)

@@ -10,7 +10,7 @@ from precise_rag.candidate_filters import RedundancyFilter
 from precise_rag.candidate_filters.tfidf import similar_earlier
 from precise_rag.encoders.geometry import geometry_of
 from precise_rag.testing import HashEncoder
-from precise_rag.types import Candidate, FloatArray, IntArray
+from precise_rag.types import Candidate, FloatArray
 
 COPIES = [
     "The harbour master opens the gate at dawn and closes it at dusk.",
@@ -69,10 +69,8 @@ def test_a_piece_inside_a_kept_piece_repeats_it() -> None:
     )
 
 
-class TwoTopics:
+class TwoTopics(HashEncoder):
     """Puts texts about ferries on one axis and all others on another, 0.6 of the way between."""
-
-    name, dimension = "two-topics", 2
 
     def encode(self, texts: Sequence[str], *, show_progress: bool = False) -> FloatArray:
         rows = [[1.0, 0.0] if "ferry" in text else [0.6, 0.8] for text in texts]
@@ -80,9 +78,6 @@ class TwoTopics:
 
     def encode_queries(self, queries: Sequence[str]) -> FloatArray:
         return self.encode(queries)
-
-    def count_tokens(self, texts: Sequence[str]) -> IntArray:
-        return np.array([len(t.split()) for t in texts])
 
 
 def test_with_an_encoder_its_cosine_decides_among_pairs_that_share_words() -> None:
@@ -92,10 +87,10 @@ def test_with_an_encoder_its_cosine_decides_among_pairs_that_share_words() -> No
         "A tram to the island leaves at noon.",
         "One ferry ticket costs a lot of money here.",
     ]
-    selection = RedundancyFilter(encoder=TwoTopics()).filter(candidates(texts))
+    selection = RedundancyFilter(encoder=TwoTopics(2)).filter(candidates(texts))
     assert [d.kept for d in selection.decisions] == [True, False, True, True]
     assert selection.reasons[1] == "repeats d0:0-39 (cosine 1.00 > 0.9)"
-    looser = RedundancyFilter(encoder=TwoTopics(), similarity_threshold=0.5).filter(candidates(texts))
+    looser = RedundancyFilter(encoder=TwoTopics(2), similarity_threshold=0.5).filter(candidates(texts))
     assert [d.kept for d in looser.decisions] == [True, False, False, True]
 
 

@@ -19,16 +19,13 @@ def test_quantized_tables_can_be_restored_up_to_rounding() -> None:
     assert (np.abs(back["table"] - table) <= np.abs(table).max(axis=1, keepdims=True) / 200).all()
 
 
-def test_blocks_of_a_row_have_scales_of_their_own() -> None:
+def test_blocks_of_a_row_have_scales_of_their_own_and_each_row_needs_one() -> None:
     table = np.float32([[1, 0.25, 100, 25], [0.01, 0, -1, 1]])
     kept = quantized({"table": table}, ["table"], block=2)
     assert kept["table"].tolist() == [[127, 32, 127, 32], [127, 0, -127, 127]]
     assert kept["table_scale"].shape == (2, 2)
     np.testing.assert_allclose(dequantized(kept)["table"], table, rtol=0.01)
-
-
-def test_an_int8_table_needs_a_scale_for_each_row() -> None:
-    table = np.ones((3, 4), dtype=np.int8)
-    for tensors in ({"t": table}, {"t": table, "t_scale": np.ones((3, 3), dtype=np.float16)}):
+    int8 = np.ones((3, 4), dtype=np.int8)
+    for tensors in ({"t": int8}, {"t": int8, "t_scale": np.ones((3, 3), dtype=np.float16)}):
         with pytest.raises(ModelError, match="t_scale"):
             dequantized(tensors)

@@ -19,7 +19,7 @@ def test_the_cut_is_shown_once_with_its_reason(capsys):
     assert lines[-1].strip() == "… and 2 more dropped"
 
 
-def test_every_control_character_is_escaped_and_other_text_stays():
+def test_every_control_character_is_escaped_and_an_error_one_line_of_bounded_length(capsys):
     obeyed = {chr(code) for code in (*range(32), *range(127, 160), 0x61C, 0x200E, 0x200F, 0x2028, 0x2029)}
     obeyed |= {chr(code) for code in (*range(0x202A, 0x202F), *range(0x2066, 0x206A), 0xD83D)}
     assert [
@@ -28,6 +28,11 @@ def test_every_control_character_is_escaped_and_other_text_stays():
     assert visible("\x1b]0;title\x07 \u202e") == r"\x1b]0;title\x07 \u202e"
     assert visible("Zeile\r\nzwei\tß 🦦 👩‍🚀 می‌خواهم") == "Zeile\nzwei\tß 🦦 👩‍🚀 می‌خواهم"
     assert visible_line("a\nb\tc") == r"a\nb\tc"
+    warn("a\nb\x1b" + "x" * 10_000)
+    err = capsys.readouterr().err
+    assert err.startswith("precise: a\\nb\\x1bxx")
+    assert err.count("\n") == 1
+    assert len(err) == 2_001
 
 
 def test_output_that_a_stream_cannot_encode_is_escaped(tmp_path, monkeypatch):
@@ -38,11 +43,3 @@ def test_output_that_a_stream_cannot_encode_is_escaped(tmp_path, monkeypatch):
     head, text = raw.getvalue().decode().splitlines()
     assert head.startswith(r"\u2500\u2500 a.txt \xb7 chunk 1")
     assert text == r"O\xf9 est le phare ?"
-
-
-def test_an_error_is_one_line_of_bounded_length(capsys):
-    warn("a\nb\x1b" + "x" * 10_000)
-    err = capsys.readouterr().err
-    assert err.startswith("precise: a\\nb\\x1bxx")
-    assert err.count("\n") == 1
-    assert len(err) == 2_001

@@ -21,7 +21,7 @@ FOUND = Segmentation(
 )
 
 
-def test_segment_prints_chunks_that_tile_the_file(folder, precise):
+def test_segment_prints_chunks_that_tile_the_file_below_their_headings(folder, precise, tmp_path):
     file = folder / "docs" / "lamp.txt"
     code, out, _ = precise("segment", file, "--json")
     text = file.read_text()
@@ -33,9 +33,6 @@ def test_segment_prints_chunks_that_tile_the_file(folder, precise):
     assert code == 0
     assert out.startswith("lamp.txt: 2 sentences, ")
     assert "max_tokens 20" in out
-
-
-def test_segment_prints_the_headings_above_a_chunk(tmp_path, precise):
     file = tmp_path / "eels.md"
     file.write_text("# Eels\n\nThey come.\n\n## May\n\nNow.\n")
     _, out, _ = precise("segment", file, "--json", "--max-tokens", "8")

@@ -32,15 +32,14 @@ def test_a_folder_is_read_in_sorted_order_with_relative_ids(tmp_path):
     assert [document.text for document in found[-2:]] == ["One.\r\n", ""]
 
 
-def test_excluded_names_and_paths_are_left_out(tmp_path):
+def test_excluded_names_and_paths_are_left_out_and_ids_of_several_folders_begin_with_their_names(
+    tmp_path, monkeypatch
+):
     for name in ("a.md", "b.log", "drafts/c.md", "old/drafts.md", "old/d.md"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text("text")
     found = read_documents(tmp_path, exclude=["*.log", "drafts", "old/dr*"])
     assert [document.id for document in found] == ["a.md", "old/d.md"]
-
-
-def test_ids_of_several_folders_begin_with_their_names(tmp_path, monkeypatch):
     for folder in ("docs", "src"):
         (tmp_path / folder / "in").mkdir(parents=True)
         (tmp_path / folder / "in" / "a.md").write_text(folder)
@@ -48,15 +47,15 @@ def test_ids_of_several_folders_begin_with_their_names(tmp_path, monkeypatch):
     assert [document.id for document in read_documents("docs", "./src")] == ["docs/in/a.md", "src/in/a.md"]
 
 
-def test_jsonl_records_are_documents_below_their_file(tmp_path):
+def test_lines_lists_and_tables_with_a_text_are_records_below_their_file_and_others_are_read_as_they_are(
+    tmp_path,
+):
     file = tmp_path / "docs.jsonl"
     file.write_text('{"id": "x", "text": "Plain.", "title": "X"}\n\n{"text": "Two."}')
     first, second = read_documents(file)
     assert first == Document("docs.jsonl#x", "Plain.", {"source": "docs.jsonl", "title": "X"})
     assert second == Document("docs.jsonl#3", "Two.", {"source": "docs.jsonl"})
-
-
-def test_lists_and_tables_with_a_text_are_records_and_others_are_read_as_they_are(tmp_path):
+    file.unlink()
     (tmp_path / "a.json").write_text('[{"text": "One.", "year": 1}]')
     (tmp_path / "b.json").write_text('{"price": 12}')
     long = "word, " * 20_000 + '"'

@@ -137,7 +137,7 @@ def test_settings_that_change_the_vectors_are_not_overlooked(
     assert bert_settings(with_setting(tmp_path / "model", file, setting, value)) is None
 
 
-def test_weights_that_do_not_fit_are_refused(tmp_path: Path) -> None:
+def test_weights_that_do_not_fit_and_what_holds_no_model_are_refused(tmp_path: Path) -> None:
     folder = with_setting(tmp_path / "model", "config.json", "num_hidden_layers", 7)
     with pytest.raises(ModelError, match=r"'encoder.layer.6.*must have shape"):
         OnnxEncoder(folder).encode(["x"])
@@ -145,9 +145,6 @@ def test_weights_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     for kind in (OnnxEncoder, SentenceTransformerEncoder):
         with pytest.raises(ModelError, match="is not a safetensors file"):
             kind(folder, device="cpu").encode(["x"])
-
-
-def test_what_holds_no_model_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="contains no weights"):
         load_encoder(tmp_path)
     with pytest.raises(ModelError, match=r"neither a folder nor in the local model cache"):

@@ -22,16 +22,15 @@ def official() -> Path:
     return Path(spec.origin).parent / "model"
 
 
-def test_vectors_are_those_of_the_official_weights_up_to_rounding() -> None:
+def test_the_packaged_files_and_vectors_are_made_from_the_official_weights_up_to_rounding(
+    tmp_path: Path,
+) -> None:
     texts = [topics[name][:600] for name in sorted(topics)[:40]]
     given = load_encoder(official(), device="cpu")
     cosines = np.einsum("nd,nd->n", load_encoder(device="cpu").encode(texts), given.encode(texts))
     assert given.name == load_encoder(device="cpu").name == "all-MiniLM-L6-v2"
     assert cosines.min() > 0.9993
     assert cosines.max() < 0.999999  # else the packaged weights are not in int8
-
-
-def test_the_packaged_files_are_made_from_the_official_ones(tmp_path: Path) -> None:
     pack(official(), tmp_path)
     for file in filter(Path.is_file, tmp_path.rglob("*")):
         assert file.read_bytes() == (packaged_minilm() / file.relative_to(tmp_path)).read_bytes()

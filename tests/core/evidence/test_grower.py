@@ -51,25 +51,19 @@ def test_neighbours_come_along_exact_with_their_reasons_and_what_the_index_knows
     assert {c.id: c.score for c in grown.kept}.items() <= pump.items(), "another document changes nothing"
 
 
-def test_logits_become_probabilities_and_other_scores_do_not_grow(index, half_model):
+def test_logits_become_probabilities_and_what_has_none_or_is_not_known_does_not_grow(index, half_model):
     grown = grow(index, half_model, find(index, "Service it every year.", 0.0, "logit"))
     assert grown.kept[0].score == pytest.approx(0.5, abs=1e-5)
     candidate = find(index, "Service it every year.", 0.8, "rank")
     grown = grow(index, half_model, candidate)
     assert grown.kept == (candidate,)
     assert "not a probability" in grown.reasons[0]
-
-
-def test_what_the_source_does_not_know_is_kept_as_it_is(index, half_model):
     stranger = replace(find(index, "Service it every year."), doc_id="elsewhere")
     part = replace(find(index, "Ask Ada first.", 0.5), end=40)
     grown = grow(index, half_model, stranger, part)
     assert {c.id for c in grown.kept} == {stranger.id, part.id}
     assert set(grown.reasons) == {"not grown: its neighbours are not known"}
     assert grow(index, half_model).decisions == ()
-
-
-def test_unscored_candidates_stay_last(index, half_model):
     unscored = replace(find(index, "Boats float.", 0.0), scores={UNSCORED: 1.0})
     grown = grow(index, half_model, unscored, find(index, "Service it every year."))
     assert grown.kept[-1].id == unscored.id
@@ -78,16 +72,13 @@ def test_unscored_candidates_stay_last(index, half_model):
 SECTIONS = "# Pump\n\nIt needs oil.\n\n## Service\n\nDo it every year. Ask Ada.\n\n## Storage\n\nKeep it dry."
 
 
-def test_no_sentence_comes_along_over_a_heading_that_the_index_knows(half_model):
+def test_a_heading_grows_to_what_it_stands_above_and_no_sentence_comes_along_over_it(half_model):
     index = HybridIndex.build([Document("pump", SECTIONS)], HashEncoder())
     grown = grow(index, half_model, find(index, "Do it every year."))
     assert [c.text for c in grown.kept] == ["Do it every year.", "## Service", "Ask Ada."]
     index = HybridIndex.build([Document("pump", SECTIONS)], HashEncoder(), headings=False)
     grown = grow(index, half_model, find(index, "Do it every year."))
     assert "It needs oil." in [c.text for c in grown.kept]
-
-
-def test_a_heading_grows_to_what_it_stands_above(half_model):
     index = HybridIndex.build([Document("pump", SECTIONS)], HashEncoder())
     grown = grow(index, half_model, find(index, "## Service"))
     assert {c.text: round(c.score, 2) for c in grown.kept} == {

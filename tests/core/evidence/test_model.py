@@ -27,7 +27,7 @@ def found(n: int, **probabilities: float) -> np.ndarray:
     return p
 
 
-def test_a_neighbour_has_the_product_of_the_steps_and_a_found_one_gains_by_the_best_near_it(half_model):
+def test_a_neighbour_within_reach_has_the_product_of_the_steps_and_a_found_one_gains_by_it(half_model):
     growth = half_model.grow("What boats?", stretch(5), found(5, r2=0.8))
     assert growth.probability == pytest.approx([0.2, 0.4, 0.8, 0.4, 0.2], abs=1e-5)
     assert growth.alone == pytest.approx([0, 0, 0.8, 0, 0], abs=1e-5)
@@ -36,9 +36,6 @@ def test_a_neighbour_has_the_product_of_the_steps_and_a_found_one_gains_by_the_b
     assert alone.probability == pytest.approx([0.3], abs=1e-5)
     beside = half_model.grow("What boats?", stretch(2), found(2, r0=0.5, r1=0.8))
     assert beside.probability == pytest.approx([1 - 0.5 * (1 - 0.4), 1 - 0.2 * (1 - 0.25)], abs=1e-5)
-
-
-def test_growth_ends_at_the_reach(half_model):
     n = 2 * REACH + 5
     growth = half_model.grow("What boats?", stretch(n), found(n, r0=0.9))
     assert growth.probability[REACH] > 0

@@ -12,9 +12,12 @@ def pairs(text: str) -> set[tuple[str, str]]:
     return {(texts[row], texts[needed]) for row, needed in needs(stretch)}
 
 
-def test_sentences_lean_that_begin_with_a_word_for_what_was_said_and_speakers_do_not() -> None:
+def test_sentences_lean_that_begin_with_a_word_for_what_was_said_in_english_by_default() -> None:
     assert all(map(leans, ("It froze.", "However, he came.", "(This is old.)", "In that case stop.")))
     assert not any(map(leans, ("Italy froze.", "The pump stood.", "Thisbe came.", "They: we did. ")))
+    assert language_of("") == language_of("Qua 7 xyz") == "en"
+    assert leans("Die Pumpe friert.", "de") is False
+    assert leans("Son of a miller, Ada left.", language_of("Son of the miller, and of the maid.")) is False
 
 
 @pytest.mark.parametrize(
@@ -31,12 +34,6 @@ def test_words_for_what_was_said_are_known_in_other_languages(
 ) -> None:
     assert language_of(f"{first} {leaning} {other}") == language
     assert pairs(f"{first} {leaning} {other}") == {(leaning, first)}
-
-
-def test_a_text_without_common_words_is_taken_for_english() -> None:
-    assert language_of("") == language_of("Qua 7 xyz") == "en"
-    assert leans("Die Pumpe friert.", "de") is False
-    assert leans("Son of a miller, Ada left.", language_of("Son of the miller, and of the maid.")) is False
 
 
 @pytest.mark.parametrize(
@@ -81,13 +78,10 @@ def test_a_sentence_needs_what_it_leans_on_its_lead_in_and_what_it_announces(
     assert pairs(text) == needed
 
 
-def test_a_nested_list_has_a_lead_in_of_its_own() -> None:
+def test_a_nested_list_has_a_lead_in_of_its_own_and_long_ones_are_announced_in_part() -> None:
     found = pairs("Fields:\n\n- a: these kinds:\n  - one\n  - two\n- b\n")
     assert {("- one", "- a: these kinds:"), ("- two", "- a: these kinds:"), ("- b", "Fields:")} <= found
     assert ("- b", "- a: these kinds:") not in found
-
-
-def test_long_lists_are_announced_in_part_only() -> None:
     items = "".join(f"- the part number {number} of the old blue pump in the shed\n" for number in range(40))
     announced = [pair for pair in pairs(f"These wear:\n\n{items}") if pair[0] == "These wear:"]
     assert 2 < len(announced) < 20

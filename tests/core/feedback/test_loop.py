@@ -57,33 +57,28 @@ def run_each_way(make):
 
 
 @pytest.mark.parametrize(
-    ("answers", "judgements", "k", "text", "n_rounds", "note"),
+    ("answers", "judgements", "text", "note"),
     [
-        (["In France."], [says(9)], 2, "In France.", 1, "accepted with 9 of 10"),
-        (["a", "b", "c"], [says(4, 1), says(8, 1), says(5, 1)], 2, "b", 3, "round 3 was the last"),
-        (
-            ["a", "b"],
-            [says(6, 1), says(5, -1)],
-            2,
-            "a",
-            2,
-            "the adjustments oscillate: step +0 was tried before",
-        ),
-        (["a"], [says(6, 1)], 5, "a", 1, "the selection would not change at step +1"),
-        (["a", LLMServerError("x: down")], [says(4, 1)], 2, "a", 1, "round 2 has no draft: x: down"),
-        (["a"], ["hm", says(9)], 2, "a", 1, "accepted with 9 of 10"),
-        (["a"], ["hm", "well"], 2, "a", 1, "the judgement could not be read"),
-        (["a"], [LLMServerError("x: down")] * 2, 2, "a", 1, "the judge failed: x: down"),
-        (["a"], [ValueError("bug")] * 2, 2, "a", 1, "the judge failed: judge: ValueError: bug"),
-        (["a"], [ContextLengthError("x: too long")], 2, "a", 1, "the judge failed: x: too long"),
+        (["In France."], [says(9)], "In France.", "accepted with 9 of 10"),
+        (["a", "b", "c"], [says(4, 1), says(8, 1), says(5, 1)], "b", "round 3 was the last"),
+        (["a", "b"], [says(6, 1), says(5, -1)], "a", "the adjustments oscillate: step +0 was tried before"),
+        (["a"], [says(6, -1)], "a", "the selection would not change at step -1"),
+        (["a", LLMServerError("x: down")], [says(4, 1)], "a", "round 2 has no draft: x: down"),
+        (["a"], ["hm", says(9)], "a", "accepted with 9 of 10"),
+        (["a"], ["hm", "well"], "a", "the judgement could not be read"),
+        (["a"], [LLMServerError("x: down")] * 2, "a", "the judge failed: x: down"),
+        (["a"], [ValueError("bug")] * 2, "a", "the judge failed: judge: ValueError: bug"),
+        (["a"], [ContextLengthError("x: too long")], "a", "the judge failed: x: too long"),
     ],
 )
-def test_the_loop_ends_with_the_best_draft_and_says_why(answers, judgements, k, text, n_rounds, note):
-    answer = run_each_way(lambda: loop(answers, judgements, k=k))
-    assert (answer.text, answer.kind, len(answer.rounds), answer.note) == (text, "generated", n_rounds, note)
+def test_the_loop_ends_with_the_best_draft_and_says_why(answers, judgements, text, note):
+    answer = run_each_way(lambda: loop(answers, judgements, least=2))
+    drafts = [draft for draft in answers if isinstance(draft, str)]
+    assert (answer.text, answer.kind, answer.note) == (text, "generated", note)
+    assert [turn.text for turn in answer.rounds] == drafts
     best = max(answer.rounds, key=lambda turn: turn.judgement.score or 0)
     assert (answer.judgement, answer.selection) == (best.judgement, best.selection)
-    assert [c.text for c in answer.selection.kept] == TEXTS[: k + best.step]
+    assert [c.text for c in answer.selection.kept] == TEXTS[: 2 + best.step]
 
 
 def test_the_judge_moves_the_context_and_the_prompts_follow():
@@ -193,11 +188,7 @@ def test_a_cost_limit_without_the_prices_of_both_models_is_refused():
     [
         (Budget(calls=1), 1, "the answer is not judged: calls over budget: 1 of 1 used, 1 more needed"),
         (Budget(calls=3), 1, "round 2 has no draft: calls over budget: 2 of 3 used, 2 more needed"),
-        (
-            Budget(tokens=800),
-            1,
-            "the answer is not judged: tokens over budget: 650 of 800 used",
-        ),
+        (Budget(tokens=800), 1, "the answer is not judged: tokens over budget: 650 of 800 used"),
         (Budget(tokens=2700), 2, "round 3 has no draft: tokens over budget: 2600 of 2700 used"),
         (Budget(cost=0.0027), 2, "round 3 has no draft: dollars over budget: 0.0026 of 0.0027 used"),
     ],
@@ -233,17 +224,6 @@ async def test_a_call_that_outlasts_the_seconds_is_cut_off():
     slow = answering(ScriptedLLM(["a"], delay=30), budget=Budget(seconds=0.05))
     with pytest.raises(BudgetExceeded, match=r"all 0\.05 used"):
         await slow.aanswer(QUESTION, candidates=CANDIDATES)
-    assert asyncio.all_tasks() == {asyncio.current_task()}
-
-
-async def test_cancelling_stops_the_call_in_flight():
-    answerer = ScriptedLLM(["a"], delay=30)
-    task = asyncio.create_task(answering(answerer).aanswer(QUESTION, candidates=CANDIDATES))
-    await asyncio.sleep(0.02)
-    task.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await task
-    assert answerer.calls == []
     assert asyncio.all_tasks() == {asyncio.current_task()}
 
 

@@ -1,5 +1,3 @@
-import asyncio
-
 import pytest
 from langchain_core.callbacks import BaseCallbackHandler
 from langchain_core.language_models.fake_chat_models import GenericFakeChatModel
@@ -12,27 +10,18 @@ from llama_index.core.llms.mock import MockLLM
 
 from precise_rag.errors import ContextLengthError, LLMAuthenticationError
 from precise_rag.llm import load_llm
-from precise_rag.protocols import LLM, StreamingLLM
-from precise_rag.types import Completion, Message
+from precise_rag.protocols import StreamingLLM
+from precise_rag.types import Message
 
 PROMPT = (Message("system", "Be brief."), Message("user", "Where?"))
 
 
 class LlamaLLM(MockLLM):
-    """Echoes the roles it saw, and reports usage as LlamaIndex's OpenAI class does."""
+    """Says why it was cut off in the last event but one."""
 
     @property
     def metadata(self):
         return LLMMetadata(model_name="llama-m", is_chat_model=True)
-
-    def chat(self, messages, **_):
-        roles = " ".join(message.role.value for message in messages)
-        usage = {"prompt_tokens": 5, "completion_tokens": 2}
-        raw = {"usage": usage, "choices": [{"finish_reason": "content_filter"}]}
-        return ChatResponse(message=ChatMessage(role="assistant", content=roles), raw=raw)
-
-    async def achat(self, messages, **_):
-        return self.chat(messages)
 
     def stream_chat(self, messages, **_):
         for delta, reason in (("in ", None), ("France", "length"), ("", None)):
@@ -49,26 +38,11 @@ class LlamaLLM(MockLLM):
 
 
 class LangStream(GenericFakeChatModel):
-    """Says why it was cut off in the last event but one."""
+    """The same in LangChain."""
 
     def _stream(self, *_, **__):
         for text, metadata in (("in ", {}), ("France", {"finish_reason": "length"}), ("", {})):
             yield ChatGenerationChunk(message=AIMessageChunk(content=text, response_metadata=metadata))
-
-
-def lang_model(*replies):
-    return GenericFakeChatModel(messages=iter(replies))
-
-
-def both(llm):
-    """The completion by complete and by acomplete."""
-    return llm.complete(PROMPT), asyncio.run(llm.acomplete(PROMPT))
-
-
-def test_a_llamaindex_llm_keeps_roles_usage_and_why_it_was_cut_off():
-    llm = load_llm(LlamaLLM(max_tokens=None))
-    assert isinstance(llm, LLM)
-    assert both(llm) == (Completion("system user", "llama-m", 5, 2, cut_off="content_filter"),) * 2
 
 
 def test_a_llamaindex_llm_that_only_completes_prompts_works_too():
@@ -87,18 +61,6 @@ async def test_a_stream_gives_pieces_and_then_the_completion_with_why_it_was_cut
     assert [item async for item in llm.astream(PROMPT)] == [*pieces, completion]
 
 
-@pytest.mark.parametrize(
-    ("metadata", "cut_off"), [({"finish_reason": "length"}, "length"), ({"stop_reason": "end_turn"}, "")]
-)
-def test_a_langchain_model_keeps_its_blocks_usage_and_why_it_was_cut_off(metadata, cut_off):
-    usage = {"input_tokens": 9, "output_tokens": 1, "total_tokens": 10}
-    blocks = [{"type": "text", "text": "Fra"}, {"type": "text", "text": "nce"}]
-    message = AIMessage(blocks, usage_metadata=usage, response_metadata=metadata)
-    llm = load_llm(lang_model(message, message))
-    assert isinstance(llm, LLM)
-    assert both(llm) == (Completion("France", "GenericFakeChatModel", 9, 1, cut_off=cut_off),) * 2
-
-
 def test_langchain_context_reaches_the_model_by_itself():
     class Handler(BaseCallbackHandler):
         seen = 0
@@ -106,7 +68,7 @@ def test_langchain_context_reaches_the_model_by_itself():
         def on_chat_model_start(self, *args, **kwargs):
             Handler.seen += 1
 
-    llm = load_llm(lang_model(AIMessage("France")))
+    llm = load_llm(GenericFakeChatModel(messages=iter([AIMessage("France")])))
     chain = RunnableLambda(lambda _: llm.complete(PROMPT).text)
     assert chain.invoke("x", config={"callbacks": [Handler()]}) == "France"
     assert Handler.seen == 1

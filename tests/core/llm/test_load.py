@@ -53,12 +53,10 @@ def test_a_function_gets_a_prompt_or_messages_and_gives_a_completion(function, n
         assert completion.output_tokens == estimate_tokens(text)
 
 
-async def test_an_async_function_in_a_running_loop_says_what_to_do():
+async def test_an_async_function_in_a_running_loop_and_an_exception_are_one_error():
     with pytest.raises(InputError, match="await"):
         load_llm(async_function).complete(PROMPT)
 
-
-def test_an_exception_of_a_function_is_an_llm_error_with_its_cause():
     def broken(prompt):
         raise KeyError("x")
 

@@ -80,13 +80,17 @@ def test_structured_output_is_asked_for_and_dropped_where_refused():
     assert "response_format" in server.requests[-1]  # the schema was not why
 
 
-def test_a_server_that_is_down_is_named():
+def test_a_server_that_is_down_and_a_missing_key_are_named(monkeypatch):
     with ChatServer([]) as server:
         url = server.url
     llm = OpenAIChat("m", base_url=url, max_retries=0)
     with pytest.raises(LLMConnectionError, match=url):
         llm.complete(PROMPT)
     llm.close()
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
+    with pytest.raises(LLMAuthenticationError, match="set OPENAI_API_KEY"):
+        OpenAIChat("m").complete(PROMPT)
 
 
 def test_retries_wait_as_the_server_asks_and_there_is_one_layer_of_them():
@@ -100,11 +104,17 @@ def test_retries_wait_as_the_server_asks_and_there_is_one_layer_of_them():
         assert len(server.requests) == 3
 
 
-def test_a_stream_gives_pieces_and_then_the_completion():
+def test_a_stream_gives_pieces_and_then_the_completion_also_without_stream_options():
     with client([says("It is in France.")]) as (llm, _):
         *pieces, completion = llm.stream(PROMPT)
     assert pieces == ["It ", "is ", "in ", "France."]
     assert completion == Completion("It is in France.", "local-model", 11, 7)
+
+    def script(request):
+        return fails(400, "unknown field") if "stream_options" in request else says("in France")
+
+    with client(script) as (llm, _):
+        assert [item for item in llm.stream(PROMPT) if isinstance(item, str)] == ["in ", "France"]
 
 
 async def test_an_asynchronous_stream_gives_the_same_with_an_estimated_usage_without_the_servers():
@@ -127,15 +137,7 @@ def test_a_stream_that_stalls_or_breaks_off_is_an_error():
         list(llm.stream(PROMPT))
 
 
-def test_a_server_without_stream_options_still_streams():
-    def script(request):
-        return fails(400, "unknown field") if "stream_options" in request else says("in France")
-
-    with client(script) as (llm, _):
-        assert [item for item in llm.stream(PROMPT) if isinstance(item, str)] == ["in ", "France"]
-
-
-async def test_cancelling_leaves_no_request_open():
+async def test_cancelling_and_leaving_a_stream_early_leave_no_request_open():
     async with async_client([says("late", stall=30.0)], timeout=60) as (llm, server):
         task = asyncio.create_task(llm.acomplete(PROMPT))
         assert await asyncio.to_thread(wait_until, lambda: server.open_requests == 1)
@@ -143,9 +145,6 @@ async def test_cancelling_leaves_no_request_open():
         with pytest.raises(asyncio.CancelledError):
             await task
         assert asyncio.all_tasks() == {asyncio.current_task()}
-
-
-async def test_leaving_a_stream_early_closes_the_connection():
     async with async_client([says("word " * 2000)]) as (llm, server):
         async with aclosing(llm.astream(PROMPT)) as items:
             async for _ in items:
@@ -162,10 +161,3 @@ def test_one_client_serves_several_event_loops_and_lets_go_those_that_ended():
         assert sum(type(found) is openai.AsyncOpenAI for found in gc.get_objects()) == 1
     del llm
     gc.collect()
-
-
-def test_a_missing_key_is_named(monkeypatch):
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    monkeypatch.delenv("OPENAI_BASE_URL", raising=False)
-    with pytest.raises(LLMAuthenticationError, match="set OPENAI_API_KEY"):
-        OpenAIChat("m").complete(PROMPT)

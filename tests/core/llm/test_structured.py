@@ -18,6 +18,7 @@ from llama_index.core.llms.llm import ToolSelection
 from precise_rag.errors import LLMAuthenticationError, LLMResponseError
 from precise_rag.llm import load_llm
 from precise_rag.prompts.judge import JUDGEMENT_SCHEMA
+from precise_rag.protocols import LLM
 from precise_rag.types import Message
 
 PROMPT = (Message("system", "Judge it."), Message("user", "Where?"))
@@ -30,6 +31,7 @@ class Server:
     def __init__(self, *replies):
         self.replies = list(replies)
         self.requests = []
+        self.finish_reason = "stop"
 
     def reply(self, messages, tools):
         """The next reply as a text and the arguments of a call; one of them is empty."""
@@ -56,7 +58,8 @@ class LlamaTools(FunctionCallingLLM):
         text, arguments = self.server.reply([(m.role.value, m.content) for m in messages], tools)
         message = ChatMessage(role="assistant", content=text, additional_kwargs={"arguments": arguments})
         usage = {"prompt_tokens": 11, "completion_tokens": 7}
-        return ChatResponse(message=message, raw={"usage": usage})
+        choices = [{"finish_reason": self.server.finish_reason}]
+        return ChatResponse(message=message, raw={"usage": usage, "choices": choices})
 
     async def achat(self, messages, tools=(), **_):
         return self.chat(messages, tools)
@@ -106,7 +109,9 @@ class LangTools(BaseChatModel):
         text, arguments = self.server.reply([(roles.get(m.type, m.type), m.content) for m in messages], tools)
         calls = [{"name": "judgement", "args": arguments, "id": "t1"}] if arguments else []
         usage = {"input_tokens": 11, "output_tokens": 7, "total_tokens": 18}
-        message = AIMessage(text, tool_calls=calls, usage_metadata=usage)
+        metadata = {"finish_reason": self.server.finish_reason}
+        content = [{"type": "text", "text": part} for part in (text[:2], text[2:])]
+        message = AIMessage(content, tool_calls=calls, usage_metadata=usage, response_metadata=metadata)
         return ChatResult(generations=[ChatGeneration(message=message)])
 
 
@@ -134,8 +139,9 @@ ways = pytest.mark.parametrize("way", ["sync", "async"])
 def test_a_model_that_calls_functions_replies_in_the_schema_and_so_does_its_copy_by_pickle(make, way):
     server = Server(JUDGEMENT, "France")
     llm = make(server)
+    assert isinstance(llm, LLM)
     completion = asked(llm, way)
-    assert llm.complete(PROMPT).text == "France"
+    assert (llm.complete(PROMPT).text, completion.cut_off) == ("France", "")
     (messages, [tool]), (_, without_schema) = server.requests
     assert [role for role, _ in messages] == ["system", "user"]
     assert tool["function"]["name"] == "judgement"
@@ -156,7 +162,9 @@ def test_without_functions_the_prompt_goes_alone_and_a_text_in_place_of_a_call_i
     make, way, thought
 ):
     server = Server("plain")
-    assert asked(make(server, thought=thought), way).text == "plain"
+    server.finish_reason = "content_filter"
+    completion = asked(make(server, thought=thought), way)
+    assert (completion.text, completion.cut_off, completion.input_tokens) == ("plain", "content_filter", 11)
     assert [bool(tools) for _, tools in server.requests] == [thought]
 
 

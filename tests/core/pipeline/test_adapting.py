@@ -83,15 +83,12 @@ def test_what_the_search_knows_better_is_learned(index: HybridIndex, wrong: Wron
     assert again.weights == found.reranker.weights, "it is adapted anew, not twice"
 
 
-def test_nothing_is_adapted_without_a_gain(index: HybridIndex) -> None:
+def test_nothing_is_adapted_without_a_gain_and_too_few_questions_are_refused(index: HybridIndex) -> None:
     right = Right()
     found = adapt(index, questions(), reranker=right)
     assert found.reranker is right
     assert found.says.startswith("kept as it is, nothing is surely gained: log loss ")
     assert "100.0 % before, 100.0 % adapted" in found.says
-
-
-def test_too_few_questions_are_refused(index: HybridIndex) -> None:
     given = [*questions()[:19], ("What else?", [])]
     with pytest.raises(
         InputError, match=r"20 questions with evidence are needed.*got 19 with evidence of 20"

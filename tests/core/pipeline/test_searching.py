@@ -8,22 +8,15 @@ from precise_rag.pipeline.searching import _behind
 from precise_rag.testing import HashEncoder
 from precise_rag.trace import Trace
 from precise_rag.types import Candidate, best_first
+from support.scored import Scored
 
 QUESTION = "When was the harbour lamp of Marrow first lit by Ada Brandt?"
 TRUTH = "Ada Brandt lit the lamp in 1931, in the week after Easter."
 
 
-class Lamps:
+def lamps():
     """A reranker that knows the truth."""
-
-    name, score_scale, is_calibrated = "lamps", "probability", True
-
-    def __init__(self) -> None:
-        self.read: list[str] = []
-
-    def score(self, query, candidates):
-        self.read = [candidate.text for candidate in candidates]
-        return [0.9 if candidate.text == TRUTH else 0.1 for candidate in candidates]
+    return Scored(lambda text: 0.9 if text == TRUTH else 0.1)
 
 
 class Source:
@@ -46,7 +39,7 @@ def loud(n):
 
 
 def path_over(source, **parts):
-    return PreciseRAG(source, reranker=Lamps(), evidence=None, **parts)
+    return PreciseRAG(source, reranker=lamps(), evidence=None, **parts)
 
 
 async def test_a_source_is_searched_further_until_others_are_found_in_steps_that_end():
@@ -73,7 +66,7 @@ def test_repeats_take_no_place_and_are_decisions_with_the_score_of_what_they_rep
     assert [d.candidate.score for d in repeats] == pytest.approx([0.1] * 59)
 
 
-def test_a_source_that_decides_how_many_is_searched_once_and_loses_nothing():
+def test_a_source_may_decide_how_many_are_found_or_fetched_first_and_without_a_reranker_is_searched_once():
     source = Source(loud(70), most=7)
     path_over(source).retrieve(QUESTION)
     assert source.asked == [50]
@@ -87,9 +80,6 @@ def test_a_source_that_decides_how_many_is_searched_once_and_loses_nothing():
     rag = path_over(every)
     rag.retrieve(QUESTION)
     assert (every.asked, len(rag.path.reranker.read)) == ([50], 70)
-
-
-def test_a_source_may_say_how_many_are_fetched_first_and_without_a_reranker_none_are_fetched_further():
     source = Source([*loud(70), TRUTH])
     source.fetch_k = 20  # type: ignore[attr-defined]
     rag = path_over(source)
@@ -108,7 +98,7 @@ def test_documents_that_fill_the_search_are_left_out_of_the_next_one(n_documents
     others = [Document(f"other {n}", f"The lamp of mill {n} is dark.", {"tenant": "a"}) for n in range(30)]
     truth = Document("truth", f"{TRUTH}\nIt was dark before.", {"tenant": "a"})
     index = HybridIndex.build([*full, *others, truth, hidden], HashEncoder())
-    rag = PreciseRAG(index, reranker=Lamps())
+    rag = PreciseRAG(index, reranker=lamps())
     kept = rag.retrieve(QUESTION, filter={"tenant": "a"}).kept
     assert (kept[0].text, {c.doc_id for c in kept if c.text == TRUTH}) == (TRUTH, {"truth"})
     assert len(rag.path.reranker.read) <= 50

@@ -114,7 +114,7 @@ def test_unknown_styles_and_unfitting_options_are_refused(style, options):
         answer_prompt("q", PASSAGES, style=style, options=options)
 
 
-def test_the_sage_style_asks_for_everything_in_figure_6():
+def test_the_sage_style_asks_for_everything_in_figure_6_and_the_json_style_has_a_schema():
     prompt = judge_prompt("q", PASSAGES, "in France", style="sage")
     assert (prompt.version, prompt.schema) == ("judge/2/sage", None)
     asked = " ".join(prompt.messages[0].content.split())
@@ -130,9 +130,6 @@ def test_the_sage_style_asks_for_everything_in_figure_6():
         "Evaluation Score: 8 Context Adjustment: -1",
     ):
         assert part in asked
-
-
-def test_the_json_style_has_a_schema():
     schema = judge_prompt("q", PASSAGES, "a").schema
     assert schema["properties"]["adjustment"]["enum"] == [-1, 0, 1]
     assert set(schema["required"]) == set(schema["properties"])

@@ -1,8 +1,5 @@
 """What a reranker reads of candidates: titles above them and the text around them."""
 
-from collections.abc import Sequence
-
-import numpy as np
 import pytest
 
 from precise_rag import HybridIndex, PreciseRAG
@@ -11,25 +8,11 @@ from precise_rag.rerank import LevelledReranker, load_reranker, rerank
 from precise_rag.rerank.candidate_texts import text_around, with_headings, with_text_around
 from precise_rag.rerank.packaged import packaged_reranker
 from precise_rag.testing import HashEncoder
-from precise_rag.types import Candidate, Document, FloatArray, ScoreScale
+from precise_rag.types import Candidate, Document
+from support.scored import Scored
 
 SENTENCES = ["The mill grinds rye.", "Runa Stell carved its wheel.", "She used oak.", "It turned until 1902."]
 TEXT = " ".join(SENTENCES)
-
-
-class Noting:
-    """A reranker that keeps what it was given."""
-
-    name, reads_around = "noting", True
-    score_scale: ScoreScale = "probability"
-    is_calibrated = True
-
-    def __init__(self) -> None:
-        self.read: dict[str, tuple[str, str]] = {}
-
-    def score(self, query: str, candidates: Sequence[Candidate]) -> FloatArray:
-        self.read = {c.text: (c.before, c.after) for c in candidates}
-        return np.full(len(candidates), 0.5, dtype=np.float32)
 
 
 def index() -> HybridIndex:
@@ -48,17 +31,20 @@ def test_text_around_is_cut_between_words() -> None:
 
 
 def test_candidates_are_read_in_their_text_and_come_back_without_it() -> None:
-    noting = Noting()
+    def around() -> dict[str, tuple[str, str]]:
+        return {c.text: (c.before, c.after) for c in noting.read}
+
+    noting = Scored(lambda text: 0.5)
     result = PreciseRAG(index(), reranker=noting).retrieve("Who carved the wheel?")
-    assert noting.read[SENTENCES[2]] == (f"{SENTENCES[0]} {SENTENCES[1]} ", f" {SENTENCES[3]}")
-    assert noting.read["It sails at nine."] == ("", "")
+    assert around()[SENTENCES[2]] == (f"{SENTENCES[0]} {SENTENCES[1]} ", f" {SENTENCES[3]}")
+    assert around()["It sails at nine."] == ("", "")
     assert len(result.decisions) > 3
     assert all(d.candidate.before == d.candidate.after == "" for d in result.decisions)
     levelled = LevelledReranker(load_reranker("packaged"), noting)
     rerank("Who carved the wheel?", index().search("wheel", 5, returns="sentence"), levelled, index())
-    assert noting.read[SENTENCES[1]][0].strip() == SENTENCES[0]
+    assert around()[SENTENCES[1]][0].strip() == SENTENCES[0]
     EvidenceExtractor(noting).extract("Who?", [Candidate("t", 0, len(TEXT), TEXT, 0.0, "rank")])
-    assert noting.read[SENTENCES[2]][0].endswith(f"{SENTENCES[1]} ")
+    assert around()[SENTENCES[2]][0].endswith(f"{SENTENCES[1]} ")
     no_sentence = Candidate("mill", 3, 9, "mill g", 0.0, "rank")
     assert with_text_around([no_sentence], index()) == [no_sentence]
 

@@ -43,13 +43,10 @@ def test_scores_are_the_sigmoid_of_the_models_logit(model: Path) -> None:
     assert reranker.score("river", []).shape == (0,)
 
 
-def test_a_model_with_several_outputs_is_refused(tmp_path: Path) -> None:
+def test_what_is_no_cross_encoder_is_refused(tmp_path: Path) -> None:
     reranker = load_reranker(str(tiny_model(tmp_path / "three", 3)), device="cpu")
     with pytest.raises(ModelError, match="must have one output, got 3"):
         reranker.score("river", CANDIDATES)
-
-
-def test_an_unknown_model_says_what_to_do(tmp_path: Path) -> None:
     with pytest.raises(ModelError, match="cannot load the cross-encoder"):
         load_reranker(tmp_path / "nowhere", device="cpu").score("river", CANDIDATES)
 

@@ -5,6 +5,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain_core.documents import BaseDocumentCompressor, Document
+from llama_index.core.postprocessor.types import BaseNodePostprocessor
+from llama_index.core.schema import NodeWithScore
 
 from precise_rag.errors import InputError
 from precise_rag.rerank import CrossEncoderReranker, load_reranker, rerank
@@ -43,47 +46,37 @@ def test_a_misspelt_name_or_another_object_fails_at_once(name: Any) -> None:
         load_reranker(name)
 
 
-@pytest.fixture
-def postprocessor() -> Any:
-    core = pytest.importorskip("llama_index.core.postprocessor.types")
-    schema = pytest.importorskip("llama_index.core.schema")
+class Postprocessor(BaseNodePostprocessor):
+    """Scores nodes by their length."""
 
-    class ByLength(core.BaseNodePostprocessor):  # type: ignore[misc, name-defined]
-        top_n: int = 10
+    top_n: int = 10
 
-        def _postprocess_nodes(self, nodes: list[Any], query_bundle: Any = None) -> list[Any]:
-            scored = [schema.NodeWithScore(node=n.node, score=len(n.node.text) / 20) for n in nodes]
-            return sorted(scored, key=lambda n: -n.score)[: self.top_n]
-
-    return ByLength
+    def _postprocess_nodes(self, nodes: list[NodeWithScore], query_bundle: Any = None) -> list[NodeWithScore]:
+        scored = [NodeWithScore(node=n.node, score=len(n.text) / 20) for n in nodes]
+        return sorted(scored, key=lambda n: -(n.score or 0.0))[: self.top_n]
 
 
-@pytest.fixture
-def compressor() -> Any:
-    core = pytest.importorskip("langchain_core.documents")
+class Compressor(BaseDocumentCompressor):
+    """Sorts documents by their length, with scores and ids or without."""
 
-    class ByLength(core.BaseDocumentCompressor):  # type: ignore[misc, name-defined]
-        scored: bool = True
-        bare: bool = False
+    scored: bool = True
+    bare: bool = False
 
-        def compress_documents(
-            self, documents: Sequence[Any], query: str, callbacks: Any = None
-        ) -> list[Any]:
-            return [
-                core.Document(
-                    page_content=d.page_content,
-                    id=None if self.bare else d.id,
-                    metadata={"relevance_score": len(d.page_content) / 20} if self.scored else {},
-                )
-                for d in sorted(documents, key=lambda d: -len(d.page_content))
-            ]
-
-    return ByLength
+    def compress_documents(
+        self, documents: Sequence[Document], query: str, callbacks: Any = None
+    ) -> list[Document]:
+        return [
+            Document(
+                page_content=d.page_content,
+                id=None if self.bare else d.id,
+                metadata={"relevance_score": len(d.page_content) / 20} if self.scored else {},
+            )
+            for d in sorted(documents, key=lambda d: -len(d.page_content))
+        ]
 
 
-@pytest.mark.parametrize("kind", ["postprocessor", "compressor"])
-def test_scores_of_a_framework_go_to_their_candidates(kind: str, request: pytest.FixtureRequest) -> None:
-    theirs = request.getfixturevalue(kind)()
+@pytest.mark.parametrize("theirs", [Postprocessor(), Compressor()])
+def test_scores_of_a_framework_go_to_their_candidates(theirs: Any) -> None:
     for scale, scores in (("probability", [0.55, 0.35, 0.15]), (None, [1.0, 1 / 2, 1 / 3])):
         ranked = rerank("q", CANDIDATES, load_reranker(theirs, score_scale=scale))
         assert [c.text for c in ranked] == BY_LENGTH
@@ -92,20 +85,17 @@ def test_scores_of_a_framework_go_to_their_candidates(kind: str, request: pytest
         assert {c.score_scale for c in ranked} == {scale or "rank"}
 
 
-def test_what_is_not_returned_ranks_behind_what_is(postprocessor: Any) -> None:
-    best_two = postprocessor(top_n=2)
+def test_what_is_not_returned_ranks_behind_what_is() -> None:
+    best_two = Postprocessor(top_n=2)
     ranked = rerank("q", CANDIDATES, load_reranker(best_two))
     assert [(c.text, c.score) for c in ranked] == list(zip(BY_LENGTH, [1.0, 0.5, 0.0], strict=True))
     scored = rerank("q", CANDIDATES, load_reranker(best_two, score_scale="probability"))
     assert [UNSCORED in c.scores for c in scored] == [False, False, True]
 
 
-def test_documents_without_scores_are_ranked_by_order_only(compressor: Any) -> None:
-    assert [c.text for c in rerank("q", CANDIDATES, load_reranker(compressor(scored=False)))] == BY_LENGTH
+def test_documents_without_scores_are_ranked_by_order_and_must_keep_an_id_or_metadata() -> None:
+    assert [c.text for c in rerank("q", CANDIDATES, load_reranker(Compressor(scored=False)))] == BY_LENGTH
     with pytest.raises(InputError, match="must return numbers"):
-        rerank("q", CANDIDATES, load_reranker(compressor(scored=False), score_scale="logit"))
-
-
-def test_documents_must_keep_an_id_or_metadata(compressor: Any) -> None:
+        rerank("q", CANDIDATES, load_reranker(Compressor(scored=False), score_scale="logit"))
     with pytest.raises(InputError, match="must keep the id or the metadata"):
-        rerank("q", CANDIDATES, load_reranker(compressor(bare=True)))
+        rerank("q", CANDIDATES, load_reranker(Compressor(bare=True)))

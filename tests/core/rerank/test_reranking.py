@@ -20,7 +20,7 @@ class ByLength:
         return np.array([len(c.text) for c in candidates], dtype=np.float32)
 
 
-def test_rerank_orders_by_the_new_score_and_keeps_the_former_one() -> None:
+def test_rerank_orders_by_the_new_score_keeps_the_former_one_and_the_best() -> None:
     ranked = rerank("q", CANDIDATES, ByLength())
     assert [c.text for c in ranked] == sorted(TEXTS, key=len, reverse=True)
     assert [c.score for c in ranked] == pytest.approx([24, 14, 11])
@@ -31,9 +31,6 @@ def test_rerank_orders_by_the_new_score_and_keeps_the_former_one() -> None:
     assert {c.score_scale for c in ranked} == {"logit"}
     again = rerank("q", ranked, ByLength())
     assert again[0].scores == pytest.approx({"retrieval": 0.1, "reranked": 24})
-
-
-def test_the_best_are_kept_with_their_ranks() -> None:
     selection = rerank_best("q", CANDIDATES, ByLength(), 2)
     assert [(d.candidate.text, d.kept) for d in selection.decisions] == [
         (text, rank < 2) for rank, text in enumerate(sorted(TEXTS, key=len, reverse=True))

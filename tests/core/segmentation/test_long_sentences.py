@@ -13,6 +13,18 @@ def test_long_sentences_are_halved_between_words() -> None:
     assert (lengths.tolist(), owners.tolist()) == ([2, 2, 1], [0, 0, 1])
 
 
+def test_white_space_is_split_off_only_where_it_does_not_fit() -> None:
+    def pieces(text: str, limit: int) -> list[str]:
+        rows = cut_long(
+            text, np.array([[0, len(text)]]), np.array([len(text)]), limit, lambda t: list(map(len, t))
+        )[0]
+        return [text[a:b] for a, b in rows.tolist()]
+
+    assert pieces(" 01:01:000000", 7) == [" 01:01:", "000000"]
+    assert pieces("gas" + " " * 6, 4) == ["gas", "   ", "   "]
+    assert pieces("a  ", 1) == ["a", " ", " "]
+
+
 def test_a_chunk_is_measured_as_a_whole_only_where_its_parts_meet_inside_a_word() -> None:
     text = "one twothree four"
     spans = np.array([[0, 7], [7, 13], [13, 17]])

@@ -37,7 +37,7 @@ def texts(chunks) -> list[str]:
     return [chunk.text for chunk in chunks]
 
 
-def test_cuts_where_the_model_says() -> None:
+def test_cuts_where_the_model_says_and_chunks_carry_the_document() -> None:
     text = "One two. Three four|. Five six.\n\nSeven eight."
     assert texts(scripted().segment(text)) == ["One two. Three four|. ", "Five six.\n\nSeven eight."]
     assert texts(scripted(paragraphs="hard").segment(text))[1:] == ["Five six.\n\n", "Seven eight."]
@@ -45,9 +45,6 @@ def test_cuts_where_the_model_says() -> None:
     assert texts(scripted(max_tokens=2).segment(text)) == short
     assert texts(scripted(min_tokens=5).segment(text)) == [text]
     assert texts(scripted(coarse_tokens=2).segment(text))[0] == "One two. "
-
-
-def test_chunks_carry_the_document() -> None:
     document = Document("d", "One two|. Three.", {"title": "T"})
     first, second = scripted().segment(document)
     assert (first.id, first.n_tokens, first.metadata) == ("d:0-10", 2, {"title": "T"})

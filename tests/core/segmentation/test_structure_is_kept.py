@@ -19,7 +19,6 @@ HEADING_ENDS: dict[str, Callable[[str], bool]] = {
         re.match(r"\d+(\.\d+)*\.? [A-Z][\w ]{2,40}$|[A-Z ]{4,40}$", end.splitlines()[-1]) is not None
     ),
     "transcript": lambda end: False,
-    "chat": lambda end: False,
     "report": lambda end: re.match(r"\d\. Piers|Table \d:|=+$|Pier  ", end.splitlines()[-1]) is not None,
     "pages": lambda end: re.match(rf"{RUNNING_HEAD}|Page \d", end.splitlines()[-1]) is not None,
 }

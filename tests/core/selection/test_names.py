@@ -35,7 +35,7 @@ def test_without_capitals_that_tell_names_there_are_none(query):
     assert named(COLDPLAY, query=query) == []
 
 
-def test_the_selector_keeps_one_more_if_it_fits_and_anything_is_kept_and_says_why():
+def test_the_selector_keeps_one_more_if_it_fits_and_anything_is_kept_and_says_why_also_after_feedback():
     selector = ProbabilitySelector(min_keep=1)
     given = [BOUVIER, OTHER, COLDPLAY]
     assert selector.select(given).kept == (BOUVIER,)
@@ -45,9 +45,6 @@ def test_the_selector_keeps_one_more_if_it_fits_and_anything_is_kept_and_says_wh
     given = [BOUVIER, COLDPLAY]
     assert ProbabilitySelector(min_keep=1, max_tokens=19).select(given, query=QUERY).kept == (BOUVIER,)
     assert ProbabilitySelector(min_keep=0, min_score=0.95).select(given, query=QUERY).kept == ()
-
-
-def test_feedback_that_asks_for_more_keeps_the_names():
     given = [BOUVIER, *(sentence(f"It rained {i} days.", 0.1 - i / 100) for i in range(8)), COLDPLAY]
     selector = ProbabilitySelector(min_keep=1, share_of_best=0.5)
     sizes = [len(selector.select(given, query=QUERY, step=step).kept) for step in (0, 1, 2)]

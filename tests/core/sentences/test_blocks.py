@@ -13,7 +13,7 @@ def blocks(text: str) -> list[str]:
     return [text[start:end] for (start, end), _ in block_spans(text, read_structure(text))]
 
 
-def test_blocks_end_at_blank_lines_headings_and_list_items() -> None:
+def test_blocks_end_at_blank_lines_headings_list_items_and_rows_with_their_wrapped_cells() -> None:
     assert blocks("# Title\nOne.\n\nTwo:\n- a\n- b\n\n| x | y |\n|---|---|\n| 1 | 2 |") == [
         "# Title\n",
         "One.\n\n",
@@ -22,9 +22,6 @@ def test_blocks_end_at_blank_lines_headings_and_list_items() -> None:
         "- b\n\n",
         "| x | y |\n|---|---|\n| 1 | 2 |",
     ]
-
-
-def test_rows_of_a_grid_keep_their_wrapped_cells() -> None:
     rule = "+--------+----------+\n"
     rows = [f"| part {number:2}| turns    |\n|        | slowly   |\n{rule}" for number in range(20)]
     assert blocks(rule + "| Name   | Meaning  |\n+========+==========+\n" + "".join(rows))[1:] == rows

@@ -15,7 +15,7 @@ DOCUMENTS = [
 ]
 
 
-def test_rows_are_the_sentences_in_order() -> None:
+def test_rows_are_the_sentences_in_order_encoded_if_vectors_are_wanted() -> None:
     encoder = HashEncoder()
     tables = list(build_tables(iter(DOCUMENTS), encoder))
     assert encoder.calls == ["One cat.", "Two dogs.", "Three owls.", "Four mice."], "each text once"
@@ -28,9 +28,6 @@ def test_rows_are_the_sentences_in_order() -> None:
         texts = [document.text[start:end].strip() for start, end in table.spans]
         assert table.vectors is not None
         np.testing.assert_allclose(table.vectors, HashEncoder().encode(texts), rtol=1e-6)
-
-
-def test_without_an_encoder_or_without_vectors_nothing_is_encoded() -> None:
     encoder = HashEncoder()
     assert [table.vectors for table in build_tables(DOCUMENTS, encoder, vectors=False)] == [None] * 3
     assert encoder.calls == []

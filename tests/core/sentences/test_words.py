@@ -53,14 +53,11 @@ def test_no_word_is_lost(text: str) -> None:
         assert not kept(text)[-1].isspace()
 
 
-def test_tags_comments_and_names_of_places_are_no_words() -> None:
+def test_tags_comments_names_of_places_and_rules_between_rows_are_no_words() -> None:
     lines = ("</li>\n</ul>", "<!-- eslint-disable semi -->\n", ".. _wide columns:\n\n.. index:: columns\n")
     assert not any(map(has_words, lines))
     lines = ("<li>It turns.</li>", "3 < 4 and x>", ".. _Ferry: https://ferry.example/\n")
     assert all(map(has_words, (*lines, "<!-- YAML\nadded: v1.0\n-->")))
-
-
-def test_rules_between_the_rows_of_a_table_are_not_read() -> None:
     text = "+---+---+\n| a | b |\n+===+===+\n| 1 | 2 |\n+---+---+\n"
     assert without_rules(text) == "| a | b |\n| 1 | 2 |"
     assert without_rules("One - two\n-- three\n- four") == "One - two\n-- three\n- four"

@@ -38,7 +38,7 @@ Setext
 """
 
 
-def test_markdown() -> None:
+def test_markdown_also_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     found = read_structure(MARKDOWN)
     assert found.format == "markdown"
     assert kinds(found) == [
@@ -48,6 +48,10 @@ def test_markdown() -> None:
     path = found.heading_path(MARKDOWN.index("Nothing"))
     assert path == ("Eels of the Brandt estuary", "In winter")
     assert found.heading_path(MARKDOWN.index("Setext")) == ("Eels of the Brandt estuary",)
+    text = f"{MARKDOWN}\n" * 9
+    whole = read_structure(text).blocks
+    monkeypatch.setattr("precise_rag.structure.markdown._PART", 700)
+    assert read_structure(text).blocks == whole
 
 
 def test_numbered_titles_of_markdown() -> None:
@@ -55,10 +59,3 @@ def test_numbered_titles_of_markdown() -> None:
     found = read_structure(text, "markdown")
     assert kinds(found) == ["heading1", "heading6", "paragraph", "heading6", "item1", "item1", "item1"]
     assert found.heading_path(text.index("- three")) == ("Ferry", "2. Fares")
-
-
-def test_long_markdown_is_read_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    text = f"{MARKDOWN}\n" * 9
-    whole = read_structure(text).blocks
-    monkeypatch.setattr("precise_rag.structure.markdown._PART", 700)
-    assert read_structure(text).blocks == whole

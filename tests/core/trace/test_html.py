@@ -86,16 +86,13 @@ def test_the_page_shows_what_was_sent_then_the_scores_with_their_cut_then_the_st
     assert "Nobody likes that.unlikely" in page.text
 
 
-def test_the_page_shows_the_answer_the_rounds_the_calls_and_their_cost() -> None:
+def test_the_page_shows_answer_rounds_and_costs_and_may_leave_texts_out() -> None:
     trace = full_trace()
     trace.answer = "It <is> & was."
     trace.settings["reranker"] = "packaged/2"
     page = Page(trace.to_html())
     for part in ("It <is> & was.", "$0.002000", "answer/1/open", "the judge failed", "packaged/2", KEPT.text):
         assert part in page.text
-
-
-def test_the_page_can_leave_texts_out_and_be_made_from_a_stored_record() -> None:
     trace = full_trace()
     private = trace.to_html(include_text=False)
     assert SECRET not in private

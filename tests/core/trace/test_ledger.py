@@ -4,7 +4,7 @@ from precise_rag.errors import InputError
 from precise_rag.trace import Bill, CallRecord, Ledger, Trace
 
 
-def test_a_ledger_sums_by_model_and_role():
+def test_a_ledger_sums_by_model_and_role_and_says_if_a_price_is_unknown():
     ledger = Ledger()
     for n in (1, 3):
         trace = Trace("q")
@@ -23,9 +23,6 @@ def test_a_ledger_sums_by_model_and_role():
     assert ledger.cost_per_question == pytest.approx(0.021)
     assert ledger.cost_efficiency(0.63) == pytest.approx(30.0)
     assert ledger.to_dict()["total"]["calls"] == 6
-
-
-def test_a_ledger_with_an_unknown_price_says_so():
     ledger = Ledger()
     with pytest.raises(InputError, match="empty"):
         _ = ledger.cost_per_question

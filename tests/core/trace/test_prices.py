@@ -24,16 +24,13 @@ def test_equation_2_gives_the_papers_table_xi():
         cost_efficiency(0.7, 0.0)
 
 
-def test_the_packaged_table_covers_dated_versions_and_no_other_names():
+def test_the_packaged_table_covers_dated_versions_and_a_users_file_is_laid_over_it(tmp_path):
     table = PriceTable.load()
     assert table.price("gpt-4o-mini") == Price(0.15, 0.60)
     assert table.price("gpt-4o-mini-2024-07-18") == Price(0.15, 0.60)
     assert table.price("gpt-4o-mini-audio") is None
     assert table.cost("gpt-4o-mini", 1_000_000, 1_000_000) == pytest.approx(0.75)
     assert table.cost("my-model", 1, 1) is None
-
-
-def test_a_users_file_is_laid_over_the_packaged_table(tmp_path):
     file = tmp_path / "prices.toml"
     file.write_text('["my-model"]\ninput = 1\noutput = 2\n["gpt-4o"]\ninput = 9.0\noutput = 9.0\n')
     table = PriceTable.load(file)

@@ -15,14 +15,11 @@ def labels(sections: list[list[str]], unit: str | None = None) -> tuple[list[int
     return found.paragraph.tolist(), found.section.tolist()
 
 
-def test_labels_follow_paragraphs_and_sections() -> None:
+def test_labels_follow_paragraphs_and_sections_and_are_unknown_where_the_source_does_not_say() -> None:
     assert labels([["A one. B two.", "C three. D four."], ["E five. F six."]]) == (
         [0, 1, 0, 1, 0],
         [0, 0, 0, 1, 0],
     )
-
-
-def test_labels_are_unknown_where_the_source_does_not_say() -> None:
     assert labels([["A one. B two. C three.", "D four."]])[1] == [UNKNOWN] * 3
     assert labels([["A one.", "B two."], ["C three."]], "sentence") == ([UNKNOWN, 1], [0, 1])
     spoken = [

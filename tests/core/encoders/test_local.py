@@ -145,8 +145,9 @@ def test_weights_that_do_not_fit_and_what_holds_no_model_are_refused(tmp_path: P
     for kind in (OnnxEncoder, SentenceTransformerEncoder):
         with pytest.raises(ModelError, match="is not a safetensors file"):
             kind(folder, device="cpu").encode(["x"])
+    (tmp_path / "empty").mkdir()
     with pytest.raises(ModelError, match="contains no weights"):
-        load_encoder(tmp_path)
+        load_encoder(tmp_path / "empty")
     with pytest.raises(ModelError, match=r"neither a folder nor in the local model cache"):
         load_encoder("nobody/no-such-model").encode(["x"])
 

@@ -69,16 +69,7 @@ class LlamaTools(FunctionCallingLLM):
 
     acomplete = stream_chat = astream_chat = stream_complete = astream_complete = complete
 
-    def _prepare_chat_with_tools(
-        self,
-        tools,
-        user_msg=None,
-        chat_history=None,
-        verbose=False,
-        allow_parallel_tool_calls=False,
-        tool_required=False,
-        **_,
-    ):
+    def _prepare_chat_with_tools(self, tools, *_, chat_history=None, tool_required=False, **__):
         assert tool_required
         return {"messages": chat_history, "tools": [tool.metadata.to_openai_tool() for tool in tools]}
 

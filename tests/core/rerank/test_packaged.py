@@ -99,6 +99,7 @@ def test_any_query_and_text_can_be_scored(query: str) -> None:
     scores = load_reranker().score(query, [Candidate("d", 0, len(t), t, 1.0, "rank") for t in texts])
     assert scores.shape == (5,)
     assert all(0.0 <= score <= 1.0 for score in scores)
+    assert load_reranker("packaged").score(query, []).shape == (0,)
 
 
 # Two features and one hidden unit. Inputs are (known 1, known 2, unknown 1, unknown 2).

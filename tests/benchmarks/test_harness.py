@@ -105,11 +105,15 @@ def test_plain_search_finds_the_shared_words_and_each_span_once(kind: str) -> No
     assert found[0].score >= found[1].score
 
 
-def test_answers_by_hand() -> None:
+def test_answers_by_hand_and_a_dash_in_a_table_for_what_is_not_a_number() -> None:
     assert normalize_answer("  The U.S.A., an   example: a “test”! ") == "usa example “test”"
     assert (exact_match("the Lamp.", ["a lamp", "x"]), exact_match("lamps", ["lamp"])) == (1, 0)
     assert f1_match("the cat sat on a mat", ["x", "cat was on the mat"]) == pytest.approx(2 * 3 / 8)
     assert (f1_match("the", ["an"]), f1_match("the", ["x"])) == (1, 0)
+    rows = [{"a": "x|y", "n": 1234, "f": 0.25}, {"a": "z", "g": Interval(1.0, -2.0, 3.0), "f": np.nan}]
+    lines = tables.table(rows, ".2f").splitlines()
+    assert lines[0] == "| a | n | f | g |"
+    assert lines[2:] == ["| x\\|y | 1,234 | 0.25 |  |", "| z |  | – | +1.00 (-2.00 to +3.00) |"]
 
 
 def test_pipelines_are_measured_and_shown() -> None:
@@ -127,13 +131,6 @@ def test_pipelines_are_measured_and_shown() -> None:
     page = "\n".join(sections([found, found]))
     assert page.startswith("## Mean over village, village\n| pipeline | 200 | 400 |")
     assert "## village: 8 documents, 8 questions" in page
-
-
-def test_a_table_has_every_column_and_a_dash_for_what_is_not_a_number() -> None:
-    rows = [{"a": "x|y", "n": 1234, "f": 0.25}, {"a": "z", "g": Interval(1.0, -2.0, 3.0), "f": np.nan}]
-    lines = tables.table(rows, ".2f").splitlines()
-    assert lines[0] == "| a | n | f | g |"
-    assert lines[2:] == ["| x\\|y | 1,234 | 0.25 |  |", "| z |  | – | +1.00 (-2.00 to +3.00) |"]
 
 
 def test_a_page_says_how_it_was_made_and_names_no_folder_of_the_machine(tmp_path, monkeypatch) -> None:

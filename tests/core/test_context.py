@@ -27,7 +27,7 @@ def test_passages_are_the_excerpts_with_a_number_in_order() -> None:
     assert [p.text for p in passages(*kept, order="score")] == ["Ada built it.", "The mill is old."]
 
 
-def test_a_heading_is_shown_where_another_one_begins() -> None:
+def test_a_heading_is_shown_where_another_one_begins_and_a_long_source_keeps_its_innermost() -> None:
     kept = [
         piece("The mill is old.", 0.9, title="Mills", header_path=["Old mills"]),
         piece("It grinds rye.", 0.8, title="Mills", header_path=["Old mills"]),
@@ -41,9 +41,6 @@ def test_a_heading_is_shown_where_another_one_begins() -> None:
     assert shown_passages(passages(piece("It grinds rye.", 0.8))) == [("It grinds rye.", "")]
     known = replace(piece("It grinds rye.", 0.9, title="Mills"), above=("Mills", "Grain"))
     assert shown_passages(passages(known)) == [("It grinds rye.", "Mills > Grain")]
-
-
-def test_a_long_source_keeps_its_innermost_heading() -> None:
     named = source_of(("x" * 300, "Oil"))
     assert len(named) == 200
     assert named.endswith("x > Oil")

@@ -7,6 +7,7 @@ import pytest
 from precise_rag.encoded import count_tokens, encode_documents, encode_queries, encoded_rows
 from precise_rag.errors import ModelError
 from precise_rag.testing import HashEncoder
+from precise_rag.vectors import dots, linear, unit_rows
 
 
 def test_rows_are_scaled_to_unit_length_however_long_they_are() -> None:
@@ -82,3 +83,24 @@ def test_token_counts_that_are_not_a_whole_number_for_each_text_are_refused(coun
     encoder.count_tokens = lambda texts: counts  # type: ignore[method-assign, assignment, return-value]
     with pytest.raises(ModelError, match=r"hash-8 returned .*token counts"):
         count_tokens(encoder, ["one", "two"])
+
+
+def test_rows_have_unit_length_and_zero_rows_stay_zero() -> None:
+    given = np.array([[3, 4], [0, 0], [0, 1e-6]], dtype=np.float32)
+    rows = unit_rows(given)
+    assert rows.dtype == np.float32
+    np.testing.assert_allclose(rows, [[0.6, 0.8], [0, 0], [0, 1]], rtol=1e-6)
+    assert given[0].tolist() == [3, 4], "what is given stays"
+    short = unit_rows(np.array([[3, 4], [0, 1e-4]], dtype=np.float32), shortest=1e-3)
+    np.testing.assert_allclose(short, [[0.6, 0.8], [0, 0]], rtol=1e-6)
+
+
+def test_products_of_any_size_are_those_of_numpy() -> None:
+    random = np.random.default_rng(0)
+    for n, d, k in ((0, 3, 2), (1, 1, 1), (700, 384, 64)):
+        rows = random.standard_normal((n, d)).astype(np.float32)
+        weight = random.standard_normal((k, d)).astype(np.float32)
+        np.testing.assert_allclose(linear(rows, weight), rows @ weight.T, rtol=1e-4, atol=1e-4)
+        np.testing.assert_allclose(dots(rows, weight[0]), rows @ weight[0], rtol=1e-4, atol=1e-4)
+    part = np.arange(24, dtype=np.float32).reshape(4, 6)[::2, :3]
+    np.testing.assert_allclose(dots(part, np.ones(3, dtype=np.float32)), [3, 39])

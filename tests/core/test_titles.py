@@ -32,20 +32,13 @@ def test_all_spellings_of_titles_are_read_alike(metadata: dict[str, Any], expect
     assert titles_of(metadata) == expected
 
 
-def test_what_the_index_knows_stands_before_the_metadata_and_long_titles_are_cut() -> None:
+def test_titles_of_the_index_come_first_long_ones_are_cut_and_a_section_is_named_once() -> None:
     unknown = Candidate("a", 0, 1, "x", 0.0, "rank", metadata={"title": "Pumps"})
     assert titles_above(unknown) == ("Pumps",)
     assert titles_above(replace(unknown, above=("Pumps", "Oil"))) == ("Pumps", "Oil")
     assert below((), "a" * 5_000, "b") == ("a" * 1_000,)
     assert joined_titles(below(("a",), "b", "a")) == "a > b"
 
-
-@pytest.mark.parametrize("titles", [(), ("Pump M-7",), ("A > B", "C/D")])
-def test_saved_titles_are_read_back(titles: tuple[str, ...]) -> None:
-    assert read_titles(saved_titles(titles)) == titles
-
-
-def test_a_section_is_named_once_also_if_an_excerpt_holds_its_heading() -> None:
     def excerpt(start: int, first: tuple[str, ...], last: tuple[str, ...]) -> Excerpt:
         parts = [
             Candidate("d", start + n, start + n + 1, "x", 0.5, "probability", above=t)
@@ -57,3 +50,8 @@ def test_a_section_is_named_once_also_if_an_excerpt_holds_its_heading() -> None:
     pump, oil, belt = ("Pump",), ("Pump", "Oil"), ("Pump", "Belt")
     excerpts = [excerpt(0, pump, oil), excerpt(4, oil, oil), excerpt(8, belt, belt)]
     assert new_sections(excerpts) == [pump, (), belt]
+
+
+@pytest.mark.parametrize("titles", [(), ("Pump M-7",), ("A > B", "C/D")])
+def test_saved_titles_are_read_back(titles: tuple[str, ...]) -> None:
+    assert read_titles(saved_titles(titles)) == titles

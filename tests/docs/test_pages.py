@@ -56,12 +56,13 @@ def test_the_python_on_the_page_runs(page, frameworks, tmp_path, monkeypatch):
         exec(compile(code, page, "exec"), names)
 
 
-def test_every_command_line_is_understood():
+def test_every_command_line_is_understood_and_the_readme_is_one_page():
     lines = [line for page in PAGES for block in blocks(page, "bash") for line in block.splitlines()]
     commands = [line for line in lines if line.startswith("precise ")]
     assert len(commands) > 10
     for line in commands:
         build_parser().parse_args(shlex.split(line, comments=True)[1:])
+    assert len(README.read_text("utf-8").splitlines()) <= 100
 
 
 @ALL
@@ -87,7 +88,3 @@ def test_what_the_page_names_exists(page):
         assert hasattr(precise_rag.errors, error), error
     for path in re.findall(NAMED, text):
         assert (ROOT / path).exists(), path
-
-
-def test_the_readme_is_one_page():
-    assert len(README.read_text("utf-8").splitlines()) <= 100

@@ -1,6 +1,7 @@
 """A local chat-completions server with scripted replies and faults."""
 
 import json
+import re
 import threading
 import time
 from collections.abc import Callable, Sequence
@@ -125,36 +126,32 @@ class ChatServer:
                 finally:
                     server._count(-1)
 
+            def _begin(self, status: int, headers: dict[str, str]) -> None:
+                self.send_response(status)
+                for name, value in headers.items():
+                    self.send_header(name, value)
+                self.end_headers()
+
             def _whole(self, reply: Reply) -> None:
                 server._released.wait(reply.stall)
                 text = json.dumps(reply.body) if isinstance(reply.body, dict) else reply.body
                 body = text if isinstance(text, bytes) else text.encode()
-                self.send_response(reply.status)
+                headers = {"Content-Type": "application/json", **reply.headers}
                 if reply.endless is not None:
-                    self._endless(reply.endless)
+                    self._begin(reply.status, {**headers, "Connection": "close"})
+                    while not server._released.wait(reply.endless):
+                        self.wfile.write(b" " if reply.endless else b" " * 2**16)
                     return
-                for name, value in {"Content-Type": "application/json", **reply.headers}.items():
-                    self.send_header(name, value)
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
+                self._begin(reply.status, {**headers, "Content-Length": str(len(body))})
                 if reply.cut:
                     self.close_connection = True
                 else:
                     self.wfile.write(body)
 
-            def _endless(self, pause: float) -> None:
-                self.send_header("Content-Type", "application/json")
-                self.send_header("Connection", "close")
-                self.end_headers()
-                self.close_connection = True
-                while not server._released.wait(pause):
-                    self.wfile.write(b" " if pause else b" " * 2**16)
-
             def _stream(self, request: dict[str, Any], reply: Reply) -> None:
                 assert isinstance(reply.body, dict)
                 text = reply.body["choices"][0]["message"]["content"]
-                words = [f"{word} " for word in text.split()]
-                words[-1:] = [word.rstrip() for word in words[-1:]]
+                words = re.findall(r"\S+ ?", text)
                 events = [self._event(reply, {"content": word}, None) for word in words]
                 middle = len(events) // 2
                 events.append(self._event(reply, {}, reply.body["choices"][0]["finish_reason"]))
@@ -162,11 +159,7 @@ class ChatServer:
                     events.append(
                         {**self._event(reply, {}, None), "choices": [], "usage": reply.body["usage"]}
                     )
-                self.send_response(200)
-                self.send_header("Content-Type", "text/event-stream")
-                self.send_header("Connection", "close")
-                self.end_headers()
-                self.close_connection = True
+                self._begin(200, {"Content-Type": "text/event-stream", "Connection": "close"})
                 for number, event in enumerate(events):
                     if number == middle and reply.cut:
                         return

@@ -83,10 +83,14 @@ def test_another_geometry_sends_hardly_more() -> None:
     assert all(n_tokens <= 1.2 * usual for n_tokens in sent.values()), (usual, sent)
 
 
-def test_the_packaged_geometry_is_left_as_it_is() -> None:
+def test_the_packaged_geometry_is_left_as_it_is_and_vectors_that_say_nothing_have_no_level() -> None:
     assert geometry_of(load_encoder()) is None
     for change in (CHANGES["rotated"], CHANGES["scaled"], CHANGES["rounded to 8 bits"]):
         assert geometry_of(Changed(change)) is None
+    encoder = Changed(lambda v: np.sin(1e4 * (v @ _NOISE)))
+    found = DenseIndex.build(DOCUMENTS, encoder).search(QUESTIONS[0])
+    assert all(np.isnan(c.scores["dense_level"]) for c in found)
+    assert cosine_like(0.9, encoder) == 0.9
 
 
 def test_an_encoder_that_fails_for_now_is_measured_later(caplog: pytest.LogCaptureFixture) -> None:
@@ -145,13 +149,6 @@ def test_every_index_gives_levels(kind: Any) -> None:
     assert not any(level in c.scores for c in ours for level in LEVELS.values())
     assert np.mean([abs(raw - known) for known, raw, _ in both]) > 0.2
     assert np.mean([abs(level - known) for known, _, level in both]) < 0.12
-
-
-def test_vectors_that_say_nothing_have_no_level() -> None:
-    encoder = Changed(lambda v: np.sin(1e4 * (v @ _NOISE)))
-    found = DenseIndex.build(DOCUMENTS, encoder).search(QUESTIONS[0])
-    assert all(np.isnan(c.scores["dense_level"]) for c in found)
-    assert cosine_like(0.9, encoder) == 0.9
 
 
 def test_thresholds_of_cosines_mean_the_same() -> None:

@@ -49,6 +49,9 @@ def test_neighbours_come_along_exact_with_their_reasons_and_what_the_index_knows
     beside = grow(index, half_model, find(index, "Service it every year."), find(index, "Boats float.", 0.99))
     pump = {c.id: c.score for c in beside.kept if c.doc_id == "pump"}
     assert {c.id: c.score for c in grown.kept}.items() <= pump.items(), "another document changes nothing"
+    grown = grow(index, half_model, find(index, "It needs oil."), find(index, "The pump is blue.", 0.2))
+    reasons = {c.text: reason for c, reason in zip(grown.kept, grown.reasons, strict=True)}
+    assert reasons["The pump is blue."] == "found, 0.20; needed by the next sentence, 0.82"
 
 
 def test_logits_become_probabilities_and_what_has_none_or_is_not_known_does_not_grow(index, half_model):
@@ -88,9 +91,3 @@ def test_a_heading_grows_to_what_it_stands_above_and_no_sentence_comes_along_ove
     }
     reasons = dict(zip((c.text for c in grown.kept), grown.reasons, strict=True))
     assert reasons["## Service"] == "found, 0.80; a heading is no more probable than the sentence below it"
-
-
-def test_a_found_sentence_that_is_needed_says_so(index, half_model):
-    grown = grow(index, half_model, find(index, "It needs oil."), find(index, "The pump is blue.", 0.2))
-    reasons = {c.text: reason for c, reason in zip(grown.kept, grown.reasons, strict=True)}
-    assert reasons["The pump is blue."] == "found, 0.20; needed by the next sentence, 0.82"

@@ -9,6 +9,7 @@ import pytest
 
 from precise_rag import PreciseRAG
 from precise_rag.errors import InputError
+from precise_rag.prompts import NOT_IN_PASSAGES
 from precise_rag.rerank import LogitReranker
 from precise_rag.testing import HashEncoder, ScriptedLLM
 from precise_rag.trace import Trace
@@ -86,7 +87,9 @@ def test_chunkrag_searches_for_the_rewritten_question_filters_and_reranks_what_i
     assert any(reason.startswith("repeats ") for reason in dropped.values())
     assert dropped["ferry"].startswith("relevance 0.00 is under")
     nothing = chunkrag(lambda messages: model(messages).replace("0.9", "0.0")).answer(QUESTION)
-    assert (nothing.selection.kept, nothing.kind) == ((), "context")
+    assert (nothing.selection.kept, nothing.text, nothing.kind) == ((), NOT_IN_PASSAGES, "context")
+    assert nothing.note == "no passage was kept, so no answer was written"
+    assert [call.role for call in nothing.trace.calls] == ["rewrite", "relevance"]
     scores = [1.0, 1.0, 1.0, 0.7, 0.3]
     assert rag.path.relevance.settings.threshold.of(scores).value == pytest.approx(0.8), "no cap of ours"
 

@@ -210,7 +210,12 @@ def test_a_stage_of_a_user_may_ask_the_model_of_the_pipeline(rag):
         PreciseRAG(rag.index, relevance=Own())
 
 
-async def test_any_source_is_searched_with_a_filter_only_if_there_is_one(rag):
+async def test_any_source_is_searched_with_a_filter_only_if_there_is_one_and_given_candidates_are_not(rag):
+    candidates = rag.index.search(QUESTION, 3)
+    given = PreciseRAG(None).retrieve(QUESTION, candidates=reversed(candidates))
+    assert {d.candidate.id for d in given.decisions} == {c.id for c in candidates}
+    with pytest.raises(InputError, match="there is no index to search"):
+        PreciseRAG(None).retrieve(QUESTION)
     asked = []
 
     class Source:
@@ -225,14 +230,6 @@ async def test_any_source_is_searched_with_a_filter_only_if_there_is_one(rag):
     over = PreciseRAG(Source(), selector=rag.path.selector)
     assert over.retrieve(QUESTION) == await over.aretrieve(QUESTION, filter={"year": 1931})
     assert asked == [("search", {}), ("asearch", {"filter": {"year": 1931}})]
-
-
-def test_given_candidates_are_not_searched_for(rag):
-    candidates = rag.index.search(QUESTION, 3)
-    given = PreciseRAG(None).retrieve(QUESTION, candidates=reversed(candidates))
-    assert {d.candidate.id for d in given.decisions} == {c.id for c in candidates}
-    with pytest.raises(InputError, match="there is no index to search"):
-        PreciseRAG(None).retrieve(QUESTION)
 
 
 def test_a_follow_up_question_is_made_self_contained_first_and_stays_if_that_fails(rag):

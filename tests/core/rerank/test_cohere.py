@@ -31,7 +31,7 @@ def reranker(server: ChatServer, **options: Any) -> CohereReranker:
     return CohereReranker(api_key="key", base_url=url, **{"timeout": 5.0, "max_retries": 2, **options})
 
 
-def test_scores_are_assigned_by_the_index_of_each_result() -> None:
+def test_scores_are_assigned_by_the_index_of_each_result_in_several_requests() -> None:
     with ChatServer(by_length) as server, reranker(server) as cohere:
         ranked = rerank("a question", CANDIDATES, cohere)
     assert [c.text for c in ranked] == ["xxxxx", "xxxx", "xxx", "xx", "x"]
@@ -40,9 +40,6 @@ def test_scores_are_assigned_by_the_index_of_each_result() -> None:
     request = server.requests[0]
     assert (request["model"], request["query"], len(request["documents"])) == ("rerank-v3.5", "a question", 5)
     assert server.headers[0]["authorization"] == "Bearer key"
-
-
-def test_more_documents_than_the_batch_size_take_several_requests() -> None:
     with ChatServer(by_length) as server, reranker(server, model=ENGLISH, batch_size=2) as cohere:
         scores = cohere.score("q", CANDIDATES)
     assert scores == pytest.approx([0.1, 0.2, 0.3, 0.4, 0.5])

@@ -81,7 +81,7 @@ def test_equal_scores_are_told_apart_by_the_levels() -> None:
     assert matched(np.array([2.0, 1.0, 1.0]), levels).tolist() == pytest.approx([0.9, 0.5, 0.1])
 
 
-def test_the_order_counts_by_its_share(index: HybridIndex) -> None:
+def test_the_order_counts_by_its_share_and_ours_are_taken_as_they_are(index: HybridIndex) -> None:
     candidates, default = found(index), load_reranker("default")
     alone = LevelledReranker(Scorer(), share=1.0)
     by_order = sorted(zip(Scorer().score(QUESTION, candidates), [c.id for c in candidates], strict=True))
@@ -90,6 +90,9 @@ def test_the_order_counts_by_its_share(index: HybridIndex) -> None:
     ours = [c.id for c in rerank(QUESTION, candidates, default)]
     assert [c.id for c in rerank(QUESTION, candidates, LevelledReranker(Scorer(), share=0.0))] == ours
     assert [c.id for c in ranked] != ours
+    packaged = load_reranker("packaged")
+    assert calibrated(packaged) is packaged
+    assert isinstance(calibrated(Scorer()), LevelledReranker)
 
 
 @pytest.mark.parametrize(("share", "furthest"), [(0.25, 1 / 6), (0.5, 0.5), (0.8, 2.0)])
@@ -124,9 +127,3 @@ def test_a_broken_score_costs_the_rank_and_is_reported(
     (told,) = [d for d in record.selection.decisions if UNRANKED in d.candidate.scores]
     assert (told.candidate.text, OWN in told.candidate.scores) == (best.text, False)
     assert told.reason == "brought gave it no usable score: it has our probability"
-
-
-def test_ours_are_calibrated_and_what_says_so_is_taken_as_it_is() -> None:
-    packaged = load_reranker("packaged")
-    assert calibrated(packaged) is packaged
-    assert isinstance(calibrated(Scorer()), LevelledReranker)

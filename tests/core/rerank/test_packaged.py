@@ -31,11 +31,18 @@ def candidates(scores: Sequence[float] | None = None) -> list[Candidate]:
     ]
 
 
-def test_texts_alone_are_enough() -> None:
+def test_texts_alone_are_enough_and_of_equal_ones_the_better_retrieval_score_wins() -> None:
     ranked = rerank(QUESTION, candidates(), load_reranker())
     assert ranked[0].text == TEXTS[0]
     assert all(0.0 < c.score < 1.0 and c.score_scale == "probability" for c in ranked)
     assert ranked[0].score > 0.5 > ranked[1].score
+    same = [
+        replace(c, text="Its two towers stand on granite.") for c in candidates([0.3, 0.9, 0.6, 0.1, 0.5])
+    ]
+    scores = load_reranker().score(QUESTION, same)
+    assert np.argsort(-scores).tolist() == [1, 2, 4, 0, 3]
+    unscored = load_reranker().score(QUESTION, [replace(c, score=0.0) for c in same])
+    assert unscored == pytest.approx(unscored[0], rel=1e-5)
 
 
 def test_dense_scores_are_not_read_for_other_scripts() -> None:
@@ -71,16 +78,6 @@ def test_the_order_in_another_language_is_as_in_english_and_the_level_is_not(
         level["odds"] * english + level["offset"], abs=1e-3
     )
     assert level["odds"] > 0.0
-
-
-def test_of_equal_texts_the_better_retrieval_score_wins() -> None:
-    same = [
-        replace(c, text="Its two towers stand on granite.") for c in candidates([0.3, 0.9, 0.6, 0.1, 0.5])
-    ]
-    scores = load_reranker().score(QUESTION, same)
-    assert np.argsort(-scores).tolist() == [1, 2, 4, 0, 3]
-    unscored = load_reranker().score(QUESTION, [replace(c, score=0.0) for c in same])
-    assert unscored == pytest.approx(unscored[0], rel=1e-5)
 
 
 def test_scores_do_not_depend_on_the_order_of_the_list() -> None:

@@ -65,7 +65,11 @@ def test_limits_and_what_goes_before_them(
     assert any(reason in one for one in selection.reasons)
 
 
-def test_a_smaller_candidate_may_fit_and_unknown_sizes_are_counted_or_estimated() -> None:
+def test_the_floor_of_logits_is_a_probability_and_a_smaller_candidate_may_fit() -> None:
+    logits = candidates([0.0, math.log(3.0), -800.0, 800.0], "logit")
+    selection = GradientSelector(min_k=1, min_score=0.6).select(logits)
+    assert [c.score for c in selection.kept] == [800.0, math.log(3.0)]
+    assert {c.score_scale for c in selection.kept} == {"logit"}
     sized = [
         Candidate("doc", i, i + 1, "x", 1.0 - i / 10, "probability", n_tokens=n)
         for i, n in enumerate([60, 50, 40])
@@ -76,13 +80,6 @@ def test_a_smaller_candidate_may_fit_and_unknown_sizes_are_counted_or_estimated(
     assert estimated.reasons[1] == "7 tokens do not fit in the 3 left of 10"
     counted = GradientSelector(max_tokens=50, count_tokens=len).select(unsized)
     assert counted.reasons[1] == "40 tokens do not fit in the 10 left of 50"
-
-
-def test_the_floor_of_logits_is_a_probability() -> None:
-    logits = candidates([0.0, math.log(3.0), -800.0, 800.0], "logit")
-    selection = GradientSelector(min_k=1, min_score=0.6).select(logits)
-    assert [c.score for c in selection.kept] == [800.0, math.log(3.0)]
-    assert {c.score_scale for c in selection.kept} == {"logit"}
 
 
 SCORES = st.lists(st.floats(0.0, 1.0) | st.sampled_from([0.1, 0.5]), max_size=30)

@@ -57,7 +57,7 @@ def test_texts_of_users_and_documents_can_be_left_out():
     assert "secret" not in trace.to_json(include_text=False), "read in linear time"
 
 
-def test_a_stage_is_timed_and_shown_unless_it_raises():
+def test_a_stage_is_timed_and_shown_unless_it_raises_and_an_unknown_cost_is_none():
     seen = []
     trace = Trace("q", observer=seen.append)
     with pytest.raises(ValueError, match="x"), trace.stage("search"):
@@ -73,9 +73,6 @@ def test_a_stage_is_timed_and_shown_unless_it_raises():
         (1, True, "candidate"),
         (2, True, "candidate"),
     ]
-
-
-def test_an_unknown_cost_is_none_and_not_zero():
     trace = Trace("q")
     assert trace.cost == pytest.approx(0)
     trace.add(CallRecord("answer", "v", "m", 1.0, input_tokens=1, cost=0.5))

@@ -1,4 +1,5 @@
 import re
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
@@ -8,9 +9,12 @@ import torch
 from precise_rag import Segmenter
 from precise_rag.cli import main
 from precise_rag.errors import InputError
+from precise_rag.segmentation.networks import SageConfig, SageNetwork, sage_tensors
 from precise_rag.segmentation.pretrained import load_model
+from precise_rag.segmentation.sage import SageModel
 from precise_rag.segmentation.training import train
-from precise_rag.segmentation.training.fitting import TrainingSettings
+from precise_rag.segmentation.training.corpus import PAD
+from precise_rag.segmentation.training.fitting import TrainingSettings, best_epoch, surely_better
 from precise_rag.segmentation.training.labelled_documents import read_labelled
 from precise_rag.segmentation.training.train import (
     best_device,
@@ -20,6 +24,7 @@ from precise_rag.segmentation.training.train import (
     train_small,
 )
 from precise_rag.testing import HashEncoder
+from support.segmentation import TOPICS
 
 
 def test_frequent_pieces_have_lower_weights() -> None:
@@ -86,3 +91,43 @@ def test_training_goes_on_from_the_packaged_model_and_says_which_to_use(
     sentences = ["The lamp is lit at dusk.", "Ilse keeps it.", "The ferry sails at nine."]
     kept, packaged = (load_model(one)[0].predict(sentences).logits for one in (worse, "small"))
     np.testing.assert_allclose(kept, packaged, atol=1e-2)
+
+
+def test_numpy_and_torch_agree_on_a_head_that_reads_pairs_alone(tmp_path: Path) -> None:
+    encoder = HashEncoder()
+    network = SageNetwork(SageConfig(dimension=encoder.dimension, context=False, hidden=16)).eval()
+    fields = {"family": "sage", "encoder": "hash", **asdict(network.config)}
+    SageModel.save(tmp_path, fields, sage_tensors(network))
+    sentences = " ".join(TOPICS * 9).replace("|", ". ").split(". ")
+    places = torch.arange(len(sentences)) + PAD
+    with torch.no_grad():
+        rows = torch.from_numpy(encoder.encode(sentences))
+        expected = network(rows, places, len(sentences) + 2 * PAD)
+    found = SageModel.load(tmp_path, encoder=encoder).predict(sentences).logits
+    np.testing.assert_allclose(found, expected[places[:-1]].numpy(), atol=0.01)
+
+
+@pytest.mark.parametrize(
+    ("after", "is_better"),
+    [
+        ([0.9, 0.9, 0.9, 0.9, 0.9, 0.9], True),
+        ([0.7, 0.9, 0.8, 0.9, 0.7, 0.8], True),
+        ([0.5, 1.1, 1.0, 0.9, 1.2, 1.1], False),
+        ([1.0, 1.0, 1.0, 1.0, 1.0, 0.4], False),
+        ([1.0, 1.0, 1.0, 1.0, 1.0, 1.0], False),
+    ],
+)
+def test_a_lower_loss_counts_only_if_chance_does_not_explain_it(after: list[float], is_better: bool) -> None:
+    """The interval of the second case is .2 +- .094: scipy.stats.ttest_rel gives the same sides."""
+    before = np.ones(6)
+    assert surely_better(before, np.array(after)) == is_better
+    assert not surely_better(before[:2], np.array(after[:2]))
+
+
+def test_the_model_that_training_starts_from_is_kept_until_an_epoch_is_surely_better() -> None:
+    start = {"epoch": 0, "loss": 1.0, "documents": [1.0, 1.0, 1.0, 1.0]}
+    lucky = {"epoch": 1, "loss": 0.85, "documents": [0.4, 1.0, 1.0, 1.0]}
+    better = {"epoch": 2, "loss": 0.9, "documents": [0.9, 0.91, 0.9, 0.89]}
+    assert best_epoch([start, lucky]) is start
+    assert best_epoch([start, lucky, better]) is better
+    assert best_epoch([{**lucky, "epoch": 1}, {**better, "epoch": 2}])["epoch"] == 1

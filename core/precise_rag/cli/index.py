@@ -76,13 +76,12 @@ def run(args: argparse.Namespace) -> int:
         removed = _update(index, documents, args, problems)
         index.optimize()
     else:
-        if not has_index(args.out):
-            _ = encoder.dimension  # an encoder that cannot be loaded fails here, before the folder is made
+        index = HybridIndex(encoder, **options)
+        if not has_index(args.out):  # what fails, fails before the folder is made
+            index.add(documents, show_progress=is_terminal(sys.stderr))
         with HybridIndex.lock(args.out):
             if has_index(args.out):
                 index = HybridIndex.load(args.out, encoder, **options)
-            else:
-                index = HybridIndex(encoder, **options)
             removed = _update(index, documents, args, problems)
             index.save(args.out)
     for identifier in empty:

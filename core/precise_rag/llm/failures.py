@@ -62,11 +62,6 @@ def failure_of(error: Exception, model: str, *, where: str | None = None) -> Exc
     """
     if isinstance(error, PreciseRagError | AssertionError):
         return error
-    return translate(error, model, where=where)
-
-
-def translate(error: Exception, model: str, *, where: str | None = None) -> LLMError:
-    """Return the LLMError for `error`. model, where: as for `failure_of`."""
     status = getattr(error, "status_code", None)
     status = status if isinstance(status, int) else None
     said, server = quoted(error), where or "the server"

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
 from precise_rag.errors import LLMError, LLMResponseError, PreciseRagError
-from precise_rag.llm.failures import translate
+from precise_rag.llm.failures import failure_of
 
 T = TypeVar("T")
 
@@ -54,4 +54,4 @@ class OptionalFeature:
         self._is_refused |= isinstance(error, LLMResponseError)
         if isinstance(error, PreciseRagError | AssertionError):
             return False
-        return type(translate(error, self._model)) in (LLMError, LLMResponseError)
+        return type(failure_of(error, self._model)) in (LLMError, LLMResponseError)

@@ -13,23 +13,14 @@ CutOff = Literal["", "length", "content_filter"]
 
 NOT_CUT: CutOff = ""
 
+_LENGTH = "length max_tokens max_output_tokens model_length model_context_window_exceeded token_limit"
+_FILTERED = (
+    "content_filter content_filtered blocklist guardrail_intervened prohibited_content recitation refusal "
+    "safety sensitive spii"
+)
 _REASONS: Mapping[str, CutOff] = {
-    "length": "length",
-    "max_tokens": "length",
-    "max_output_tokens": "length",
-    "model_length": "length",
-    "model_context_window_exceeded": "length",
-    "token_limit": "length",
-    "content_filter": "content_filter",
-    "content_filtered": "content_filter",
-    "blocklist": "content_filter",
-    "guardrail_intervened": "content_filter",
-    "prohibited_content": "content_filter",
-    "recitation": "content_filter",
-    "refusal": "content_filter",
-    "safety": "content_filter",
-    "sensitive": "content_filter",
-    "spii": "content_filter",
+    **dict.fromkeys(_LENGTH.split(), "length"),
+    **dict.fromkeys(_FILTERED.split(), "content_filter"),
 }
 _FIELDS = ("finish_reason", "stop_reason", "done_reason", "finishReason")
 _MOST_TOKENS = 10**9

@@ -1,10 +1,11 @@
 """Core encoders as LangChain embeddings."""
 
+from functools import cached_property
 from typing import Any
 
 from langchain_core.embeddings import Embeddings
 from langchain_core.load.serializable import Serializable
-from pydantic import ConfigDict, PrivateAttr
+from pydantic import ConfigDict
 
 from precise_rag.encoded import encode_documents, encode_queries
 from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
@@ -23,22 +24,19 @@ class PreciseEmbeddings(Serializable, Embeddings):
 
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid", frozen=True)
 
-    _encoder: Encoder = PrivateAttr()
-
     def __init__(self, model: Any = DEFAULT_ENCODER, device: str | None = None) -> None:
-        encoder = load_encoder(model, device, argument="model")
         super().__init__(model=model, device=device)
-        self._encoder = encoder
+        _ = self.encoder  # errors are raised now
 
     @classmethod
     def is_lc_serializable(cls) -> bool:
         """Return True: it can be saved, but an encoder only if it is given by name."""
         return True
 
-    @property
+    @cached_property
     def encoder(self) -> Encoder:
         """The core encoder."""
-        return self._encoder
+        return load_encoder(self.model, self.device, argument="model")
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         """Return one vector of unit length per text, in order."""

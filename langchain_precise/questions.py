@@ -1,7 +1,7 @@
 """The inputs of a chain as questions of the core."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from langchain_core.messages import BaseMessage, convert_to_messages
 from langchain_core.prompt_values import PromptValue
@@ -13,17 +13,8 @@ _ROLES = {"human": "user", "ai": "assistant", "system": "system"}
 _KEYS = ("input", "chat_history", "options", "filter")
 
 
-class Question(NamedTuple):
-    """A question: arguments of `PreciseRAG.answer`."""
-
-    query: str
-    history: tuple[Message, ...] = ()
-    options: tuple[str, ...] = ()
-    filter: Any = None
-
-
-def read_question(given: Any) -> Question:
-    """Return the question in a string, a mapping, or the messages of a chat.
+def read_question(given: Any) -> dict[str, Any]:
+    """Return the arguments of `PreciseRAG.answer` for a string, a mapping, or the messages of a chat.
 
     given: the question; `{"input": …}` with `chat_history`, `options` and `filter` if there are any;
     messages in any form that LangChain takes, of which the last is the question; or `{"messages": …}`.
@@ -41,17 +32,17 @@ def read_question(given: Any) -> Question:
                 f"got {', '.join(map(str, given)) or 'no keys'}"
             )
         question = read_question(given["input"])
-        history = question.history + tuple(_messages("chat_history", given.get("chat_history") or ()))
-        options = tuple(given.get("options") or ())
-        return Question(question.query, history, options, given.get("filter"))
+        before = _messages("chat_history", given.get("chat_history") or ())
+        further = {"options": tuple(given.get("options") or ()), "filter": given.get("filter")}
+        return question | {"history": [*question["history"], *before], **further}
     if isinstance(given, BaseMessage):
         given = [given]
     if isinstance(given, Sequence) and not isinstance(given, str | bytes):
         messages = _messages("the input", given)
         if not messages or messages[-1].role != "user":
             raise InputError("the last message must be the user's question")
-        return Question(check_query(messages[-1].content), tuple(messages[:-1]))
-    return Question(check_query(given))
+        return {"query": check_query(messages[-1].content), "history": messages[:-1]}
+    return {"query": check_query(given), "history": []}
 
 
 def _messages(name: str, given: Sequence[Any]) -> list[Message]:

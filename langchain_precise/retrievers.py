@@ -53,7 +53,11 @@ class PreciseRetriever(BaseRetriever):
 
     def __init__(self, **fields: Any) -> None:
         with own_errors(type(self).__name__):
-            super().__init__(**_with_k(fields))
+            given = dict(fields.get("search_kwargs") or {})
+            if "k" in given and fields.get("k") is not None:
+                raise InputError("k is given twice: as k= and in search_kwargs; leave one out")
+            k = given.pop("k", fields.get("k"))
+            super().__init__(**fields | {"search_kwargs": given, "k": k})
         check_pipeline(self.rag)
         if unknown := self.search_kwargs.keys() - {"filter"}:
             raise InputError(f'search_kwargs may hold "filter" and "k", got {", ".join(sorted(unknown))}')
@@ -211,23 +215,4 @@ class PreciseRetriever(BaseRetriever):
 
 
 def _arguments(search: _Search, trace: Trace) -> dict[str, Any]:
-    return {
-        "query": search.query,
-        "filter": search.filter,
-        "trace": trace,
-        "piece_tokens": no_piece_tokens,
-    }
-
-
-def _with_k(fields: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields that are given; a `k` in `search_kwargs`, as for a vector store, becomes the field.
-
-    Raises InputError if `k` is given in both places.
-    """
-    given = {name: value for name, value in fields.items() if value is not None}
-    options = dict(given.get("search_kwargs", {}))
-    if "k" in options and "k" in given:
-        raise InputError("k is given twice: as k= and in search_kwargs; leave one out")
-    if "k" in options:
-        given["k"] = options.pop("k")
-    return {**given, "search_kwargs": options}
+    return {"query": search.query, "filter": search.filter, "trace": trace, "piece_tokens": no_piece_tokens}

@@ -162,26 +162,26 @@ class SelfFeedbackChain(RunnableSerializable[ChainInput, SelfFeedbackOutput]):
 
     def _answer(self, input: ChainInput) -> SelfFeedbackOutput:
         question = read_question(input)
-        trace = Trace(question.query, observer=observe)
-        return _output(self.rag.answer(**question._asdict(), trace=trace))
+        trace = Trace(question["query"], observer=observe)
+        return _output(self.rag.answer(**question, trace=trace))
 
     async def _aanswer(self, input: ChainInput) -> SelfFeedbackOutput:
         question = read_question(input)
         async with observing() as observer:
-            trace = Trace(question.query, observer=observer)
-            return _output(await self.rag.aanswer(**question._asdict(), trace=trace))
+            trace = Trace(question["query"], observer=observer)
+            return _output(await self.rag.aanswer(**question, trace=trace))
 
     def _stream(self, inputs: Iterator[ChainInput]) -> Iterator[SelfFeedbackOutput]:
         question = read_question(next(inputs))
-        trace = Trace(question.query, observer=observe)
-        for item in self.rag.stream(**question._asdict(), trace=trace, live_final=self.live_final):
+        trace = Trace(question["query"], observer=observe)
+        for item in self.rag.stream(**question, trace=trace, live_final=self.live_final):
             yield _piece(item)
 
     async def _astream(self, inputs: AsyncIterator[ChainInput]) -> AsyncIterator[SelfFeedbackOutput]:
         question = read_question(await anext(inputs))
         async with observing() as observer:
-            trace = Trace(question.query, observer=observer)
-            items = self.rag.astream(**question._asdict(), trace=trace, live_final=self.live_final)
+            trace = Trace(question["query"], observer=observer)
+            items = self.rag.astream(**question, trace=trace, live_final=self.live_final)
             async with aclosing(items):
                 async for item in items:
                     yield _piece(item)

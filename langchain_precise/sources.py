@@ -9,9 +9,11 @@ from langchain_core.retrievers import RetrieverLike
 from langchain_core.vectorstores import VectorStore, VectorStoreRetriever
 
 from langchain_precise.convert import to_candidates
-from precise_rag.checks import check_methods, check_number, shown
+from precise_rag.checks import check_methods, check_number, items_of, shown
 from precise_rag.errors import InputError
 from precise_rag.types import Candidate
+
+_FOUND = "what the retriever returns"
 
 
 class RetrieverSource:
@@ -28,12 +30,12 @@ class RetrieverSource:
     def search(self, query: str, top_k: int, /, *, filter: Any = None) -> list[Candidate]:
         """Return the retriever's documents as candidates. Raises InputError for a filter."""
         _refuse(filter)
-        return to_candidates(_documents(self.retriever.invoke(query)))
+        return to_candidates(items_of(_FOUND, self.retriever.invoke(query), Document))
 
     async def asearch(self, query: str, top_k: int, /, *, filter: Any = None) -> list[Candidate]:
         """Run `search` without blocking the event loop."""
         _refuse(filter)
-        return to_candidates(_documents(await self.retriever.ainvoke(query)))
+        return to_candidates(items_of(_FOUND, await self.retriever.ainvoke(query), Document))
 
 
 class StoreSource:
@@ -79,9 +81,3 @@ def _filter_argument(store: VectorStore) -> str:
 def _refuse(filter: Any) -> None:
     if filter is not None:
         raise InputError("a filter is for a pipeline over an index; set it on the retriever instead")
-
-
-def _documents(returned: Any) -> list[Document]:
-    if isinstance(returned, list) and all(isinstance(document, Document) for document in returned):
-        return returned
-    raise InputError(f"the retriever must return a list of documents, got {type(returned).__name__}")

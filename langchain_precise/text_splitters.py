@@ -87,20 +87,14 @@ class SpanTextSplitter(TextSplitter):
         for piece in pieces:
             facts = read_facts(piece.metadata)
             chunk = Chunk(facts["doc_id"], facts["start"], facts["end"], piece.text, metadata=piece.metadata)
-            span = self._span(chunk)
-            text = chunk.text[span.start - chunk.start : span.end - chunk.start]
-            self.embeddings.vectors[text] = piece.vector
+            text = chunk.text.strip() if self._strip_whitespace else chunk.text
+            self.embeddings._vectors[text] = piece.vector
             yield chunk
 
-    def _span(self, chunk: Chunk) -> Span:
-        """Return the chunk's span, without outer white space if `strip_whitespace` is set."""
-        if not self._strip_whitespace:
-            return Span(chunk.start, chunk.end)
-        start = chunk.end - len(chunk.text.lstrip())
-        return Span(start, max(start, chunk.start + len(chunk.text.rstrip())))
-
     def _piece(self, source: Document, name: str, chunk: Chunk) -> Document:
-        span = self._span(chunk)
+        span = Span(chunk.start, chunk.end)
+        if self._strip_whitespace:
+            span = Span(chunk.end - len(chunk.text.lstrip()), chunk.start + len(chunk.text.rstrip()))
         doc_id, origin = piece_place(source) or (name, Span(0, 0))
         place = Span(origin.start + span.start, origin.start + span.end)
         metadata = {**copied(source.metadata), FACTS_KEY: write_facts(place_facts(doc_id, place))}
@@ -252,22 +246,18 @@ class ContextEmbeddings(PreciseEmbeddings):
     """
 
     _vectors: dict[str, FloatArray] = PrivateAttr(default_factory=dict)
+    """By the text of the piece."""
 
     @classmethod
     def is_lc_serializable(cls) -> bool:
         """Return False: it knows pieces, which its settings do not hold."""
         return False
 
-    @property
-    def vectors(self) -> dict[str, FloatArray]:
-        """The vectors in context, by the text of the piece."""
-        return self._vectors
-
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         """Return the vector in context of each text that is a piece, and the encoder's of any other."""
-        others = [text for text in texts if text not in self.vectors]
+        others = [text for text in texts if text not in self._vectors]
         new = dict(zip(others, super().embed_documents(others), strict=True)) if others else {}
-        return [new[text] if text in new else self.vectors[text].tolist() for text in texts]
+        return [new[text] if text in new else self._vectors[text].tolist() for text in texts]
 
 
 def _trained(

@@ -90,7 +90,7 @@ def to_core_documents(nodes: Iterable[BaseNode]) -> list[CoreDocument]:
             "hidden": {key: metadata.pop(key) for key in hidden},
             "fields": {name: getattr(node, name) for name in _LAYOUT_FIELDS if hasattr(node, name)},
         }
-        documents.append(CoreDocument(node.node_id, _text(node), {**metadata, LAYOUT_KEY: layout}))
+        documents.append(CoreDocument(node.node_id, own_text(node), {**metadata, LAYOUT_KEY: layout}))
     return documents
 
 
@@ -112,7 +112,7 @@ def to_candidates(
     candidates = []
     for item, (_, facts) in zip(nodes, scored, strict=True):
         doc_id, span = _place(item.node, facts)
-        text = _text(item.node) if text_alone else _read_text(item.node)
+        text = own_text(item.node) if text_alone else _read_text(item.node)
         candidates.append(
             Candidate(
                 doc_id=doc_id,
@@ -169,7 +169,7 @@ def from_excerpts(excerpts: Iterable[Excerpt]) -> list[NodeWithScore]:
 def piece_tokens(piece: Candidate) -> int:
     """Count the tokens that the node of a piece costs in a prompt, beside those of its text."""
     node = from_candidate(piece).node
-    return estimate_tokens(node.get_content(MetadataMode.LLM)) - estimate_tokens(_text(node))
+    return estimate_tokens(node.get_content(MetadataMode.LLM)) - estimate_tokens(own_text(node))
 
 
 def root_source(node: BaseNode) -> RelatedNodeInfo:
@@ -187,7 +187,7 @@ def root_offset(node: BaseNode) -> int | None:
     if node.source_node is None:
         return 0
     start, end = getattr(node, "start_char_idx", None), getattr(node, "end_char_idx", None)
-    if start is None or end is None or end - start != len(_text(node)):
+    if start is None or end is None or end - start != len(own_text(node)):
         return None
     return int(start)
 
@@ -230,27 +230,28 @@ def _read_text(node: BaseNode) -> str:
     with suppress(ValueError):
         if not isinstance(node, FoundNode):
             return node.get_content(MetadataMode.EMBED)
-    return _text(node)
+    return own_text(node)
 
 
 def _facts(node: BaseNode) -> dict[str, Any]:
     """Return the facts about this very node; none if its text has changed since they were written."""
     facts = read_facts(node)
-    return facts if noted_place(facts, len(_text(node))) else {}
+    return facts if noted_place(facts, len(own_text(node))) else {}
 
 
-def _text(node: BaseNode) -> str:
+def own_text(node: BaseNode) -> str:
+    """Return the text of a node without its metadata."""
     return node.get_content(MetadataMode.NONE)
 
 
 def _place(node: BaseNode, facts: dict[str, Any]) -> tuple[str, Span]:
     """Return the node's document and its span there, or the node itself if that is not known."""
-    place = noted_place(facts, len(_text(node)))
+    place = noted_place(facts, len(own_text(node)))
     if place is not None:
         return place
     start, end = getattr(node, "start_char_idx", None), getattr(node, "end_char_idx", None)
     if start is None or end is None:
-        return node.node_id, Span(0, len(_text(node)))
+        return node.node_id, Span(0, len(own_text(node)))
     return node.ref_doc_id or node.node_id, Span(start, end)
 
 

@@ -1,14 +1,15 @@
 """The records of a trace as instrumentation events."""
 
-from collections.abc import Callable
 from typing import Any
 
-from llama_index.core.instrumentation import Dispatcher
+from llama_index.core.instrumentation import get_dispatcher
 from llama_index.core.instrumentation.events import BaseEvent
 
 from precise_rag.trace import CallRecord, Record, RoundRecord, StageRecord
 
 __all__ = ["PreciseCallEvent", "PreciseRoundEvent", "PreciseStageEvent"]
+
+dispatcher = get_dispatcher(__name__)
 
 
 class _RecordEvent(BaseEvent):
@@ -39,10 +40,6 @@ _EVENTS: dict[type[Record], type[_RecordEvent]] = {
 }
 
 
-def observing(dispatcher: Dispatcher) -> Callable[[Record], None]:
-    """Return the observer for a Trace that sends each record through `dispatcher`."""
-
-    def observe(record: Record) -> None:
-        dispatcher.event(_EVENTS[type(record)](record=record.to_dict()))
-
-    return observe
+def observe(record: Record) -> None:
+    """Send a record to the handlers of events: the observer for a Trace."""
+    dispatcher.event(_EVENTS[type(record)](record=record.to_dict()))

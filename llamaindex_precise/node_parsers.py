@@ -15,11 +15,11 @@ from llama_index.core.bridge.pydantic import Field, PrivateAttr, field_serialize
 from llama_index.core.instrumentation import get_dispatcher
 from llama_index.core.node_parser import NodeParser
 from llama_index.core.node_parser.node_utils import build_nodes_from_splits, default_id_func
-from llama_index.core.schema import BaseNode, MetadataMode, NodeRelationship, TextNode
+from llama_index.core.schema import BaseNode, NodeRelationship, TextNode
 from llama_index.core.utils import get_tokenizer
 from pydantic import AliasChoices
 
-from llamaindex_precise.convert import root_offset, root_source
+from llamaindex_precise.convert import own_text, root_offset, root_source
 from llamaindex_precise.embeddings import EncoderComponent
 from precise_rag import __version__
 from precise_rag.checks import check_number
@@ -68,8 +68,8 @@ class SpanNodeParser(EncoderComponent, NodeParser):
     def _parse_nodes(
         self, nodes: Sequence[BaseNode], show_progress: bool = False, **kwargs: Any
     ) -> list[BaseNode]:
-        parents = {str(i): node for i, node in enumerate(nodes) if _text(node).strip()}
-        documents = [Document(i, _text(parent)) for i, parent in parents.items()]
+        parents = {str(i): node for i, node in enumerate(nodes) if own_text(node).strip()}
+        documents = [Document(i, own_text(parent)) for i, parent in parents.items()]
         by_parent = groupby(self._pieces(documents, show_progress), key=lambda piece: piece[0].doc_id)
         return [node for i, pieces in by_parent for node in self._cut(parents[i], list(pieces))]
 
@@ -265,7 +265,7 @@ class SentenceContextNodeParser(SpanNodeParser):
             start, end = read_facts(sentence.metadata)["passage"]
             child.metadata = {
                 **child.metadata,
-                self.window_metadata_key: _text(parent)[start:end],
+                self.window_metadata_key: own_text(parent)[start:end],
                 self.original_text_metadata_key: sentence.text,
             }
             for keys in (child.excluded_embed_metadata_keys, child.excluded_llm_metadata_keys):
@@ -283,7 +283,7 @@ def _as_text_node(node: BaseNode) -> TextNode:
     """Return the text of a multimodal node as a node that LlamaIndex can cut."""
     return TextNode(
         id_=node.node_id,
-        text=_text(node),
+        text=own_text(node),
         metadata=node.metadata,
         excluded_embed_metadata_keys=node.excluded_embed_metadata_keys,
         excluded_llm_metadata_keys=node.excluded_llm_metadata_keys,
@@ -293,7 +293,3 @@ def _as_text_node(node: BaseNode) -> TextNode:
 
 def _lengths(tokenizer: Callable[[str], Sequence[Any]], texts: Iterable[str]) -> list[int]:
     return [len(tokenizer(text)) for text in texts]
-
-
-def _text(node: BaseNode) -> str:
-    return node.get_content(MetadataMode.NONE)

@@ -20,7 +20,7 @@ from llama_index.core.settings import Settings
 from llamaindex_precise.component import SettingsComponent
 from llamaindex_precise.convert import from_excerpts, from_selection, piece_tokens, to_candidates
 from llamaindex_precise.embeddings import EncoderComponent
-from llamaindex_precise.events import observing
+from llamaindex_precise.events import observe
 from precise_rag.candidate_filters import (
     DynamicThreshold,
     RedundancyFilter,
@@ -81,11 +81,10 @@ class SelectionPostprocessor(SettingsComponent, BaseNodePostprocessor):
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
         trace, candidates = _trace(query_bundle), self._candidates(nodes)
-        with self._announced(nodes, candidates, query_bundle) as announce_end:
+        with self._announced(nodes, candidates, query_bundle) as kept:
             with trace.stage(self.class_name()) as stage:
                 stage.outcome = selection = self._part.decide(trace.question, candidates, trace)
-            kept = self._nodes(selection)
-            announce_end(kept)
+            kept += self._nodes(selection)
         return kept
 
     @dispatcher.span
@@ -93,21 +92,21 @@ class SelectionPostprocessor(SettingsComponent, BaseNodePostprocessor):
         self, nodes: list[NodeWithScore], query_bundle: QueryBundle | None = None
     ) -> list[NodeWithScore]:
         trace, candidates = _trace(query_bundle), self._candidates(nodes)
-        with self._announced(nodes, candidates, query_bundle) as announce_end:
+        with self._announced(nodes, candidates, query_bundle) as kept:
             with trace.stage(self.class_name()) as stage:
                 stage.outcome = selection = await self._part.adecide(trace.question, candidates, trace)
-            kept = self._nodes(selection)
-            announce_end(kept)
+            kept += self._nodes(selection)
         return kept
 
     @contextmanager
     def _announced(
         self, nodes: list[NodeWithScore], candidates: Sequence[Candidate], query: QueryBundle | None
-    ) -> Iterator[Callable[[list[NodeWithScore]], None]]:
-        """Announce a reranking as LlamaIndex's rerankers do. Yields what announces its end and its result."""
+    ) -> Iterator[list[NodeWithScore]]:
+        """Announce a reranking as LlamaIndex's rerankers do. Yields the list for what is kept."""
+        kept: list[NodeWithScore] = []
         reranker = self._part.reranker_for(candidates)
         if reranker is None or not nodes:
-            yield lambda kept: None
+            yield kept
             return
         name, top_n = reranker.name, getattr(self, "top_n", None) or len(nodes)
         dispatcher.event(ReRankStartEvent(query=query, nodes=nodes, top_n=top_n, model_name=name))
@@ -118,12 +117,9 @@ class SelectionPostprocessor(SettingsComponent, BaseNodePostprocessor):
             EventPayload.TOP_K: top_n,
         }
         with self.callback_manager.event(CBEventType.RERANKING, payload=payload) as event:
-
-            def announce_end(kept: list[NodeWithScore]) -> None:
-                event.on_end(payload={EventPayload.NODES: kept})
-                dispatcher.event(ReRankEndEvent(nodes=kept))
-
-            yield announce_end
+            yield kept
+            event.on_end(payload={EventPayload.NODES: kept})
+        dispatcher.event(ReRankEndEvent(nodes=kept))
 
 
 class RerankerPostprocessor(SelectionPostprocessor):
@@ -274,4 +270,4 @@ class EvidencePostprocessor(RerankerPostprocessor):
 
 def _trace(query: QueryBundle | str | None) -> Trace:
     text = query.query_str if isinstance(query, QueryBundle) else query
-    return Trace(text or "", observer=observing(dispatcher))
+    return Trace(text or "", observer=observe)

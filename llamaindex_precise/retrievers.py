@@ -9,7 +9,7 @@ from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.callbacks import CallbackManager
 from llama_index.core.indices.base import BaseIndex
 from llama_index.core.instrumentation import get_dispatcher
-from llama_index.core.schema import BaseNode, IndexNode, NodeWithScore, QueryBundle, QueryType
+from llama_index.core.schema import BaseNode, NodeWithScore, QueryBundle, QueryType
 from llama_index.core.vector_stores.types import (
     BasePydanticVectorStore,
     MetadataFilter,
@@ -18,7 +18,7 @@ from llama_index.core.vector_stores.types import (
 
 from llamaindex_precise.convert import from_excerpts, piece_tokens, to_core_documents
 from llamaindex_precise.embeddings import EmbedModel, resolve_encoder
-from llamaindex_precise.events import observing
+from llamaindex_precise.events import observe
 from llamaindex_precise.filters import MetadataFilterInput, to_core_filter
 from llamaindex_precise.sources import StoreSource, query_vector
 from precise_rag.errors import EmptyIndexError, InputError
@@ -45,6 +45,7 @@ class PreciseRetriever(BaseRetriever):
     similarity_top_k: return exactly the best sentences, best first, as many as this if there are; default:
         excerpts of what the selection keeps.
     filters: what the documents of all nodes must meet, see `to_core_filter`; can be set between calls.
+    options: the other arguments of `BaseRetriever`.
     """
 
     def __init__(
@@ -52,13 +53,11 @@ class PreciseRetriever(BaseRetriever):
         rag: PreciseRAG,
         similarity_top_k: int | None = None,
         callback_manager: CallbackManager | None = None,
-        object_map: dict[str, Any] | None = None,
-        objects: list[IndexNode] | None = None,
-        verbose: bool = False,
         *,
         filters: MetadataFilterInput | None = None,
+        **options: Any,
     ) -> None:
-        super().__init__(callback_manager, object_map, objects, verbose)
+        super().__init__(callback_manager, **options)
         self.rag = check_pipeline(rag)
         self.similarity_top_k = similarity_top_k
         self.filters = filters
@@ -197,7 +196,7 @@ class PreciseRetriever(BaseRetriever):
             "query": bundle.query_str,
             "filter": wanted,
             "vector": query_vector(bundle, getattr(self.rag.index, "encoder", None)),
-            "trace": Trace(bundle.query_str, observer=observing(dispatcher)),
+            "trace": Trace(bundle.query_str, observer=observe),
             "piece_tokens": piece_tokens,
         }
 

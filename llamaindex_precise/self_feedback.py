@@ -25,7 +25,7 @@ from llama_index.core.settings import Settings
 
 from llamaindex_precise.convert import from_candidate, from_excerpts, to_candidates, to_core_documents
 from llamaindex_precise.embeddings import EmbedModel, resolve_encoder
-from llamaindex_precise.events import observing
+from llamaindex_precise.events import observe
 from llamaindex_precise.sources import RetrieverSource, query_vector
 from precise_rag.answer import Answer
 from precise_rag.context import context_passages
@@ -182,7 +182,7 @@ class SelfFeedbackQueryEngine(BaseQueryEngine):
         arguments: of `PreciseRAG.answer`: `options` of a multiple-choice question, `history`, `filter`,
         `vector` and `candidates`.
         """
-        trace = Trace(query, observer=observing(dispatcher))
+        trace = Trace(query, observer=observe)
         if not (self.streaming if streaming is None else streaming):
             answer = self.rag.answer(query, trace=trace, **arguments)
             return _fill(Response(answer.text), trace, answer, self.rag.order)
@@ -201,7 +201,7 @@ class SelfFeedbackQueryEngine(BaseQueryEngine):
 
     async def aanswer(self, query: str, *, streaming: bool | None = None, **arguments: Any) -> RESPONSE_TYPE:
         """Run `answer` without blocking the event loop."""
-        trace = Trace(query, observer=observing(dispatcher))
+        trace = Trace(query, observer=observe)
         if not (self.streaming if streaming is None else streaming):
             answer = await self.rag.aanswer(query, trace=trace, **arguments)
             return _fill(Response(answer.text), trace, answer, self.rag.order)

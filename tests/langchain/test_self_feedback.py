@@ -180,7 +180,7 @@ def test_other_inputs_are_refused_in_one_line(make_chain, given, message):
 
 
 def test_its_retriever_must_return_documents():
-    with pytest.raises(InputError, match="list of documents"):
+    with pytest.raises(InputError, match="the retriever returns must be Document"):
         SelfFeedbackChain(RunnableLambda(str), ScriptedLLM([])).invoke(QUESTION)
 
 

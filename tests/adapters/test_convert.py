@@ -24,6 +24,7 @@ FOUND = Candidate(
     n_tokens=2,
     passage=Span(0, 40),
     scores={"dense": 0.5},
+    above=("Fish",),
     metadata={"tags": ["fish"]},
 )
 
@@ -41,6 +42,7 @@ def test_a_candidate_becomes_a_piece_with_its_place_and_score_that_shares_nothin
         "scores": {"dense": 0.5},
         "n_tokens": 2,
         "passage": [0, 40],
+        "above": ["Fish"],
     }
     bare = framework.convert.from_candidate(Candidate("guide", 5, 9, "Eels", 0.25, "probability"))
     assert set(read_facts(bare)) == {"doc_id", "start", "end", "score", "score_scale"}
@@ -54,8 +56,10 @@ def test_a_candidate_becomes_a_piece_with_its_place_and_score_that_shares_nothin
 @each_framework
 def test_a_candidate_survives_the_way_out_and_back(framework):
     [candidate] = framework.convert.to_candidates([framework.convert.from_candidate(FOUND)])
-    names = ("id", "doc_id", "start", "end", "text", "score", "score_scale", "n_tokens", "passage", "scores")
-    assert {name: getattr(candidate, name) for name in names} == {n: getattr(FOUND, n) for n in names}
+    for name in ("id", "doc_id", "start", "end", "text", "score", "score_scale"):
+        assert getattr(candidate, name) == getattr(FOUND, name)
+    for name in ("n_tokens", "passage", "scores", "above"):
+        assert getattr(candidate, name) == getattr(FOUND, name)
 
 
 @each_framework
@@ -81,12 +85,14 @@ def test_an_odd_score_is_set_aside_and_costs_the_others_nothing(framework, odd):
 
 
 @each_framework
-def test_a_place_that_does_not_fit_the_text_is_not_believed(framework):
-    facts = framework.metadata(framework.convert.from_candidate(FOUND))["precise"]
-    piece = framework.piece("Eel", "own", precise=facts)
+@pytest.mark.parametrize("odd", [{"end": 9}, {"score": 0.9}, {"score_scale": "odd"}])
+def test_facts_that_do_not_fit_the_text_and_its_score_are_not_believed(framework, odd):
+    facts = {"doc_id": "d", "start": 5, "end": 8, "score": 0.5, "score_scale": "cosine", **odd}
+    piece = framework.piece("Eel", "own", 0.5, precise=json.dumps(facts))
     [candidate] = framework.convert.to_candidates([piece])
-    assert (candidate.doc_id, candidate.start, candidate.end) == ("own", 0, 3)
-    assert (candidate.score_scale, candidate.n_tokens, candidate.passage) == ("rank", None, None)
+    place = ("own", 0, 3) if "end" in odd else ("d", 5, 8)
+    assert (candidate.doc_id, candidate.start, candidate.end) == place
+    assert (candidate.score, candidate.score_scale) == (0.0, "rank")
 
 
 @each_framework

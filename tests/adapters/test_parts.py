@@ -125,18 +125,6 @@ def test_every_decision_is_announced(framework, name):
     assert [one["stage"] for one in stages[:-1]] == (["rerank"] if name == "GradientSelection" else [])
 
 
-@each_framework
-def test_chains_of_parts_decide_as_the_core(framework):
-    query = QUESTIONS[0]
-    pieces = framework.find(over := retriever(framework), query)
-    unique = RedundancyFilter().filter(rerank(query, over.select(query).kept, PACKAGED))
-    expected = GradientSelector(min_k=2, share_of_best=0.25, min_keep=1).select(unique.kept)
-    reranked = {"Rerank": {"reranker": "packaged"}, "Redundancy": {}, "GradientSelection": {"min_k": 2}}
-    for name, settings in reranked.items():
-        pieces = framework.cut(framework.part(name, **settings), pieces, query)
-    assert_same_results(framework, pieces, expected)
-
-
 SCORES = [0.91, 0.88, 0.2, 0.19]
 PROBABILITY = {"score_scale": "probability", "min_k": 1}
 LOGIT = {"score_scale": "logit", "assume_ratio": True, "reranker": None}

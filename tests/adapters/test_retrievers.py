@@ -194,20 +194,6 @@ def test_filters_are_set_once_or_for_one_call_and_wrong_ones_are_refused(framewo
 
 
 @each_framework
-def test_headings_reach_a_reranker_that_follows(framework):
-    text = "# {}\n\nOil the shaft. Service it once a year.\n"
-    pages = {name: text.format(f"{name} pump") for name in ("Austral K-2", "Borealis M-7")}
-    query = "How often do I service the Borealis M-7 pump?"
-    given = [framework.document(t, n) for n, t in pages.items()]
-    sentences = {"index_options": {"returns": "sentence"}}
-    over = framework.retriever.from_documents(given, HashEncoder(), **PLAIN, **sentences)
-    found = framework.cut(framework.part("Rerank", reranker="packaged"), framework.find(over, query), query)
-    first = next(piece for piece in found if not framework.text(piece).startswith("#"))
-    assert framework.place(first)[0] == "Borealis M-7"
-    assert read_facts(first)["above"] == ["Borealis M-7 pump"]
-
-
-@each_framework
 def test_pieces_have_the_page_that_they_are_on(framework):
     pdf = Document("mill.pdf", TEXTS["mill"], {"pages": [0, 40]})
     over = framework.retriever.from_index(HybridIndex.build([pdf], HashEncoder()))

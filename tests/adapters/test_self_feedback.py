@@ -5,7 +5,6 @@ import pytest
 from precise_rag import Document, GradientSelector, InputError, PreciseRAG
 from precise_rag.errors import LLMError
 from precise_rag.index import HybridIndex
-from precise_rag.llm import Budget
 from precise_rag.testing import HashEncoder, ScriptedLLM
 from precise_rag.tokens import estimate_tokens
 from support.frameworks import each_framework
@@ -72,23 +71,14 @@ def test_it_is_made_of_documents_and_a_preset(framework):
 
 
 @each_framework
-def test_it_needs_a_retriever_or_a_pipeline_and_not_both(framework):
+def test_it_needs_a_retriever_or_a_pipeline_and_a_model_that_answers(framework):
     loop = ours(framework, ScriptedLLM([]))
     with pytest.raises(InputError, match="retriever"):
         type(loop)(llm=ScriptedLLM([]))
     with pytest.raises(InputError, match="its own retriever"):
         type(loop)(rag=loop.rag, reranker="packaged")
+    with pytest.raises(LLMError, match="down"):
+        framework.answer(ours(framework, ScriptedLLM([RuntimeError("down")])), QUESTION)
     for make in (type(loop).from_rag, framework.retriever.from_rag):
         with pytest.raises(InputError, match="rag must be a PreciseRAG, got 'sage'"):
             make("sage")
-
-
-@each_framework
-def test_a_budget_ends_it_early_and_errors_of_the_model_are_not_answers(framework):
-    found = framework.answer(
-        ours(framework, ScriptedLLM(["First.", verdict(4, 1)]), budget=Budget(calls=2)), QUESTION
-    )
-    assert (found.text, found.facts["score"]) == ("First.", 4)
-    assert "calls" in found.facts["note"]
-    with pytest.raises(LLMError, match="down"):
-        framework.answer(ours(framework, ScriptedLLM([RuntimeError("down")])), QUESTION)

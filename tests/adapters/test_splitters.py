@@ -6,22 +6,17 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from precise_rag import Segmenter, read_facts
 from precise_rag.errors import InputError
 from precise_rag.segmentation import GreedySegmenter
 from precise_rag.testing import HashEncoder
-from support.frameworks import FRAMEWORKS, LANGCHAIN, LLAMAINDEX, each_framework
+from support.frameworks import LANGCHAIN, LLAMAINDEX, each_framework
 from support.velm import CORE, documents
 
 KINDS: dict[str, dict[str, Any]] = {
     "trained": {"max_tokens": 24},
     "greedy": {"model": "greedy", "embed_model": HashEncoder(), "chunk_size": 24},
-}
-SMALL = {
-    name: framework.splitter("SemanticSegmentation", max_tokens=6) for name, framework in FRAMEWORKS.items()
 }
 TEXT = (
     "Rye bread is baked twice. The crust is dark. It keeps for a month.\n\n"
@@ -84,18 +79,6 @@ def test_pieces_tile_the_text_and_blank_texts_have_none(framework, kind, text):
     assert all(before[1] == after[0] for before, after in pairwise(ends))
     assert [framework.text(piece) for piece in pieces] == [text[start:end] for start, end in ends]
     assert framework.split(splitter, given[:2]) == []
-
-
-@settings(max_examples=30, deadline=None)
-@given(st.lists(st.text(st.characters(exclude_categories=["Cs"]), max_size=80), max_size=3))
-def test_pieces_tile_any_texts(texts):
-    for name, framework in FRAMEWORKS.items():
-        given = [framework.document(text, str(number)) for number, text in enumerate(texts)]
-        pieces = framework.split(SMALL[name], given)
-        for number, text in enumerate(texts):
-            mine = [piece for piece in pieces if framework.place(piece)[0] == str(number)]
-            assert "".join(framework.text(piece) for piece in mine) == (text if text.strip() else "")
-            assert all(text[slice(*framework.place(p)[1:])] == framework.text(p) for p in mine)
 
 
 @each_framework

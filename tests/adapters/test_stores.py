@@ -210,15 +210,6 @@ def test_a_filled_store_gives_the_same_sentences_in_both_frameworks(question):
     assert found[0] == pytest.approx(found[1], abs=1e-6)
 
 
-@each_framework
-def test_chunks_that_repeat_the_question_do_not_hide_the_answer_in_a_store(framework):
-    pieces = [framework.piece(f"{QUESTION}{' ' * n}", f"loud {n}") for n in range(15)]
-    pieces.append(framework.piece("It was built in 1911 by Ada Brandt, the clock of the town.", "true"))
-    make = framework.retriever.from_store
-    found = framework.find(make(framework.stock(pieces), fetch_k=5, reranker="packaged"), QUESTION)
-    assert any("Ada Brandt" in framework.text(piece) for piece in found)
-
-
 def test_a_vector_store_of_llamaindex_is_searched_by_the_embedding_that_filled_it():
     store = llamaindex_store("qdrant", None)
     storage = StorageContext.from_defaults(vector_store=store)

@@ -15,12 +15,10 @@ from langchain_precise import (
     PreciseRetriever,
     RedundancyCompressor,
     RerankCompressor,
-    SelfFeedbackChain,
     SemanticSegmentationTextSplitter,
 )
 from precise_rag.facts import read_facts
 from support.alike import assert_alike
-from support.velm import verdict
 
 QUESTION = "Who built the town clock?"
 TOWN = "The town clock was built by Ada Brandt in 1911.\n\nEels are smoked.\n\nRye bread is baked twice."
@@ -100,13 +98,3 @@ def test_retrievers_of_parents_find_them_by_our_pieces(store):
     )
     parents.add_documents(sources)
     assert "".join(sorted((d.page_content for d in parents.invoke(QUESTION)), key=TOWN.index)) == TOWN
-
-
-def test_a_chain_over_a_pipeline_of_ours(documents, encoder, scripted_chat):
-    chat = scripted_chat(reply=lambda prompt: verdict(9) if "You judge" in prompt else "Ada Brandt [1].")
-    retriever = PreciseRetriever.from_documents(documents, encoder, k=20)
-    found = RunnableParallel(query=RunnablePassthrough(), documents=retriever) | RedundancyCompressor()
-    chain = {"question": lambda text: text} | RunnableParallel(input=lambda asked: asked["question"])
-    output = (chain | SelfFeedbackChain(retriever=found, llm=chat)).invoke(QUESTION)
-    assert output["answer"] == "Ada Brandt [1]."
-    assert read_facts(output["context"][0])["doc_id"] == "clock"

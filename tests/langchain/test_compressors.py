@@ -9,7 +9,6 @@ from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.load import dumps, load
 from langchain_core.runnables import (
-    ConfigurableField,
     RunnableParallel,
     RunnablePassthrough,
     RunnableSerializable,
@@ -61,16 +60,6 @@ async def test_every_way_to_call_it_gives_the_same():
     assert list(runnable.stream(input)) == [expected]
     found = RunnableParallel(query=RunnablePassthrough(), documents=lambda query: documents)
     assert (found | compressor).invoke("q") == expected
-
-
-def test_settings_can_be_configured_for_one_call():
-    compressor = GradientSelectionCompressor(reranker=None, score_scale="bm25", min_k=1)
-    configurable = compressor.configurable_fields(max_k=ConfigurableField(id="max_k"))
-    scores = (5.103, 4.816, 4.684, 4.617, 4.416, 1.304, 1.189)
-    documents = [Document(str(score), metadata={"relevance_score": score}) for score in scores]
-    input = {"query": "q", "documents": documents}
-    assert len(configurable.invoke(input)) == 5
-    assert len(configurable.invoke(input, {"configurable": {"max_k": 2}})) == 2
 
 
 def test_another_compressor_and_embeddings_of_langchain_serve():

@@ -1,15 +1,12 @@
 """What LangChain asks of retrievers; what they find is in tests/adapters."""
 
 import pytest
-from langchain_core.documents import Document
-from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import ConfigurableField
 
 from langchain_precise import PreciseRetriever
 from precise_rag import GradientSelector, InputError, RelevanceFilter
 from precise_rag.facts import piece_id
-from precise_rag.testing import HashEncoder
 
 QUESTION = "Who built the town clock?"
 
@@ -53,11 +50,6 @@ async def test_a_filter_is_a_configurable_field(documents, encoder):
         assert {document.metadata["title"] for document in found} == {"bread"}
 
 
-def test_langchain_embeddings_serve_as_encoder(documents):
-    retriever = PreciseRetriever.from_documents(documents, DeterministicFakeEmbedding(size=16))
-    assert len(retriever.invoke("The harbour of Velm freezes in January.", k=2)) == 2
-
-
 async def test_it_is_a_retriever_whose_model_calls_are_its_children(precise, scripted_chat):
     chat = scripted_chat(reply=lambda prompt: "no idea")
     watched = PreciseRetriever.from_index(precise.rag.index, relevance=RelevanceFilter(chat))
@@ -71,15 +63,3 @@ async def test_it_is_a_retriever_whose_model_calls_are_its_children(precise, scr
     stages = [dict(event["data"])["stage"] for event in told if event["name"] == "precise_rag_stage"]
     assert stages[0] == "search"
     assert {"rerank", "relevance"} <= set(stages)
-
-
-@pytest.mark.parametrize("key", ["title", "Header 1", "header_path"])
-def test_what_only_the_title_says_is_found(key):
-    documents = [
-        Document("Service it every two years. Change the seal then.", metadata={key: "Borealis M-7 pump"}),
-        Document("Service it every month. Oil the shaft then.", metadata={key: "Austral K-2 pump"}),
-    ]
-    retriever = PreciseRetriever.from_documents(documents, HashEncoder())
-    found = retriever.invoke("How often should I service the Borealis M-7 pump?")[0]
-    assert found.metadata[key] == "Borealis M-7 pump"
-    assert found.page_content in documents[0].page_content

@@ -1,6 +1,5 @@
 """What LangChain asks of the chain that answers; what it answers is in tests/adapters."""
 
-import asyncio
 import json
 
 import pytest
@@ -123,15 +122,6 @@ async def test_callbacks_and_tags_reach_the_model(make_chain, scripted_chat, way
     assert "mine" in recorder.tags["chat"]
     kinds = (*["stage"] * 6, "call", "call", "round")
     assert recorder.events == [(f"precise_rag_{kind}", "SelfFeedbackChain") for kind in kinds]
-
-
-def test_max_concurrency_holds(make_chain, scripted_chat):
-    chat = scripted_chat(reply=good, delay=0.01)
-    make_chain(chat).batch([QUESTION] * 6, {"max_concurrency": 2})
-    assert 1 <= chat.peak <= 2
-    chat = scripted_chat(reply=good, delay=0.01)
-    asyncio.run(make_chain(chat).abatch([QUESTION] * 6, {"max_concurrency": 2}))
-    assert 1 <= chat.peak <= 2
 
 
 CHAT = [HumanMessage("Is there a clock in town?"), AIMessage("Yes."), HumanMessage("Who built it?")]

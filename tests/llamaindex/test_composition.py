@@ -3,13 +3,11 @@
 import pytest
 from llama_index.core import Settings, VectorStoreIndex
 from llama_index.core.chat_engine import CondenseQuestionChatEngine
-from llama_index.core.indices.query.query_transform import HyDEQueryTransform
 from llama_index.core.memory import ChatMemoryBuffer
-from llama_index.core.query_engine import RetrieverQueryEngine, TransformQueryEngine
+from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.retrievers import QueryFusionRetriever
 from llama_index.core.retrievers.fusion_retriever import FUSION_MODES
 from llama_index.core.schema import IndexNode, NodeWithScore
-from llama_index.core.tools import QueryEngineTool
 
 from llamaindex_precise import (
     GradientSelectionPostprocessor,
@@ -71,26 +69,12 @@ async def test_a_fusion_of_retrievers_knows_one_node_that_both_find(documents, r
     assert read_facts(kept[0].node)["score_scale"] == "probability"
 
 
-def test_hyde(retriever, reader, scripted_chat):
-    hyde = HyDEQueryTransform(llm=scripted_chat(reply=lambda prompt: "Tomas Reyk built it of river stone."))
-    engine = TransformQueryEngine(RetrieverQueryEngine.from_args(retriever, llm=reader), hyde)
-    assert str(engine.query("Whose work was it?")) == "Tomas Reyk"
-
-
 def test_recursive_retrieval_from_objects(documents, monkeypatch):
     inner = PreciseRetriever.from_documents(documents[1:], HashEncoder(), similarity_top_k=1)
     outer = PreciseRetriever.from_documents(documents[:1], HashEncoder(), similarity_top_k=1)
     node = IndexNode(text="bread", index_id="bread", obj=inner)
     monkeypatch.setattr(outer, "_retrieve", lambda query_bundle: [NodeWithScore(node=node, score=1.0)])
     assert outer.retrieve(QUESTION)[0].node.ref_doc_id == "bakery"
-
-
-async def test_the_engine_as_a_tool_for_agents(retriever):
-    engine = SelfFeedbackQueryEngine(retriever, ScriptedLLM(["Tomas Reyk.", verdict(9)] * 2))
-    tool = QueryEngineTool.from_defaults(engine, name="town", description="Knows the town.")
-    assert tool.call(input=QUESTION).content == "Tomas Reyk."
-    output = await tool.acall(input=QUESTION)
-    assert output.raw_output.metadata["precise"]["score"] == 9
 
 
 async def test_a_chat_engine_over_the_engine_also_streams(retriever, scripted_chat):

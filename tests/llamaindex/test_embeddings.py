@@ -1,7 +1,5 @@
-import pytest
 from llama_index.core import Settings
 
-from llamaindex_precise import PreciseEmbedding
 from llamaindex_precise.embeddings import resolve_encoder
 from precise_rag.testing import HashEncoder
 from support.alike import assert_alike
@@ -16,13 +14,6 @@ async def test_vectors_are_those_of_the_encoder(embedding):
     assert_alike(embedding.get_text_embedding(TEXTS[0]), expected[0])
     question = HashEncoder().encode_queries(["When does the ferry sail?"])[0].tolist()
     assert_alike(await embedding.aget_query_embedding("When does the ferry sail?"), question)
-
-
-def test_settings_make_the_round_trip_without_loading_a_model():
-    embedding = PreciseEmbedding(model_name="some/model", device="cpu")
-    assert PreciseEmbedding.from_dict(embedding.to_dict()).to_dict() == embedding.to_dict()
-    with pytest.raises(ValueError, match="modle"):
-        PreciseEmbedding(**{"modle": "x"})
 
 
 def test_the_encoder_of_a_component_is_the_given_one_then_that_of_the_settings(embedding):

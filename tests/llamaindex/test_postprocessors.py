@@ -45,20 +45,6 @@ def ids(nodes: list[NodeWithScore]) -> list[str]:
     return [item.node.node_id for item in nodes]
 
 
-@pytest.mark.parametrize(
-    "cls", [GradientSelectionPostprocessor, PreciseRerankPostprocessor, RedundancyPostprocessor]
-)
-def test_conventions(cls):
-    postprocessor = cls.from_defaults()
-    assert isinstance(postprocessor, BaseNodePostprocessor)
-    data = postprocessor.to_dict()
-    assert data["class_name"] == cls.class_name() == cls.__name__
-    assert cls.from_dict(data).to_dict() == data
-    postprocessor.callback_manager = CallbackManager()
-    with pytest.raises(ValueError, match="both query_str and query_bundle"):
-        postprocessor.postprocess_nodes([], query_bundle=QueryBundle("q"), query_str="q")
-
-
 def test_a_reranking_is_announced_and_needs_a_query(events):
     debug = LlamaDebugHandler(print_trace_on_end=False)
     nodes = scored(("green sea", None), ("red fox", None), ("red sea", None))

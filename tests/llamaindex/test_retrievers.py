@@ -30,6 +30,8 @@ def test_a_found_node_has_its_place_and_metadata_and_hides_what_its_document_hid
     assert best.text == documents[1].text[best.start_char_idx : best.end_char_idx]
     assert best.relationships[NodeRelationship.SOURCE].metadata == {"title": "Bread"}
     assert best.get_content(MetadataMode.LLM) == f"title: Bread\n\n{best.text}"
+    best.excluded_llm_metadata_keys.append("title")
+    assert documents[1].excluded_llm_metadata_keys == []
     assert len(found) == 3
     assert all(json.loads(item.to_json()) for item in found)
     hidden = retriever.retrieve("Who was the last keeper, Ada Holm?")[0].node

@@ -52,7 +52,6 @@ class LlamaIndex(_Framework):
     package = llamaindex_precise
     k = "similarity_top_k"
     encoder = "embed_model"
-    instrumentation = "llama_index", "LlamaIndexInstrumentor"
 
     def document(self, text: str, id: str, **metadata: Any) -> Document:
         return Document(text=text, doc_id=id, metadata=metadata)
@@ -155,7 +154,6 @@ class LangChain(_Framework):
     package = langchain_precise
     k = "k"
     encoder = "embeddings"
-    instrumentation = "langchain", "LangChainInstrumentor"
 
     def document(self, text: str, id: str, **metadata: Any) -> langchain_core.documents.Document:
         return langchain_core.documents.Document(text, id=id, metadata=metadata)

@@ -1,6 +1,5 @@
 """Tests that try to break things: each ends with the right result or one of our errors, never a hang."""
 
-import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -8,9 +7,8 @@ import pytest
 
 from precise_rag.cli import demo, index, main
 from precise_rag.index import dense, vectors
+from support.children import at_most
 from support.commands import ENCODER, LAMP, Result
-
-_SECONDS = 300
 
 
 @pytest.fixture(autouse=True)
@@ -23,15 +21,8 @@ def arrays_of_large_indexes(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(autouse=True)
 def no_hang() -> Iterator[None]:
     """Fails a test that takes minutes, such as one that waits for a pipe."""
-
-    def stop(*_: object) -> None:
-        raise AssertionError(f"still running after {_SECONDS} seconds")
-
-    before = signal.signal(signal.SIGALRM, stop)
-    signal.alarm(_SECONDS)
-    yield
-    signal.alarm(0)
-    signal.signal(signal.SIGALRM, before)
+    with at_most(300):
+        yield
 
 
 @pytest.fixture

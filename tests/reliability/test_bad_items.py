@@ -1,7 +1,10 @@
-"""One bad item never costs the others: odd text, scores, metadata, answers and traces."""
+"""One bad item never costs the others: odd text, scores, metadata, answers, traces, files and replies."""
 
 import json
 import math
+import random
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,10 +12,14 @@ import pytest
 
 from precise_rag import Document, GradientSelector, PreciseRAG
 from precise_rag.candidate_filters import DynamicThreshold
+from precise_rag.candidate_filters.relevance_scoring import parse_score, parse_scores
+from precise_rag.documents import read_documents
 from precise_rag.errors import InputError
+from precise_rag.feedback import parse_judgement
 from precise_rag.index import DenseIndex, HybridIndex, SentenceContextIndex, WordSentenceIndex
-from precise_rag.prompts import Fence
+from precise_rag.prompts import Fence, cited_numbers
 from precise_rag.rerank import rerank
+from precise_rag.sentences import split_sentences
 from precise_rag.testing import HashEncoder, ScriptedLLM
 from precise_rag.trace import CallRecord, StageRecord, Trace
 from precise_rag.types import UNRANKED, UNSCORED, Candidate, Selection, best_first, with_scores
@@ -113,3 +120,55 @@ def test_a_mark_in_nested_pieces_does_not_survive():
         for at in range(1, len(mark)):
             text = mark[:at] * depth + mark + mark[at:] * depth
             assert mark not in Fence(mark).block("passage", text).split("\n")[1]
+
+
+LINES = ('{"id": "a", "text": "One. Two."}', '{"sections": [{}]}', '{"text": "x", "n": [1]}')
+REPLIES = (
+    '{"score": 9, "adjustment": -1, "reason": "good"}',
+    '{"scores": [{"id": "1", "relevance": 0.5}]}',
+    "Score: 7/10\nAdjustment: +1",
+    '[{"1": 0.25}, {"2": 1}]',
+    "0.85",
+    "Ada [1].",
+)
+ODD = (*'{}[]"\\:,-\0é\n ', "9" * 400, "9" * 5_000, "NaN", "1e999", "null", "\\ud83d")
+
+
+def mutated(texts: tuple[str, ...], choose: random.Random) -> str:
+    """One of the texts with up to five pieces replaced by odd ones."""
+    text = choose.choice(texts)
+    for _ in range(choose.randrange(6)):
+        start = choose.randrange(len(text) + 1)
+        odd = choose.choice(ODD) * choose.choice((1, 1, 1, 200))
+        text = text[:start] + odd + text[start + choose.randrange(4) :]
+    return text
+
+
+def test_a_text_that_makes_sentencex_panic_is_split():
+    text = "Z\u2028.\ud83d?!?! 天地玄黃。 One. Two."
+    assert "".join(text[start:end] for start, end in split_sentences(text)) == text
+
+
+@pytest.mark.parametrize("name", ["a.jsonl", "a.txt"])
+def test_files_of_random_bytes_are_read_or_refused(name: str, tmp_path: Path) -> None:
+    choose = random.Random(2)
+    file = tmp_path / name
+    for number in range(100):
+        data = "\n".join(mutated(LINES, choose) for _ in range(3)).encode("utf-8", "surrogatepass")
+        file.write_bytes(data[: choose.randrange(len(data))] + choose.randbytes(3) if number % 2 else data)
+        errors: list[InputError] = []
+        for document in read_documents(file, on_error=errors.append):
+            json.dumps(dict(document.metadata))
+            assert document.id
+        assert all(str(file) in str(error) for error in errors)
+
+
+@pytest.mark.parametrize(
+    "parse",
+    [parse_judgement, parse_score, lambda reply: parse_scores(reply, ["1", "2"]), cited_numbers],
+    ids=["judge", "score", "scores", "citations"],
+)
+def test_any_reply_is_parsed_or_found_unusable(parse: Callable[[str], object]) -> None:
+    choose = random.Random(3)
+    for _ in range(300):
+        parse(mutated(REPLIES, choose))

@@ -1,8 +1,9 @@
-"""Whatever a server or model replies is one clear error, and costs no answer that is there already."""
+"""Whatever a server or model replies, or how late, is one clear error, and costs no answer that is there."""
 
 import asyncio
 import math
-from collections.abc import Iterator, Sequence
+import threading
+from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ import pytest
 from precise_rag.candidate_filters import RelevanceFilter
 from precise_rag.encoders.openai import OpenAIEncoder
 from precise_rag.errors import (
+    BudgetExceeded,
     ContentFilterError,
     ContextLengthError,
     LLMAuthenticationError,
@@ -21,7 +23,7 @@ from precise_rag.errors import (
     ModelError,
 )
 from precise_rag.feedback import FeedbackController
-from precise_rag.llm import Budget, OpenAIChat
+from precise_rag.llm import Budget, OpenAIChat, load_llm
 from precise_rag.llm.usage import cut_off, reported_cut_off
 from precise_rag.rerank import CohereReranker
 from precise_rag.rewriting import QueryRewriter
@@ -30,7 +32,17 @@ from precise_rag.trace import Price, PriceTable, Trace
 from precise_rag.types import Candidate, Completion, Message
 from support.chat_server import ChatServer, Reply, fails, says
 from support.feedback import answering
-from support.misbehaving import ACCEPTED, CANDIDATES, MANY, PROMPT, QUESTION, client, scores
+from support.misbehaving import (
+    ACCEPTED,
+    CANDIDATES,
+    MANY,
+    PROMPT,
+    QUESTION,
+    client,
+    completed,
+    drained,
+    scores,
+)
 
 FAULTS: dict[str, tuple[Reply, type[LLMError], str]] = {
     "a refused key": (fails(401, "bad key"), LLMAuthenticationError, "check api_key or OPENAI_API_KEY"),
@@ -68,14 +80,8 @@ def test_a_chat_model_an_encoder_and_a_reranker_say_what_is_wrong(name: str) -> 
     timeout = 0.5 if reply.stall else 10.0
     options: dict[str, Any] = {"api_key": "key", "timeout": timeout, "max_retries": 0}
 
-    async def acomplete() -> None:
-        try:
-            await llm.acomplete(PROMPT)
-        finally:
-            await llm.aclose()
-
     with client([reply], timeout=timeout) as llm:
-        for call in (lambda: llm.complete(PROMPT), lambda: asyncio.run(acomplete())):
+        for call in (lambda: llm.complete(PROMPT), lambda: asyncio.run(completed(llm))):
             with pytest.raises(error, match=said) as raised:
                 call()
             assert type(raised.value) is error
@@ -137,16 +143,12 @@ def test_a_stream_that_breaks_or_is_left_leaves_its_call_in_the_trace() -> None:
             yield "Ada "
             raise LLMConnectionError("down")
 
-    async def drain() -> None:
-        async for _ in engine.astream(QUESTION, candidates=CANDIDATES, trace=trace, live_final=True):
-            pass
-
     trace = Trace(QUESTION)
     engine = answering(Breaks([]), controller=FeedbackController(max_rounds=1))
     with pytest.raises(LLMConnectionError):
         list(engine.stream(QUESTION, candidates=CANDIDATES, trace=trace, live_final=True))
     with pytest.raises(LLMConnectionError):
-        asyncio.run(drain())
+        asyncio.run(drained(engine.astream(QUESTION, candidates=CANDIDATES, trace=trace, live_final=True)))
     left = engine.stream(QUESTION, candidates=CANDIDATES, trace=trace, live_final=True)
     next(left)
     left.close()  # type: ignore[attr-defined]
@@ -227,3 +229,97 @@ def test_reasons_of_other_servers_are_known() -> None:
     known = [cut_off(reason) for reason in ("MAX_TOKENS", "SAFETY", "end_turn", None, 3)]
     assert known == ["length", "content_filter", "", "", ""]
     assert reported_cut_off(None, {"finish_reason": "stop"}, {"stop_reason": "max_tokens"}) == "length"
+
+
+ONE_ROUND = FeedbackController(max_rounds=1)
+
+
+@pytest.fixture
+def release() -> Iterator[threading.Event]:
+    """Set when the test has ended: what a model may wait for."""
+    event = threading.Event()
+    yield event
+    event.set()
+
+
+def never_answers_in_time(llm: Any, live: bool) -> None:
+    """Checks a stream of answers and an asynchronous one."""
+    engine = answering(llm, controller=ONE_ROUND)
+    options: dict[str, Any] = {"candidates": CANDIDATES, "live_final": live}
+    with pytest.raises(LLMConnectionError, match="did not answer in time"):
+        list(engine.stream(QUESTION, **options))
+    with pytest.raises(LLMConnectionError, match="did not answer in time"):
+        asyncio.run(drained(engine.astream(QUESTION, **options)))
+
+
+@pytest.mark.parametrize(
+    "reply", [says("late", stall=60.0), fails(429, retry_after="60"), Reply(endless=0.02)]
+)
+def test_a_synchronous_call_ends_with_the_budget(reply: Reply) -> None:
+    with client([reply], timeout=60.0, max_retries=2) as llm:
+        engine = answering(llm, budget=Budget(seconds=0.3))
+        left = r"all 0\.3 used; the call that was running was left behind"
+        with pytest.raises(BudgetExceeded, match=left):
+            engine.answer(QUESTION, candidates=CANDIDATES)
+
+
+@pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize("live", [False, True])
+def test_a_reply_that_drips_ends_in_time(live: bool) -> None:
+    with client([Reply(endless=0.05)], timeout=0.1) as llm:
+        never_answers_in_time(llm, live)
+
+
+@pytest.mark.parametrize("live", [False, True])
+def test_a_call_of_any_model_ends_without_a_budget(
+    live: bool, release: threading.Event, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Drips(ScriptedLLM):
+        def complete(self, *args: Any, **kwargs: Any) -> Completion:
+            release.wait(30)
+            raise AssertionError
+
+        async def acomplete(self, *args: Any, **kwargs: Any) -> Completion:
+            await asyncio.sleep(30)
+            raise AssertionError
+
+        def stream(self, messages: Any) -> Iterator[str]:
+            while not release.wait(0.01):
+                yield "x"
+
+        async def astream(self, messages: Any) -> AsyncIterator[str]:
+            while True:
+                await asyncio.sleep(0.01)
+                yield "x"
+
+    monkeypatch.setattr("precise_rag.llm.budget.MOST_CALL_SECONDS", 0.2)
+    never_answers_in_time(Drips([]), live)
+
+
+def test_nothing_waits_for_a_model_that_was_left_behind_and_a_draft_is_kept(
+    release: threading.Event,
+) -> None:
+    slow, budget = load_llm(lambda prompt: str(release.wait(30.0))), Budget(seconds=0.2)
+    with pytest.raises(BudgetExceeded):
+        asyncio.run(answering(slow, budget=budget).aanswer(QUESTION, candidates=CANDIDATES))
+    selection = RelevanceFilter(slow, batch_size=1, budget=budget).filter(QUESTION, CANDIDATES)
+    assert all("seconds over budget" in reason for reason in selection.reasons)
+    engine = answering(ScriptedLLM(["Ada kept it."]), slow, budget=budget)
+    answer = engine.answer(QUESTION, candidates=CANDIDATES)
+    assert answer.text == "Ada kept it."
+    assert answer.note.startswith("the answer is not judged: seconds over budget: all 0.2 used")
+    assert not release.is_set()
+
+
+def test_a_live_stream_ends_with_the_budget_and_leaves_its_call() -> None:
+    with client([says("ready"), says("one two three four", stall=30.0)], timeout=60.0) as llm:
+        llm.complete(PROMPT)  # what is imported for the first call takes no time of the budget
+        engine = answering(llm, controller=ONE_ROUND, budget=Budget(seconds=2.0))
+        trace = Trace(QUESTION)
+        items = engine.stream(QUESTION, candidates=CANDIDATES, trace=trace, live_final=True)
+        assert [next(items), next(items)] == ["one ", "two "]
+        with pytest.raises(BudgetExceeded, match="left behind"):
+            next(items)
+    (call,) = trace.calls
+    assert call.error.startswith("BudgetExceeded")
+    assert (call.text, call.output_tokens, call.usage_estimated) == ("one two ", 2, True)

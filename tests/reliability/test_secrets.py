@@ -22,14 +22,13 @@ from precise_rag.rerank import CohereReranker
 from precise_rag.rewriting import QueryRewriter
 from precise_rag.testing import ScriptedLLM
 from precise_rag.trace import Trace
-from precise_rag.types import Candidate, Message
+from precise_rag.types import Candidate
 from support.chat_server import ChatServer, Reply, fails, says
 from support.feedback import answering
+from support.misbehaving import PROMPT, QUESTION, completed
 
 KEY = "Tr0ub4dor-and-3-staples"
 PASSWORD = "correct-h0rse"
-QUESTION = "Who kept the light?"
-PROMPT = (Message("user", QUESTION),)
 CANDIDATES = [Candidate("d", 0, 9, "Ada kept the light.", 0.9, "probability")]
 
 
@@ -76,17 +75,11 @@ def test_errors_names_and_pickles_of_clients_do_not_show_the_key_that_a_server_r
     encoder = OpenAIEncoder("e", **options)
     cohere = CohereReranker(**options | {"base_url": options["base_url"].removesuffix("/v1")})
 
-    async def drain() -> None:
-        try:
-            await llm.acomplete(PROMPT)
-        finally:
-            await llm.aclose()
-
     with closing(llm), cohere:
         for call in (
             lambda: llm.complete(PROMPT),
             lambda: list(llm.stream(PROMPT)),
-            lambda: asyncio.run(drain()),
+            lambda: asyncio.run(completed(llm)),
             lambda: encoder.encode(["text"]),
             lambda: cohere.score(QUESTION, CANDIDATES),
         ):

@@ -1,10 +1,10 @@
-"""Forked children of a test."""
+"""Forked children of a test, and a limit of its time."""
 
 import os
 import pickle
 import signal
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
@@ -12,7 +12,23 @@ import pytest
 has_fork = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 
 
-def in_child(work: Callable[[], Any], seconds: float = 60) -> Any:
+@contextmanager
+def at_most(seconds: int) -> Iterator[None]:
+    """Fail what takes longer, such as waiting for a pipe."""
+
+    def stop(*_: object) -> None:
+        raise AssertionError(f"still running after {seconds} seconds")
+
+    before = signal.signal(signal.SIGALRM, stop)
+    left = signal.alarm(seconds)
+    try:
+        yield
+    finally:
+        signal.alarm(left)
+        signal.signal(signal.SIGALRM, before)
+
+
+def in_child(work: Callable[[], Any], seconds: int = 60) -> Any:
     """Fork, call `work` in the child, and return what it returned; fails if the child hangs."""
     read, write = os.pipe()
     pid = os.fork()
@@ -24,12 +40,9 @@ def in_child(work: Callable[[], Any], seconds: float = 60) -> Any:
         os.write(write, pickle.dumps(result))
         os._exit(0)
     os.close(write)
-    end = time.monotonic() + seconds
-    while os.waitpid(pid, os.WNOHANG) == (0, 0):
-        if time.monotonic() > end:
-            os.kill(pid, signal.SIGKILL)
-            os.waitpid(pid, 0)
-            raise AssertionError("the child hangs")
-        time.sleep(0.01)
-    with os.fdopen(read, "rb") as pipe:
-        return pickle.loads(pipe.read())
+    try:
+        with at_most(seconds), os.fdopen(read, "rb") as pipe:
+            return pickle.loads(pipe.read())
+    finally:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)

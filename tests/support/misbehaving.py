@@ -1,7 +1,7 @@
 """A question with its candidates, and a client of a server that misbehaves."""
 
 import json
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -14,6 +14,7 @@ PROMPT = (Message("user", QUESTION),)
 ACCEPTED = '{"reason": "so", "score": 9, "adjustment": 0}'
 TEXTS = ["The light was kept by Ada.", "Bo kept it later.", "Cy kept the boats.", "Di painted the door."]
 CANDIDATES = [Candidate(f"d{n}", 0, len(t), t, 0.9 - n / 10, "probability") for n, t in enumerate(TEXTS)]
+MANY = [Candidate(f"c{n}", 0, 8, f"Chunk {n:02}", 1 - n / 100, "probability") for n in range(10)]
 
 
 @contextmanager
@@ -35,4 +36,13 @@ def scores(messages: Sequence[Message], refused: Callable[[str], Exception | Non
     return json.dumps({"scores": [{"id": key, **item} for key in keys]})
 
 
-MANY = [Candidate(f"c{n}", 0, 8, f"Chunk {n:02}", 1 - n / 100, "probability") for n in range(10)]
+async def completed(llm: OpenAIChat) -> None:
+    """Ask without blocking, and close."""
+    try:
+        await llm.acomplete(PROMPT)
+    finally:
+        await llm.aclose()
+
+
+async def drained(stream: AsyncIterator[Any]) -> list[Any]:
+    return [item async for item in stream]

@@ -1,5 +1,6 @@
-"""Groups of rows: passages, and the headings and contexts that sentences are scored with."""
+"""Groups of rows: passages, and the contexts that sentences are scored with."""
 
+import random
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -10,11 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from precise_rag.index import DenseIndex, SentenceContextIndex, context
-from precise_rag.index.context import GroupMeans, SentenceContexts, chunk_vectors, group_norms
+from precise_rag.index.context import chunk_vectors
 from precise_rag.index.groups import Groups, Passages, passage_ids
-from precise_rag.index.headings import WEIGHT, Headings, heading_columns
-from precise_rag.index.table import Block
-from precise_rag.index.words import word_numbers
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Chunk, Document, FloatArray, IntArray, SentenceTable
 
@@ -30,11 +28,6 @@ def test_groups_begin_where_a_key_changes_and_their_best_rows_are_found() -> Non
     scores = np.array([0.1, 0.6, 0.2, 0.9, 0.8], dtype=np.float32)
     assert groups.best_rows(scores, 2).tolist() == [3, 1]
     assert groups.best_rows(scores, 9).tolist() == [3, 1, 2]
-
-
-def unit_vectors(n: int, dimension: int, seed: int = 0) -> FloatArray:
-    vectors = np.random.default_rng(seed).normal(size=(n, dimension)).astype(np.float32)
-    return vectors / np.linalg.norm(vectors, axis=1, keepdims=True)
 
 
 def table(n_tokens: list[int], paragraphs: list[int]) -> SentenceTable:
@@ -81,66 +74,6 @@ def test_a_segmenter_makes_passages_and_chunks() -> None:
     assert [c.text for c in chunks] == ["One cat. Two dogs.", "Three owls."]
 
 
-ABOVE = [[(), (), ("Pumps",)], [("Pumps", "Care"), ("Pumps", "Care"), ("Pumps",)]]
-"""What stands above the rows of two documents."""
-
-
-def headed() -> tuple[Block, Headings, list[str]]:
-    """A block of two documents, its headings, and what was encoded for them."""
-    encoded: list[str] = []
-
-    def encode(texts: list[str]) -> np.ndarray:
-        encoded.extend(texts)
-        return np.eye(4, dtype=np.float32)[: len(texts)]
-
-    texts = ["First.\n# Pumps\nThird.", "# Pumps\n## Care\nFourth. Fifth.\n# Pumps\nSixth."]
-    spans = [[(0, 3), (3, 6), (15, 21)], [(16, 23), (24, 30), (39, 45)]]
-    documents = [Document(name, text) for name, text in zip("ab", texts, strict=True)]
-    rows = [
-        {"spans": np.array(its), **columns}
-        for its, columns in zip(spans, heading_columns(ABOVE, encode, "none", 4), strict=True)
-    ]
-    block = Block.of(documents, rows)
-    headings = Headings.of(block)
-    assert headings is not None
-    return block, headings, encoded
-
-
-def test_each_distinct_heading_is_encoded_once_and_kept_where_it_begins() -> None:
-    block, headings, encoded = headed()
-    assert encoded == ["Pumps", "Pumps > Care"]
-    assert block.columns["heading_vectors.lengths"].tolist() == [1, 0, 1, 1, 0, 1]
-    assert headings.of_row.tolist() == [0, 0, 1, 2, 2, 3]
-    assert headings.scores(np.array([1, 2, 0, 0], dtype=np.float32)).tolist() == [0, 1, 2, 1]
-    assert [headings.above(row) for row in range(6)] == [above for rows in ABOVE for above in rows]
-
-
-def test_groups_have_the_words_of_their_headings() -> None:
-    _, headings, _ = headed()
-    words, groups = headings.words_of(Groups.by_change(np.array([0, 0, 0, 1, 2, 2])))
-    pumps, care = word_numbers("pumps care", "none").tolist()
-    assert words.tolist() == [pumps, pumps, care, pumps, care, pumps]
-    assert groups.tolist() == [0, 1, 1, 2, 2, 2]
-
-
-def test_a_heading_counts_as_one_more_sentence_of_a_mean() -> None:
-    _, headings, _ = headed()
-    vectors = unit_vectors(6, 4)
-    tokens = np.array([3, 5, 2, 7, 1, 4])
-    found = {"vectors": vectors, "n_tokens": tokens}
-    groups = Groups.by_change(np.array([0, 0, 0, 1, 1, 2]))
-    (query,) = unit_vectors(1, 4, seed=1)
-    means = GroupMeans.of(found, groups, group_norms(found, groups, headings), headings)
-    scores = means.scores(vectors @ query, headings.scores(query))
-    some = means.scores_of(np.array([4, 1]), vectors @ query, headings.scores(query))
-    np.testing.assert_allclose(some, scores[[4, 1]], rtol=1e-6)
-    care = np.eye(4)[1]
-    mean = (vectors[3:5] * tokens[3:5, None]).sum(axis=0) + WEIGHT * care
-    np.testing.assert_allclose(scores[3:5], mean @ query / np.linalg.norm(mean), rtol=1e-5)
-    plain = (vectors[:3] * tokens[:3, None]).sum(axis=0)
-    np.testing.assert_allclose(scores[:3], plain @ query / np.linalg.norm(plain), rtol=1e-5)
-
-
 def reference(
     vectors: FloatArray, groups: Sequence[Sequence[int]], weights: IntArray, alpha: float
 ) -> FloatArray:
@@ -158,34 +91,26 @@ def reference(
     return rows.astype(np.float32)
 
 
-@settings(max_examples=60, deadline=None)
-@given(
-    sizes=st.lists(st.integers(1, 6), min_size=1, max_size=8),
-    alpha=st.sampled_from([0.0, 0.25, 0.6, 1.0]),
-    seed=st.integers(0, 2**32 - 1),
-)
-def test_mean_contexts_equal_the_definition(sizes: list[int], alpha: float, seed: int) -> None:
-    vectors = unit_vectors(sum(sizes), 8, seed)
-    weights = np.random.default_rng(seed).integers(1, 40, len(vectors))
-    of_row = np.repeat(np.arange(len(sizes)), sizes)
-    groups = Groups.by_change(of_row)
-    contexts = SentenceContexts.of_means({"vectors": vectors, "n_tokens": weights}, groups)
-    members = [np.flatnonzero(of_row == g).tolist() for g in range(len(sizes))]
-    expected = reference(vectors, members, weights, alpha)
-    np.testing.assert_allclose(contexts.vectors(vectors, alpha), expected, atol=2e-4)
-    (query,) = unit_vectors(1, 8, seed + 1)
-    scores = contexts.scores(vectors @ query, alpha)
-    np.testing.assert_allclose(scores, expected @ query, atol=2e-3)
-
-
-def test_many_rows_are_read_in_slices_of_whole_groups(monkeypatch: pytest.MonkeyPatch) -> None:
-    vectors = unit_vectors(100, 4)
-    groups = Groups.by_change(np.sort(np.random.default_rng(0).integers(0, 20, 100)))
-    whole = SentenceContexts.of_means({"vectors": vectors, "n_tokens": np.ones(100)}, groups)
-    monkeypatch.setattr("precise_rag.index.context._SLICE", 7)
-    sliced = SentenceContexts.of_means({"vectors": vectors, "n_tokens": np.ones(100)}, groups)
-    np.testing.assert_allclose(sliced.overlap, whole.overlap)
-    np.testing.assert_allclose(sliced.residuals, whole.residuals)
+@pytest.mark.parametrize("alpha", [0.0, 0.25, 0.6, 1.0])
+@pytest.mark.parametrize("at_once", [7, 1_000])
+def test_mean_contexts_equal_the_definition(
+    at_once: int, alpha: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also of groups that are read in slices."""
+    monkeypatch.setattr(context, "_SLICE", at_once)
+    choose, encoder = random.Random(alpha), HashEncoder(16)
+    groups = [[0], [1, 2], [3, 4, 5], [6, 7, 8, 9, 10, 11], [12], [13, 14, 15, 16]]
+    texts = [" ".join(f"Word{choose.randint(0, 30)}" for _ in range(choose.randint(1, 9))) for _ in range(17)]
+    text = "\n\n".join(" ".join(f"{texts[i]}!" for i in group) for group in groups)
+    index = SentenceContextIndex.build([Document("d", text)], encoder, alpha=alpha, passages="paragraphs")
+    found = sorted(index.search("word3 word7", 100), key=lambda c: c.start)
+    vectors = encoder.encode([c.text for c in found])
+    expected = reference(vectors, groups, np.array([c.n_tokens for c in found]), alpha)
+    pieces, weighted = zip(*index.weighted_vectors(), strict=True)
+    assert [piece.id for piece in pieces] == [c.id for c in found]
+    np.testing.assert_allclose(weighted, expected, atol=2e-4)
+    scores = expected @ encoder.encode_queries(["word3 word7"])[0]
+    np.testing.assert_allclose([c.score for c in found], scores, atol=2e-3)
 
 
 def by_hand(vectors, n_tokens, start, end, alpha, reach):
@@ -214,8 +139,10 @@ def by_hand(vectors, n_tokens, start, end, alpha, reach):
     seed=st.integers(0, 1000),
 )
 def test_chunk_vectors_equal_the_formula(n_tokens, alpha, seed):
-    vectors = np.abs(unit_vectors(len(n_tokens), 8, seed))
-    edges = np.flatnonzero(np.random.default_rng(seed).random(len(n_tokens)) < 0.4)
+    rng = np.random.default_rng(seed)
+    vectors = np.abs(rng.normal(size=(len(n_tokens), 8))).astype(np.float32)
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    edges = np.flatnonzero(rng.random(len(n_tokens)) < 0.4)
     starts = np.unique(np.concatenate([[0], edges]))
     ends = np.append(starts[1:], len(n_tokens))
     found = chunk_vectors(vectors, np.array(n_tokens), starts, ends, alpha=alpha)

@@ -1,5 +1,6 @@
 """Hybrid search: its scores by hand, and the weight of the dense scores."""
 
+from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -9,36 +10,79 @@ import pytest
 
 from precise_rag.index import HybridIndex
 from precise_rag.index.ranking import min_max
+from precise_rag.index.words import load_stop_words, split_words
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Document, FloatArray
 
 STORY = Document("story", "A cat sits. A cat runs. It rained.\n\nThe sun rose. A cat sleeps.")
 
 
-def test_scores_follow_from_their_parts() -> None:
-    """Means of three cosines, means of three BM25 scores, fused with weights 0.6 and 0.4."""
-    index = HybridIndex.build([STORY], HashEncoder(), passages="paragraphs", surroundings="400 tokens")
-    found = sorted(index.search("cat sleeps", 5, returns="sentence"), key=lambda c: c.start)
-    vectors = HashEncoder().encode([c.text for c in found])
-    query = HashEncoder().encode_queries(["cat sleeps"])[0]
-    weights = np.array([c.n_tokens for c in found])
+HEADED = Document(
+    "headed",
+    "A cat sits. A cat runs.\n\n# Naps\n\nThe sun rose. A dog sleeps.\n\n## Cat\n\nOn a mat. In bed.",
+    {"title": "A cat at home"},
+)
 
-    def mean_cosine(first: int, last: int) -> float:
-        mean = (vectors[first:last] * weights[first:last, None]).sum(axis=0)
+
+def bm25_by_hand(texts: list[str], query: tuple[str, ...]) -> list[float]:
+    """idf * tf / (tf + 1.5 * (0.25 + 0.75 * length / mean)) of the words of a query, added."""
+    stop_words = load_stop_words("english")
+    corpus = [[word for word in split_words(text) if word not in stop_words] for text in texts]
+    mean = sum(map(len, corpus)) / len(corpus)
+    scores = np.zeros(len(corpus))
+    for term in query:
+        counts = np.array([words.count(term) for words in corpus])
+        n_with = np.count_nonzero(counts)
+        idf = np.log(1 + (len(corpus) - n_with + 0.5) / (n_with + 0.5))
+        scores += [
+            idf * n / (n + 1.5 * (0.25 + 0.75 * len(its) / mean))
+            for n, its in zip(counts, corpus, strict=True)
+        ]
+    return scores.tolist()
+
+
+@pytest.mark.parametrize("document", [STORY, HEADED], ids=["plain", "headed"])
+def test_scores_follow_from_their_parts(document: Document) -> None:
+    """Means of three cosines, means of three BM25 scores, fused with weights 0.6 and 0.4.
+
+    What stands above the first sentence counts as one more, of 12 tokens; it is encoded once.
+    """
+    encoder = HashEncoder()
+    index = HybridIndex.build([document], encoder, passages=4, surroundings="400 tokens")
+    assert len(encoder.calls) == len(set(encoder.calls))
+    found = sorted(index.search("cat sleeps", 99, returns="sentence"), key=lambda c: c.start)
+    vectors = encoder.encode([c.text for c in found])
+    (query,) = encoder.encode_queries(["cat sleeps"])
+
+    def mean_cosine(rows: list[int]) -> float:
+        mean = sum(vectors[row] * found[row].n_tokens for row in rows)
+        if titles := found[rows[0]].above:
+            mean = mean + 12 * encoder.encode([" > ".join(titles)])[0]
         return float(mean @ query / np.linalg.norm(mean))
 
-    wide = mean_cosine(0, 5)
+    passages: dict[Any, list[int]] = {}
+    texts: dict[Any, str] = defaultdict(str)
     for row, candidate in enumerate(found):
-        passage = mean_cosine(0, 3) if row < 3 else mean_cosine(3, 5)
+        before = passages.setdefault(candidate.passage, [])
+        if not before or found[before[-1]].above != candidate.above:
+            texts[candidate.passage] += f" {' '.join(candidate.above)} "
+        texts[candidate.passage] += f" {candidate.text} "
+        before.append(row)
+    by_word = dict(zip(texts, bm25_by_hand(list(texts.values()), ("cat", "sleeps")), strict=True))
+    own_words = bm25_by_hand([c.text for c in found], ("cat", "sleeps"))
+    wide = mean_cosine(list(range(len(found))))
+    for row, candidate in enumerate(found):
+        passage = mean_cosine(passages[candidate.passage])
+        assert candidate.scores["bm25_passage"] == pytest.approx(by_word[candidate.passage], abs=1e-5)
+        assert candidate.scores["bm25"] == pytest.approx(own_words[row], abs=1e-5)
         assert candidate.scores["core"] == pytest.approx(vectors[row] @ query, abs=1e-5)
         expected = (vectors[row] @ query + passage + wide) / 3
         assert candidate.scores["dense"] == pytest.approx(expected, abs=1e-5)
-    dense = np.array([c.scores["dense"] for c in found], dtype=np.float32)
-    bm25 = (
-        min_max(np.array([c.scores["bm25"] for c in found], dtype=np.float32))
-        + min_max(np.array([c.scores["bm25_passage"] for c in found], dtype=np.float32))
-    ) / 3
-    fused = 0.6 * min_max(dense) + 0.4 * min_max(bm25)
+    dense, bm25, bm25_passage = (
+        min_max(np.array([c.scores[name] for c in found], dtype=np.float32))
+        for name in ("dense", "bm25", "bm25_passage")
+    )
+    fused = 0.6 * dense + 0.4 * min_max((bm25 + bm25_passage) / 3)
     assert [c.score for c in found] == pytest.approx(fused.tolist(), abs=1e-5)
 
 

@@ -61,49 +61,39 @@ def test_each_term_has_the_rows_that_contain_it() -> None:
     assert postings.frequencies(terms, np.array([False, True, True, True])).tolist() == [1, 1, 1, 0, 0, 0]
 
 
-@settings(max_examples=40, deadline=None)
-@given(
-    rows=st.lists(st.lists(st.integers(0, 11), max_size=9), min_size=1, max_size=12),
-    query=st.sets(st.integers(0, 15), max_size=5),
-)
-def test_scores_equal_its_formula(rows: list[list[int]], query: set[int]) -> None:
-    """sum of idf * tf / (tf + k1 * (1 - b + b * length / mean)), idf = ln(1 + (N - df + .5) / (df + .5))"""
+def matrix(rows: list[list[int]]) -> BM25Matrix:
     terms = np.array([term for row in rows for term in row], dtype=np.int32)
-    lengths = np.array([len(row) for row in rows])
-    index = BM25Matrix(counted_words({"words.values": terms, "words.lengths": lengths}))
-    mean = lengths.mean() or 1
+    lengths = np.array([len(row) for row in rows], dtype=np.int64)
+    return BM25Matrix(counted_words({"words.values": terms, "words.lengths": lengths}))
+
+
+ROWS = st.lists(st.tuples(st.lists(st.integers(0, 11), max_size=9), st.booleans()), min_size=1, max_size=9)
+
+
+@settings(max_examples=60, deadline=None)
+@given(blocks=st.lists(ROWS, min_size=1, max_size=3), query=st.sets(st.integers(0, 15), max_size=5))
+def test_scores_equal_its_formula(blocks: list[list[tuple[list[int], bool]]], query: set[int]) -> None:
+    """sum of idf * tf / (tf + k1 * (1 - b + b * length / mean)), idf = ln(1 + (N - df + .5) / (df + .5))
+
+    Over all rows of all blocks that are not deleted.
+    """
+    alive = [np.array([stays for _, stays in block]) for block in blocks]
+    corpus = [row for block in blocks for row, stays in block if stays]
+    mean = (sum(map(len, corpus)) / len(corpus) if corpus else 0) or 1
 
     def score(row: list[int]) -> float:
         total = 0.0
         for term in query & set(row):
-            df = sum(term in other for other in rows)
+            df = sum(term in other for other in corpus)
             tf = row.count(term)
-            idf = math.log(1 + (len(rows) - df + 0.5) / (df + 0.5))
+            idf = math.log(1 + (len(corpus) - df + 0.5) / (df + 0.5))
             total += idf * tf / (tf + 1.2 * (0.3 + 0.7 * len(row) / mean))
         return total
 
-    asked, settings = np.array(sorted(query)), BM25Settings(k1=1.2, b=0.7)
-    (got,) = bm25_scores([index], [None], asked, settings)
-    np.testing.assert_allclose(got, [score(row) for row in rows], rtol=1e-4, atol=1e-6)
-
-
-def counted(rows: list[np.ndarray]) -> BM25Matrix:
-    lengths = np.array([len(row) for row in rows])
-    return BM25Matrix(counted_words({"words.values": np.concatenate(rows), "words.lengths": lengths}))
-
-
-def test_blocks_score_as_one_matrix_and_as_bm25s_without_what_is_deleted() -> None:
-    random = np.random.default_rng(0)
-    rows = [random.integers(0, 9, random.integers(1, 7)) for _ in range(40)]
-    alive = random.random(40) < 0.7
-    corpus = [[str(word) for word in row] for row, stays in zip(rows, alive, strict=True) if stays]
-    matrix = pytest.importorskip("bm25s").BM25(method="lucene", k1=1.5, b=0.75)
-    matrix.index(corpus, show_progress=False)
-    expected = matrix.get_scores(["2", "5", "8"])
-    parts = [slice(0, 25), slice(25, 40)]
-    matrices = [counted(rows[part]) for part in parts]
-    found = bm25_scores(matrices, [alive[part] for part in parts], np.array([2, 5, 8]), BM25Settings())
-    np.testing.assert_allclose(np.concatenate(found)[alive], expected, rtol=1e-4, atol=1e-6)
+    matrices = [matrix([row for row, _ in block]) for block in blocks]
+    found = bm25_scores(matrices, alive, np.array(sorted(query)), BM25Settings(k1=1.2, b=0.7))
+    kept = np.concatenate([scores[stays] for scores, stays in zip(found, alive, strict=True)])
+    np.testing.assert_allclose(kept, [score(row) for row in corpus], rtol=1e-4, atol=1e-6)
 
 
 OLD = [Document(f"old{i}", f"The old cat number {i} sleeps. It purrs.") for i in range(20)]

@@ -2,9 +2,7 @@
 
 import json
 import runpy
-import signal
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -12,6 +10,7 @@ import pytest
 from precise_rag.index import DatabaseIndex
 from precise_rag.testing import HashEncoder
 from support import ray_workers
+from support.children import at_most
 from support.ray_workers import DOCUMENTS, MortalEncoder
 
 ray = pytest.importorskip("ray")
@@ -19,43 +18,16 @@ pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 
 EXAMPLE = Path(__file__).parents[4] / "examples" / "ray_database.py"
 
-_LONGEST = 1_200
-"""Seconds without an end after which Ray is taken to stand still."""
-
 
 @pytest.fixture(scope="module", autouse=True)
 def cluster() -> Iterator[None]:
+    """Ray itself sets no limit to a start or to a task, and stands still where others use all cores."""
     ray.cloudpickle.register_pickle_by_value(ray_workers)
-    with _bounded():
+    with at_most(2_400):
         ray.init(num_cpus=2, include_dashboard=False, log_to_driver=False, logging_level="ERROR")
-    ray.data.DataContext.get_current().enable_progress_bars = False
-    yield
+        ray.data.DataContext.get_current().enable_progress_bars = False
+        yield
     ray.shutdown()
-
-
-@pytest.fixture(autouse=True)
-def bounded() -> Iterator[None]:
-    with _bounded():
-        yield
-
-
-@contextmanager
-def _bounded() -> Iterator[None]:
-    """Fail instead of waiting for ever: Ray itself sets no limit to a start or to a task."""
-
-    def give_up(*_: object) -> None:
-        raise TimeoutError(
-            f"Ray has not ended in {_LONGEST // 60} minutes; its processes get too little time when others "
-            "use all cores, above all under `nice`: run this test on a machine that has a core free"
-        )
-
-    before = signal.signal(signal.SIGALRM, give_up)
-    signal.alarm(_LONGEST)
-    try:
-        yield
-    finally:
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
 
 
 def test_a_killed_worker_loses_and_doubles_nothing(new_location: Callable[[], str], tmp_path: Path) -> None:

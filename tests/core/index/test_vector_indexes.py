@@ -1,0 +1,288 @@
+"""Dense indexes, the formulas of ParetoRAG and of the word filter by hand, and vectors for other stores."""
+
+import math
+from collections.abc import Sequence
+from uuid import UUID
+
+import numpy as np
+import pytest
+
+from precise_rag.encoders.geometry import geometry_of
+from precise_rag.errors import InputError
+from precise_rag.facts import FACTS_KEY, piece_id, read_facts
+from precise_rag.index import (
+    DenseIndex,
+    SentenceContextIndex,
+    WordSentenceIndex,
+    weighted_chunks,
+    weighted_sentences,
+)
+from precise_rag.index.words import load_stop_words
+from precise_rag.segmentation import Segmenter
+from precise_rag.testing import HashEncoder
+from precise_rag.types import Document, FloatArray
+
+DOCUMENTS = [
+    Document("tea", "Green tea is steamed. Black tea is oxidised.\n\nIron rusts in air. Zinc keeps it."),
+    Document("blank", " \n"),
+    Document("bees", "Bees dance to tell of flowers. The dance points at the sun."),
+]
+
+
+def test_chunks_in_context_encode_only_sentences() -> None:
+    encoder = HashEncoder()
+    index = DenseIndex.build(DOCUMENTS, encoder, chunks="paragraphs", chunk_vectors="context", alpha=0.5)
+    assert encoder.calls == [
+        "Green tea is steamed.",
+        "Black tea is oxidised.",
+        "Iron rusts in air.",
+        "Zinc keeps it.",
+        "Bees dance to tell of flowers.",
+        "The dance points at the sun.",
+    ]
+    plain = DenseIndex.build(DOCUMENTS, HashEncoder(), chunks="paragraphs", chunk_vectors="mean")
+    query = "Is tea steamed?"
+    iron, plain_iron = (
+        next(c.score for c in found.search(query, 5) if "Iron" in c.text) for found in (index, plain)
+    )
+    assert plain_iron < iron, "the vector of a paragraph includes the paragraph before it"
+
+
+def test_scores_are_cosines_with_the_query() -> None:
+    query = HashEncoder().encode_queries(["Is tea steamed?"])[0]
+    found = DenseIndex.build(DOCUMENTS, HashEncoder(), chunks="paragraphs").search("Is tea steamed?", 5)
+    cosines = HashEncoder().encode([c.text for c in found]) @ query
+    np.testing.assert_allclose([c.score for c in found], cosines, atol=1e-6)
+    np.testing.assert_allclose([c.scores["dense"] for c in found], cosines, atol=1e-6)
+
+
+def test_chunks_are_filled_with_whole_sentences() -> None:
+    document = Document("a", "One two three. Four five. Six.\n\nSeven eight nine ten eleven twelve. End.")
+    index = DenseIndex.build([document], HashEncoder(), chunks="5 tokens")
+    chunks = sorted(index.search("x", 10), key=lambda c: c.start)
+    assert [c.text for c in chunks] == [
+        "One two three. Four five.",
+        "Six.",
+        "Seven eight nine ten eleven twelve.",
+        "End.",
+    ]
+    assert [c.n_tokens for c in chunks] == [5, 1, 6, 1]
+
+
+class AxisEncoder(HashEncoder):
+    """One axis per letter, so that every product can be worked out by hand."""
+
+    def __init__(self) -> None:
+        super().__init__(4)
+
+    def encode_queries(self, queries: Sequence[str]) -> FloatArray:
+        rows = np.array([[text.lower().count(c) for c in "abcd"] for text in queries], dtype=np.float32)
+        return rows.reshape(-1, 4) / np.maximum(np.linalg.norm(rows.reshape(-1, 4), axis=1, keepdims=True), 1)
+
+
+PASSAGES = Document("p", "Aa! Bb! Cc!\n\nDd!")
+
+
+@pytest.mark.parametrize(
+    ("similarity", "context", "alpha", "norm"),
+    [
+        ("dot", "encode", 0.8, 1.0),
+        # core and context are orthogonal here
+        ("cosine", "encode", 0.6, math.sqrt(0.36 + 0.16)),
+        ("cosine", "mean", 0.6, math.sqrt(0.36 + 0.16)),
+    ],
+)
+def test_the_papers_formula_by_hand(similarity: str, context: str, alpha: float, norm: float) -> None:
+    """alpha * core + (1 - alpha) * context, of unit length for cosine; alone in its passage: the core."""
+    index = SentenceContextIndex.build(
+        [PASSAGES], AxisEncoder(), alpha=alpha, context=context, similarity=similarity
+    )
+    scores = {c.text: c.score for c in index.search("a", 4)}
+    # context of B is "A C" = (1, 0, 1, 0) / sqrt 2; of A it is "B C", which is 0 on this axis
+    near = (1 - alpha) / math.sqrt(2) / norm
+    assert scores == pytest.approx({"Aa!": alpha / norm, "Bb!": near, "Cc!": near, "Dd!": 0}, abs=1e-6)
+    assert {c.text: c.score for c in index.search("d", 1)} == pytest.approx({"Dd!": 1.0})
+
+
+def test_alpha_changes_at_query_time_without_encoding() -> None:
+    encoder = HashEncoder()
+    document = Document("x", "Cats sleep. Dogs bark loudly. Owls hoot.\n\nFish swim. Dogs run.")
+    index = SentenceContextIndex.build([document], encoder)
+    geometry_of(encoder)  # is measured once, by sentences of its own
+    encoder.calls.clear()
+    for alpha in (0.0, 0.3, 1.0):
+        fresh = SentenceContextIndex.build([document], HashEncoder(), alpha=alpha)
+        expected = {c.id: c.score for c in fresh.search("dogs bark", 5)}
+        found = {c.id: c.score for c in index.search("dogs bark", 5, alpha=alpha)}
+        assert found == pytest.approx(expected)
+    assert encoder.calls == []
+    alone = index.search("dogs bark", 5, alpha=1.0)
+    assert [c.score for c in alone] == pytest.approx([c.scores["core"] for c in alone])
+
+
+def test_weighted_vectors_give_a_plain_store_the_same_ranking() -> None:
+    documents = [Document("x", "Cats sleep. Dogs bark loudly.\n\nFish swim. Dogs run."), PASSAGES]
+    index = SentenceContextIndex.build(documents, HashEncoder())
+    pieces, vectors = zip(*index.weighted_vectors(), strict=True)
+    query = HashEncoder().encode_queries(["dogs bark"])[0]
+    scores = {piece.id: float(vector @ query) for piece, vector in zip(pieces, vectors, strict=True)}
+    assert {c.id: c.score for c in index.search("dogs bark", 100)} == pytest.approx(scores, abs=1e-5)
+
+
+ANIMALS = [
+    Document("a", "The cat sat on the mat. It purred. The dog barked at the cat."),
+    Document("b", "Interest rates rose. The bank of the river flooded. A dog swam."),
+]
+
+
+def test_candidates_share_a_token_that_is_not_a_stop_word() -> None:
+    index = WordSentenceIndex.build(ANIMALS, HashEncoder())
+    texts = {c.text for c in index.search("Where was the cat?", 10)}
+    assert texts == {"The cat sat on the mat.", "The dog barked at the cat."}
+    assert index.search("where is it?", 10) == []
+    assert index.search("", 10) == []
+
+
+def test_equals_the_papers_algorithm() -> None:
+    """Algorithm 1 in sets and loops, then cosine on what passed."""
+    index = WordSentenceIndex.build(ANIMALS, HashEncoder())
+    stop_words = load_stop_words("english")
+    rows = DenseIndex.build(ANIMALS, HashEncoder(), chunks="sentences").search("x", 100)
+
+    def tokens(text: str) -> set[str]:
+        pieces = index.scheme._tokenizer.encode(text, add_special_tokens=False).tokens
+        return {p for p in pieces if p not in stop_words and any(c.isalnum() for c in p)}
+
+    for query in ("dog and cat", "river bank interest", "Did the mat purr?"):
+        passed = [row for row in rows if tokens(row.text) & tokens(query)]
+        vector = HashEncoder().encode_queries([query])[0]
+        expected = {row.id: float(HashEncoder().encode([row.text])[0] @ vector) for row in passed}
+        assert {c.id: c.score for c in index.search(query, 100)} == pytest.approx(expected, abs=1e-6)
+        assert len(index.candidate_rows(query)) == len(passed)
+
+
+def test_stop_words_of_other_languages_may_be_several_tokens() -> None:
+    """BERT's English vocabulary cuts "nicht" in two and takes the dots from "über"."""
+    documents = [Document("de", "Das Boot liegt nicht am Ufer. Wir reden über Nichten.")]
+    index = WordSentenceIndex.build(documents, HashEncoder(), stop_words=("nicht", "über", "am", "wir"))
+    assert index.search("Nicht über uns!", 10) == []
+    assert [c.text for c in index.search("Wo ist das Boot nicht?", 10)] == ["Das Boot liegt nicht am Ufer."]
+
+
+def test_min_overlap_and_max_candidates_narrow() -> None:
+    index = WordSentenceIndex.build(ANIMALS, HashEncoder(), min_overlap=2)
+    assert [c.text for c in index.search("dog and cat", 10)] == ["The dog barked at the cat."]
+    capped = WordSentenceIndex.build(ANIMALS, HashEncoder(), max_candidates=1)
+    # "river" is in one sentence and "dog" in two, so the rarer one wins
+    assert [c.text for c in capped.search("dog river", 10)] == ["The bank of the river flooded."]
+    plain = WordSentenceIndex.build(ANIMALS, HashEncoder())
+    capped = WordSentenceIndex.build(ANIMALS, HashEncoder(), max_candidates=6)
+    expected = {c.id: c.score for c in plain.search("dog and cat")}
+    assert {c.id: c.score for c in capped.search("dog and cat")} == pytest.approx(expected)
+
+
+SHELVED = [
+    Document(name, text, {"shelf": shelf})
+    for shelf, (name, text) in enumerate(
+        {
+            "tea": "Green tea is steamed. Black tea is oxidised fully.\n\nWhite tea is dried.",
+            "iron": "Iron rusts in damp air. Zinc keeps it bright.\n\nSteel is iron with carbon.",
+            "bees": "Bees dance to tell of flowers. The dance points at the sun. Drones do not.",
+        }.items(),
+        start=1,
+    )
+]
+
+
+def test_sentences_have_ids_metadata_and_vectors_that_score_like_the_index() -> None:
+    sentences = list(weighted_sentences(SHELVED, HashEncoder(), alpha=0.7))
+    assert [s.text for s in sentences[:3]] == [
+        "Green tea is steamed.",
+        "Black tea is oxidised fully.",
+        "White tea is dried.",
+    ]
+    assert UUID(sentences[1].id).version == 5
+    assert len({s.id for s in sentences}) == len(sentences)
+    assert sentences[1].metadata.keys() == {"shelf", FACTS_KEY}
+    assert sentences[1].metadata["shelf"] == 1
+    facts = {"doc_id": "tea", "start": 22, "end": 50, "passage": [0, 50]}
+    assert read_facts(sentences[1].metadata) == facts
+    np.testing.assert_allclose([np.linalg.norm(s.vector) for s in sentences], 1, atol=1e-5)
+    index = SentenceContextIndex.build(SHELVED, HashEncoder(), alpha=0.7)
+    expected = {piece_id(c.doc_id, c.start, c.end): c.score for c in index.search("Does iron rust?", 100)}
+    (query,) = HashEncoder().encode_queries(["Does iron rust?"])
+    assert {s.id: float(s.vector @ query) for s in sentences} == pytest.approx(expected, abs=1e-4)
+
+
+def test_what_belongs_to_the_caller_stays() -> None:
+    own = {"doc_id": 7, "start": "dawn", "end": "dusk", "passage_start": 0}
+    document = Document("tea", "Green tea is steamed. Black tea is oxidised fully.", own)
+    for pieces in (weighted_sentences([document], HashEncoder()), weighted_chunks([document], HashEncoder())):
+        for piece in pieces:
+            facts = read_facts(piece.metadata)
+            assert {key: piece.metadata[key] for key in own} == own
+            assert facts["doc_id"] == "tea"
+            assert document.text[facts["start"] : facts["end"]] == piece.text
+
+
+def test_documents_are_read_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = list(weighted_sentences(SHELVED, HashEncoder()))
+    monkeypatch.setattr("precise_rag.index.export._DOCUMENTS", 1)
+    parts = list(weighted_sentences(iter([Document("blank", " "), *SHELVED]), HashEncoder()))
+    assert [s.id for s in parts] == [s.id for s in whole]
+    np.testing.assert_allclose([s.vector for s in parts], [s.vector for s in whole], atol=1e-6)
+
+
+def test_weighted_chunks_score_like_a_dense_index_of_chunks_in_context() -> None:
+    segmenter = Segmenter.from_pretrained("small", max_tokens=12)
+    documents = iter([*SHELVED, Document("blank", " \n")])
+    chunks = list(weighted_chunks(documents, HashEncoder(), segmenter, alpha=0.7, whole=0))
+    for document in SHELVED:
+        mine = [chunk for chunk in chunks if read_facts(chunk.metadata)["doc_id"] == document.id]
+        assert "".join(chunk.text for chunk in mine) == document.text.strip(" \n")
+        facts = [read_facts(chunk.metadata) for chunk in mine]
+        assert [c.text for c in mine] == [document.text[fact["start"] : fact["end"]] for fact in facts]
+    assert chunks[0].metadata["shelf"] == 1
+    index = DenseIndex.build(SHELVED, HashEncoder(), chunks=segmenter, chunk_vectors="context", alpha=0.7)
+    query = "What do bees dance for?"
+    scores = np.stack([p.vector for p in chunks]) @ HashEncoder().encode_queries([query])[0]
+    expected = {chunk.text.strip(): float(score) for chunk, score in zip(chunks, scores, strict=True)}
+    found = {c.text: c.score for c in index.search(query, len(chunks))}
+    assert found == pytest.approx(expected, abs=1e-6)
+
+
+def test_chunks_of_one_long_sentence_have_its_vector() -> None:
+    text = "Alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu."
+    chunks = list(
+        weighted_chunks(
+            [Document("d", text)], HashEncoder(), Segmenter.from_pretrained("small", max_tokens=5), whole=0
+        )
+    )
+    assert len(chunks) > 1
+    assert "".join(p.text for p in chunks) == text
+    for chunk in chunks[1:]:
+        np.testing.assert_allclose(chunk.vector, chunks[0].vector, atol=1e-6)
+
+
+def test_the_vector_of_the_whole_chunk_is_mixed_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    segmenter, encoder = Segmenter.from_pretrained("small", max_tokens=12), HashEncoder()
+
+    def vectors(whole: float) -> FloatArray:
+        return np.stack([c.vector for c in weighted_chunks(SHELVED, encoder, segmenter, whole=whole)])
+
+    texts = [chunk.text.strip() for chunk in weighted_chunks(SHELVED, encoder, segmenter)]
+    np.testing.assert_allclose(vectors(1), encoder.encode(texts), atol=1e-6)
+    mixed = 0.5 * encoder.encode(texts) + 0.5 * vectors(0)
+    expected = mixed / np.linalg.norm(mixed, axis=1, keepdims=True)
+    np.testing.assert_allclose(vectors(0.5), expected, atol=1e-6)
+    monkeypatch.setattr("precise_rag.index.export._CHUNKS", 2)
+    np.testing.assert_allclose(vectors(0.5), expected, atol=1e-6)
+    monkeypatch.setattr("precise_rag.index.export._READ", 0)
+    np.testing.assert_allclose(vectors(0.5), vectors(0), atol=1e-6)
+
+
+def test_weights_out_of_range_are_refused() -> None:
+    with pytest.raises(InputError, match=r"whole must be .* got 2"):
+        next(weighted_chunks(SHELVED, HashEncoder(), whole=2))
+    with pytest.raises(InputError, match=r"alpha must be between 0 .* and 1 .*, got -1"):
+        next(weighted_chunks(SHELVED, HashEncoder(), alpha=-1))

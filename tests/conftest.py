@@ -31,7 +31,6 @@ FOLDERS = {
         "core/index/databases",
         "core/index/test_faiss.py",
         "core/index/test_long_runs.py",
-        "core/index/test_order.py",
         "core/rerank",
         "core/segmentation/training",
         "core/trace/test_browser.py",

@@ -63,23 +63,6 @@ def test_numbers_and_signs_are_compared_exactly(location: str) -> None:
         assert {c.doc_id for c in index.search("cat", 100, filter=wanted)} == expected, wanted
 
 
-def test_no_metadata_can_be_taken_for_a_documents_id(location: str) -> None:
-    forged = {
-        "$id": "mine",
-        '["$id"]': "mine",
-        "text $id": "mine",
-        "doc_id": "mine",
-        "id": "mine",
-        "place": 0,
-    }
-    documents = [Document("mine", "My cat."), Document("theirs", "Their cat.", forged)]
-    index = DatabaseIndex.build(documents, HashEncoder(16), location=location)
-    for how in ({"$eq": "mine"}, {"$in": ["mine"]}, {"$contains": "min"}, {"$lte": "mine"}, {"$lt": "n"}):
-        assert {c.doc_id for c in index.search("cat", filter={"$id": how})} == {"mine"}, how
-    assert {c.doc_id for c in index.search("cat", filter={"$id": {"$gt": "mine"}})} == {"theirs"}
-    assert index.document("theirs").metadata == forged
-
-
 def test_the_deepest_and_the_longest_filters(location: str) -> None:
     index = DatabaseIndex.build([Document("a", "The cat.", {"x": 1})], HashEncoder(), location=location)
     for start in (Field("x") == 1, Field("x") == 2):

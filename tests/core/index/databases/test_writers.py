@@ -12,7 +12,6 @@ from typing import Any
 
 import pytest
 
-from precise_rag.errors import InputError
 from precise_rag.index import DatabaseIndex
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Document
@@ -139,13 +138,3 @@ def test_new_metadata_never_meets_another_writers_text(
     index.add([mine])
     assert index.document("a") == mine
     assert [c.text for c in index.search("dog cat", returns="sentence")] == ["The old cat."]
-
-
-def test_a_list_is_checked_before_anything_is_written(location: str) -> None:
-    index = DatabaseIndex(location, HashEncoder())
-    many = [Document(f"d{i}", "A cat.") for i in range(300)]
-    with pytest.raises(InputError, match="metadata cannot be saved"):
-        index.add([*many, Document("odd", "A cat.", {"x": object()})])
-    with pytest.raises(InputError, match="two documents"):
-        index.add([*many, many[0]])
-    assert index.document_ids == ()

@@ -1,6 +1,5 @@
 import asyncio
 import gc
-import json
 from contextlib import aclosing
 
 import pytest
@@ -18,16 +17,13 @@ from precise_rag.testing import ScriptedLLM
 from precise_rag.trace import Ledger, Price, PriceTable, Trace
 from precise_rag.types import Candidate, Completion
 from support.feedback import answering
+from support.velm import verdict as says
 
 QUESTION = "Where is Paris?"
 TEXTS = ["Paris is in France.", "Lyon too.", "Rome is not.", "Oslo is far.", "Bern is near."]
 CANDIDATES = [
     Candidate("d", 10 * n, 10 * n + 9, text, 0.9 - n / 10, "probability") for n, text in enumerate(TEXTS)
 ]
-
-
-def says(score, adjustment=0):
-    return json.dumps({"reason": "so", "score": score, "adjustment": adjustment})
 
 
 def loop(answers, judgements, *, k=2, budget=None, **options):

@@ -120,15 +120,6 @@ def test_alpha_changes_at_query_time_without_encoding() -> None:
     assert [c.score for c in alone] == pytest.approx([c.scores["core"] for c in alone])
 
 
-def test_weighted_vectors_give_a_plain_store_the_same_ranking() -> None:
-    documents = [Document("x", "Cats sleep. Dogs bark loudly.\n\nFish swim. Dogs run."), PASSAGES]
-    index = SentenceContextIndex.build(documents, HashEncoder())
-    pieces, vectors = zip(*index.weighted_vectors(), strict=True)
-    query = HashEncoder().encode_queries(["dogs bark"])[0]
-    scores = {piece.id: float(vector @ query) for piece, vector in zip(pieces, vectors, strict=True)}
-    assert {c.id: c.score for c in index.search("dogs bark", 100)} == pytest.approx(scores, abs=1e-5)
-
-
 ANIMALS = [
     Document("a", "The cat sat on the mat. It purred. The dog barked at the cat."),
     Document("b", "Interest rates rose. The bank of the river flooded. A dog swam."),

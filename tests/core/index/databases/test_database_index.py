@@ -174,22 +174,11 @@ def test_another_database_names_from_store(location: str) -> None:
     assert not is_database("postgresql")
 
 
-def with_setting(name: str, value: object) -> Any:
-    def change(made: dict[str, Any]) -> object:
-        return {**made, "settings": {**made["settings"], name: value}}
-
-    return change
-
-
-CHANGES = [
-    *(with_setting("alpha", value) for value in ("x", 7, None, 1e400)),
-    *(with_setting("pool", value) for value in (0, 0.5, 10**400)),
-    *(with_setting(name, 10**30) for name in ("precision", "passages", "stop_words")),
-    with_setting("unknown", 1),
-    *(lambda made, value=value: {**made, "settings": value} for value in ([], None)),
-    *(lambda made, value=value: {**made, "encoder": value} for value in (None, {"name": 3}, {"name": None})),
-    lambda _: [],
-    lambda _: "x",
+WRONG: list[dict[str, Any]] = [
+    *({"alpha": value} for value in ("x", 7, None, 1e400)),
+    *({"pool": value} for value in (0, 0.5, 10**400)),
+    *({name: 10**30} for name in ("precision", "passages", "stop_words")),
+    {"unknown": 1},
 ]
 
 
@@ -199,8 +188,14 @@ def test_settings_that_another_program_has_changed_are_one_error(postgres: str) 
     DatabaseIndex.build([Document("a", "A cat.")], HashEncoder(16), location=location)
     with psycopg.connect(postgres, autocommit=True) as connection:
         (text,) = connection.execute("SELECT settings FROM set_settings").fetchone()
-        damaged = [json.dumps(change(json.loads(text))) for change in CHANGES]
-        for settings in (*damaged, "", "{", "[" * 100_000):
+        made = json.loads(text)
+        damaged = [
+            *({**made, "settings": {**made["settings"], **change}} for change in WRONG),
+            *({**made, "settings": value} for value in ([], None)),
+            *({**made, "encoder": value} for value in (None, {"name": 3}, {"name": None})),
+            *([], "x"),
+        ]
+        for settings in (*map(json.dumps, damaged), "", "{", "[" * 100_000):
             connection.execute("UPDATE set_settings SET settings = %s", [settings])
             with pytest.raises(IndexFormatError, match="collection=set: its settings cannot be read"):
                 print(settings[:300], DatabaseIndex(location, HashEncoder(16)))

@@ -311,13 +311,6 @@ def test_shared_statistics_are_word_counts_alone(
     assert np.isfinite(list(shared.values())).all()
 
 
-def test_many_filters_are_not_all_remembered() -> None:
-    index = HybridIndex.build(MINE, HashEncoder(), filter_statistics="matching")
-    for year in range(100):
-        assert found(index, filter={"$or": [{"tenant": "me"}, {"year": year}]})
-    assert len(index._ready().narrowed) < 100
-
-
 TEXT = "One is here. Two is here.\n\nThree is here. Four is here. Five is here. Six is here."
 
 

@@ -22,7 +22,7 @@ from precise_rag.index import (
 )
 from precise_rag.index import vectors as module
 from precise_rag.index.context import chunk_vectors
-from precise_rag.index.groups import Groups, Passages, passage_ids
+from precise_rag.index.groups import Passages, passage_ids
 from precise_rag.index.ranking import (
     LARGEST,
     LOTTERY,
@@ -167,19 +167,6 @@ def test_fusion_uses_the_union_of_the_pools_and_the_true_scores_of_its_rows() ->
     np.testing.assert_allclose(fused, [0.5, 0.25 + 4 / 9, 0.5, 0.375 + 1 / 18], rtol=1e-5)
 
 
-def test_groups_begin_where_a_key_changes_and_their_best_rows_are_found() -> None:
-    groups = Groups.by_change(np.array([0, 0, 1, 1, 1]), np.array([[5, 9], [5, 9], [5, 9], [5, 8], [5, 8]]))
-    assert groups.starts.tolist() == [0, 2, 3]
-    assert groups.of_row.tolist() == [0, 0, 1, 2, 2]
-    assert groups.sizes.tolist() == [2, 1, 2]
-    spans = np.array([[0, 2], [3, 5], [6, 8], [9, 11], [12, 14]])
-    assert groups.spans(spans).tolist() == [[0, 5], [6, 8], [9, 14]]
-    assert groups.sums(np.array([1, 2, 3, 4, 5])).tolist() == [3, 3, 9]
-    scores = np.array([0.1, 0.6, 0.2, 0.9, 0.8], dtype=np.float32)
-    assert groups.best_rows(scores, 2).tolist() == [3, 1]
-    assert groups.best_rows(scores, 9).tolist() == [3, 1, 2]
-
-
 def table(n_tokens: list[int], paragraphs: list[int]) -> SentenceTable:
     n = len(n_tokens)
     spans = np.stack([np.arange(n), np.arange(n) + 1], axis=1)
@@ -302,15 +289,3 @@ def test_chunk_vectors_equal_the_formula(n_tokens, alpha, seed):
     ]
     np.testing.assert_allclose(found, expected, atol=1e-5)
     assert found.dtype == np.float32
-
-
-def test_sentences_out_of_reach_do_not_count(monkeypatch):
-    monkeypatch.setattr(context, "_REACH", 10)
-    vectors = np.eye(3, dtype=np.float32)
-    one_each = np.arange(3), np.arange(1, 4)
-    near = chunk_vectors(vectors, np.array([10, 5, 10]), *one_each, alpha=0.5)
-    assert near[0][2] == pytest.approx(0, abs=1e-6)
-    assert near[0][1] > 0.1
-    assert (near[1] > 0.1).all()
-    far = chunk_vectors(vectors, np.array([11, 11, 11]), *one_each, alpha=0.5)
-    np.testing.assert_allclose(far, vectors, atol=1e-6)

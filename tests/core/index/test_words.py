@@ -48,19 +48,6 @@ def test_stop_words_come_from_a_named_list_or_are_given() -> None:
     assert load_stop_words(("Der", "die")) == {"der", "die"}
 
 
-def test_each_term_has_the_rows_that_contain_it() -> None:
-    rows = [[2, 0, 2], [], [2, 1], [0]]
-    terms = np.array([term for row in rows for term in row], dtype=np.int32)
-    postings = Postings.of(terms, np.array([0, 0, 0, 2, 2, 3]), 4)
-    assert [postings.rows_of(term).tolist() for term in range(4)] == [[0, 3], [2], [0, 2], []]
-    assert postings.overlap(np.array([0, 2]), 1).tolist() == [True, False, True, True]
-    assert postings.overlap(np.array([0, 2]), 2).tolist() == [True, False, False, False]
-    assert postings.counts.tolist() == [1, 1, 1, 2, 1]
-    terms = np.array([0, 1, 2, 3, -1, 9])
-    assert postings.frequencies(terms).tolist() == [2, 1, 2, 0, 0, 0]
-    assert postings.frequencies(terms, np.array([False, True, True, True])).tolist() == [1, 1, 1, 0, 0, 0]
-
-
 def matrix(rows: list[list[int]]) -> BM25Matrix:
     terms = np.array([term for row in rows for term in row], dtype=np.int32)
     lengths = np.array([len(row) for row in rows], dtype=np.int64)

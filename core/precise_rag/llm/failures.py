@@ -4,13 +4,13 @@ An exception is recognised by its status code, class names and message, not by i
 failures come from the openai package, from httpx, and through LlamaIndex and LangChain.
 
 The LLMErrors have no cause, because the exceptions of model libraries hold the request with its key. What
-the server said is in the message, without keys.
+the server said is in the message, without keys. `OptionalFeature` asks again where a feature was refused.
 """
 
 import re
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import Any
+from typing import Any, TypeVar
 
 from precise_rag.errors import (
     ContentFilterError,
@@ -24,6 +24,8 @@ from precise_rag.errors import (
     PreciseRagError,
 )
 from precise_rag.redaction import quoted, redacted
+
+T = TypeVar("T")
 
 _TOO_LONG = re.compile(
     r"context[ _](?:length|window|size)|maximum (?:context|prompt|input)|max_model_len"
@@ -110,3 +112,51 @@ def _mistake(error: Exception) -> Exception | None:
     with suppress(TypeError):  # UnicodeError and others do not take any arguments
         return type(error)(*said).with_traceback(error.__traceback__)
     return None
+
+
+class OptionalFeature:
+    """Asks a model with a feature, such as a JSON schema, and without it once the model has refused it.
+
+    model: name of the model.
+
+    A reply that is blank is an error with its tokens, as always; the next call goes without the feature.
+    """
+
+    def __init__(self, model: str) -> None:
+        self._model = model
+        self._is_refused = False
+
+    def ask(self, with_feature: Callable[[], T] | None, plain: Callable[[], T]) -> T:
+        """Return what `with_feature` returns; or `plain`, if there is none or the model refuses it."""
+        if with_feature is None or self._is_refused:
+            return plain()
+        try:
+            return with_feature()
+        except Exception as error:
+            if not self._may_refuse(error):
+                raise
+        reply = plain()
+        self._is_refused = True
+        return reply
+
+    async def aask(
+        self, with_feature: Callable[[], Awaitable[T]] | None, plain: Callable[[], Awaitable[T]]
+    ) -> T:
+        """`ask` without blocking the event loop."""
+        if with_feature is None or self._is_refused:
+            return await plain()
+        try:
+            return await with_feature()
+        except Exception as error:
+            if not self._may_refuse(error):
+                raise
+        reply = await plain()
+        self._is_refused = True
+        return reply
+
+    def _may_refuse(self, error: Exception) -> bool:
+        """Whether the feature may be why the model failed: not for keys, limits, filters and connections."""
+        self._is_refused |= isinstance(error, LLMResponseError)
+        if isinstance(error, PreciseRagError | AssertionError):
+            return False
+        return type(failure_of(error, self._model)) in (LLMError, LLMResponseError)

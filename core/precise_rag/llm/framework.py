@@ -14,8 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from precise_rag._extras import require
-from precise_rag.llm.failures import llm_errors
-from precise_rag.llm.optional import OptionalFeature
+from precise_rag.llm.failures import OptionalFeature, llm_errors
 from precise_rag.llm.usage import (
     NOT_CUT,
     CutOff,

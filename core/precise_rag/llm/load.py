@@ -1,13 +1,21 @@
 """Load a language model from a name, a framework's object, or a function."""
 
+import asyncio
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
+from precise_rag._worker import Worker
 from precise_rag.checks import given_kind
 from precise_rag.errors import InputError
+from precise_rag.llm.failures import llm_errors
 from precise_rag.llm.framework import LangChainLLM, LlamaIndexLLM
-from precise_rag.llm.function import FunctionLLM
 from precise_rag.llm.openai import OpenAIChat
+from precise_rag.llm.usage import counted_completion
 from precise_rag.protocols import LLM
+from precise_rag.redaction import remember_environment
+from precise_rag.types import Completion, Message
 
 
 def load_llm(source: Any, *, argument: str = "llm") -> LLM:
@@ -40,3 +48,72 @@ def load_llm(source: Any, *, argument: str = "llm") -> LLM:
         f"{argument} must be the name of a model, a LlamaIndex LLM, a LangChain chat model, a function from "
         f"prompt to text, or an object with name, complete and acomplete, got {given_kind(source)}"
     )
+
+
+class FunctionLLM:
+    """A function as an LLM: see `load_llm` for its arguments. Its tokens are estimated."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        remember_environment()
+        self._function = function
+        self._takes_messages = _takes_messages(function)
+        self.name = getattr(function, "__name__", type(function).__name__)
+
+    def complete(self, messages: Sequence[Message], *, schema: Mapping[str, Any] | None = None) -> Completion:
+        """Call the function. Raises InputError if it is async and an event loop is running."""
+        with llm_errors(self):
+            text = self._call(messages)
+            if inspect.isawaitable(text):
+                text = _run(text, self.name)
+            return counted_completion(self.name, text, messages)
+
+    async def acomplete(
+        self, messages: Sequence[Message], *, schema: Mapping[str, Any] | None = None
+    ) -> Completion:
+        """Await the function, or call it in a thread if it is not async."""
+        with llm_errors(self):
+            if inspect.iscoroutinefunction(self._function):
+                text = await self._call(messages)
+            else:
+                text = await _in_thread(partial(self._call, messages))
+                text = await text if inspect.isawaitable(text) else text
+            return counted_completion(self.name, text, messages)
+
+    def _call(self, messages: Sequence[Message]) -> Any:
+        prompt = tuple(messages) if self._takes_messages else "\n\n".join(m.content for m in messages)
+        return self._function(prompt)
+
+
+async def _in_thread(call: Callable[[], Any]) -> Any:
+    """The result of `call`, made in a thread that is left behind if this is cancelled."""
+    worker = Worker()
+    try:
+        return await asyncio.wrap_future(worker.submit(call))
+    finally:
+        worker.close()
+
+
+def _run(awaitable: Any, name: str) -> Any:
+    """The result of `awaitable`, run to its end in an event loop made for it."""
+
+    async def wait() -> Any:
+        return await awaitable
+
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return asyncio.run(wait())
+    if inspect.iscoroutine(awaitable):
+        awaitable.close()
+    raise InputError(
+        f"{name} is an async function and an event loop is running; "
+        "await the asynchronous method instead (acomplete, aanswer, …)"
+    )
+
+
+def _takes_messages(function: Callable[..., Any]) -> bool:
+    try:
+        parameter = next(iter(inspect.signature(function).parameters.values()), None)
+    except ValueError:
+        return False
+    return getattr(parameter, "annotation", str) not in (inspect.Parameter.empty, str, "str", Any, "Any")

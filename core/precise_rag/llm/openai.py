@@ -19,8 +19,7 @@ from precise_rag._processes import PerProcess, ProcessLock, Shared
 from precise_rag.checks import check_number, check_text
 from precise_rag.errors import LLMAuthenticationError, LLMConnectionError, LLMResponseError
 from precise_rag.llm.deadline import end_with_call
-from precise_rag.llm.failures import llm_errors
-from precise_rag.llm.optional import OptionalFeature
+from precise_rag.llm.failures import OptionalFeature, llm_errors
 from precise_rag.llm.usage import counted_completion, cut_off, model_name, read, readable_messages
 from precise_rag.redaction import (
     quoted,

@@ -8,7 +8,7 @@ new ones. The documents passed in are not changed. A part of the core decides wh
 
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any, Literal
+from typing import Any
 
 from langchain_core.callbacks import Callbacks
 from langchain_core.documents import BaseDocumentCompressor, Document
@@ -19,31 +19,26 @@ from typing_extensions import TypedDict
 
 from langchain_precise.convert import from_excerpts, from_selection, to_candidates
 from langchain_precise.events import observe, observing
-from precise_rag.candidate_filters import (
-    DynamicThreshold,
-    RedundancyFilter,
-    RelevanceFilter,
-    RelevanceSettings,
-)
+from precise_rag.candidate_filters import RedundancyFilter, RelevanceFilter
 from precise_rag.checks import own_errors
 from precise_rag.encoders import load_encoder
 from precise_rag.llm import Budget
 from precise_rag.pipeline.parts import (
+    EvidenceOptions,
     EvidencePart,
+    GradientOptions,
     GradientPart,
     RedundancyPart,
+    RelevanceOptions,
     RelevancePart,
     RerankPart,
     SelectionPart,
 )
 from precise_rag.rerank import load_reranker
-from precise_rag.selection import DEFAULT_SELECTOR, ProbabilitySelector
 from precise_rag.trace import PriceTable, Trace
 from precise_rag.types import Candidate, Excerpt, ScoreScale, Selection
 
 _REDUNDANCY = RedundancyFilter()
-_RELEVANCE = RelevanceSettings()
-_PROBABILITY = ProbabilitySelector()
 
 
 class CompressorInput(TypedDict):
@@ -160,7 +155,7 @@ class RerankCompressor(SelectionCompressor):
         return RerankPart(load_reranker(self.reranker, score_scale=self.score_scale), self.top_n)
 
 
-class GradientSelectionCompressor(SelectionCompressor):
+class GradientSelectionCompressor(SelectionCompressor, GradientOptions):
     """Compressor that keeps documents up to the first sharp drop of the score (SAGE, section V).
 
     reranker: gives the scores to cut on; None never reranks. It is not called if the documents come
@@ -172,16 +167,7 @@ class GradientSelectionCompressor(SelectionCompressor):
 
     reranker: Any = "default"
     score_scale: ScoreScale | None = None
-    min_k: int = DEFAULT_SELECTOR.min_k
-    ratio: float = DEFAULT_SELECTOR.ratio
-    max_k: int | None = DEFAULT_SELECTOR.max_k
-    max_tokens: int | None = DEFAULT_SELECTOR.max_tokens
-    min_score: float | None = DEFAULT_SELECTOR.min_score
-    share_of_best: float | None = DEFAULT_SELECTOR.share_of_best
-    min_keep: int = DEFAULT_SELECTOR.min_keep
-    min_gap: float = DEFAULT_SELECTOR.min_gap
-    count_tokens: Callable[[str], int] | None = Field(default=DEFAULT_SELECTOR.count_tokens, exclude=True)
-    assume_ratio: bool = DEFAULT_SELECTOR.assume_ratio
+    count_tokens: Callable[[str], int] | None = Field(default=None, exclude=True)
 
     def _make_part(self) -> SelectionPart:
         reranker = self.reranker if self.score_scale is None else None
@@ -213,7 +199,7 @@ class RedundancyCompressor(SelectionCompressor):
         )
 
 
-class RelevanceFilterCompressor(SelectionCompressor):
+class RelevanceFilterCompressor(SelectionCompressor, RelevanceOptions):
     """Compressor that keeps documents that a language model finds relevant (ChunkRAG, section 3).
 
     Documents keep their own scores; the model's are in `read_facts(document)["scores"]`. The
@@ -226,28 +212,20 @@ class RelevanceFilterCompressor(SelectionCompressor):
     """
 
     llm: Any
-    mode: Literal["batch", "single"] = _RELEVANCE.mode
-    batch_size: int = _RELEVANCE.batch_size
-    threshold: DynamicThreshold = _RELEVANCE.threshold
-    ask_threshold: bool = _RELEVANCE.ask_threshold
-    unscored: Literal["keep", "drop"] = _RELEVANCE.unscored
-    heuristics: Sequence[str] = _RELEVANCE.heuristics
-    instructions: str | None = _RELEVANCE.instructions
-    max_concurrency: int = _RELEVANCE.max_concurrency
     budget: Budget | None = None
 
     _prices: PriceTable = PrivateAttr(default_factory=PriceTable.load)
 
     def _make_part(self, most_calls: int | None = None) -> SelectionPart:
-        settings = {name: getattr(self, name) for name in RelevanceSettings.__dataclass_fields__}
-        settings["max_concurrency"] = min(most_calls or self.max_concurrency, self.max_concurrency)
+        most = min(most_calls or self.max_concurrency, self.max_concurrency)
+        settings = {**self._settings, "max_concurrency": most}
         return RelevancePart(RelevanceFilter(self.llm, budget=self.budget, prices=self._prices, **settings))
 
     def _part_for_call(self) -> SelectionPart:
         return self._make_part(ensure_config().get("max_concurrency"))
 
 
-class EvidenceCompressor(SelectionCompressor):
+class EvidenceCompressor(SelectionCompressor, EvidenceOptions):
     """Compressor that returns excerpts: the relevant sentences of the documents and what belongs to them.
 
     The sentences of all documents are reranked, grow to the neighbours that probably belong to the same
@@ -262,11 +240,6 @@ class EvidenceCompressor(SelectionCompressor):
     """
 
     reranker: Any = "default"
-    share_of_best: float = _PROBABILITY.share_of_best
-    min_score: float = _PROBABILITY.min_score
-    enough_tokens: int | None = _PROBABILITY.enough_tokens
-    max_tokens: int | None = _PROBABILITY.max_tokens
-    min_keep: int = _PROBABILITY.min_keep
 
     def _make_part(self) -> SelectionPart:
         return EvidencePart.of(self, self.reranker)

@@ -7,7 +7,7 @@ of the core decides what is kept, see `precise_rag.pipeline.parts`.
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, Literal
+from typing import Any
 
 from llama_index.core.bridge.pydantic import Field, PrivateAttr, field_serializer
 from llama_index.core.callbacks import CBEventType, EventPayload
@@ -21,31 +21,26 @@ from llamaindex_precise.component import SettingsComponent
 from llamaindex_precise.convert import from_excerpts, from_selection, piece_tokens, to_candidates
 from llamaindex_precise.embeddings import EncoderComponent
 from llamaindex_precise.events import observe
-from precise_rag.candidate_filters import (
-    DynamicThreshold,
-    RedundancyFilter,
-    RelevanceFilter,
-    RelevanceSettings,
-)
+from precise_rag.candidate_filters import RedundancyFilter, RelevanceFilter
 from precise_rag.llm import Budget
 from precise_rag.pipeline.parts import (
+    EvidenceOptions,
     EvidencePart,
+    GradientOptions,
     GradientPart,
     RedundancyPart,
+    RelevanceOptions,
     RelevancePart,
     RerankPart,
     SelectionPart,
 )
 from precise_rag.rerank import load_reranker
-from precise_rag.selection import DEFAULT_SELECTOR, ProbabilitySelector
 from precise_rag.trace import Trace
 from precise_rag.types import Candidate, Excerpt, ScoreScale, Selection
 
 dispatcher = get_dispatcher(__name__)
 
 _REDUNDANCY = RedundancyFilter()
-_RELEVANCE = RelevanceSettings()
-_PROBABILITY = ProbabilitySelector()
 
 
 class SelectionPostprocessor(SettingsComponent, BaseNodePostprocessor):
@@ -155,7 +150,7 @@ class PreciseRerankPostprocessor(RerankerPostprocessor):
         return RerankPart(load_reranker(self.reranker, score_scale=self.score_scale), self.top_n)
 
 
-class GradientSelectionPostprocessor(RerankerPostprocessor):
+class GradientSelectionPostprocessor(RerankerPostprocessor, GradientOptions):
     """Postprocessor that keeps nodes up to the first sharp drop of the score (SAGE, section V).
 
     reranker: gives the scores to cut on; None never reranks. It is not called if the nodes come from
@@ -166,16 +161,7 @@ class GradientSelectionPostprocessor(RerankerPostprocessor):
     """
 
     score_scale: ScoreScale | None = None
-    min_k: int = DEFAULT_SELECTOR.min_k
-    ratio: float = DEFAULT_SELECTOR.ratio
-    max_k: int | None = DEFAULT_SELECTOR.max_k
-    max_tokens: int | None = DEFAULT_SELECTOR.max_tokens
-    min_score: float | None = DEFAULT_SELECTOR.min_score
-    share_of_best: float | None = DEFAULT_SELECTOR.share_of_best
-    min_keep: int = DEFAULT_SELECTOR.min_keep
-    min_gap: float = DEFAULT_SELECTOR.min_gap
-    count_tokens: Callable[[str], int] | None = Field(default=DEFAULT_SELECTOR.count_tokens, exclude=True)
-    assume_ratio: bool = DEFAULT_SELECTOR.assume_ratio
+    count_tokens: Callable[[str], int] | None = Field(default=None, exclude=True)
 
     def _make_part(self) -> SelectionPart:
         reranker = self.reranker if self.score_scale is None else None
@@ -210,7 +196,7 @@ class RedundancyPostprocessor(EncoderComponent, SelectionPostprocessor):
         return to_candidates(nodes, text_alone=True)
 
 
-class RelevanceFilterPostprocessor(SelectionPostprocessor):
+class RelevanceFilterPostprocessor(SelectionPostprocessor, RelevanceOptions):
     """Postprocessor that keeps nodes that a language model finds relevant (ChunkRAG, section 3).
 
     Nodes keep their own scores; the model's are in `read_facts(node)["scores"]`. The
@@ -222,23 +208,14 @@ class RelevanceFilterPostprocessor(SelectionPostprocessor):
     """
 
     llm: Any = Field(default=None, exclude=True)
-    mode: Literal["batch", "single"] = _RELEVANCE.mode
-    batch_size: int = _RELEVANCE.batch_size
-    threshold: DynamicThreshold = _RELEVANCE.threshold
-    ask_threshold: bool = _RELEVANCE.ask_threshold
-    unscored: Literal["keep", "drop"] = _RELEVANCE.unscored
-    heuristics: tuple[str, ...] = tuple(_RELEVANCE.heuristics)
-    instructions: str | None = _RELEVANCE.instructions
-    max_concurrency: int = _RELEVANCE.max_concurrency
     budget: Budget | None = Field(default=None, exclude=True)
 
     def _make_part(self) -> SelectionPart:
         self.llm = self.llm or Settings.llm
-        settings = {name: getattr(self, name) for name in RelevanceSettings.__dataclass_fields__}
-        return RelevancePart(RelevanceFilter(self.llm, budget=self.budget, **settings))
+        return RelevancePart(RelevanceFilter(self.llm, budget=self.budget, **self._settings))
 
 
-class EvidencePostprocessor(RerankerPostprocessor):
+class EvidencePostprocessor(RerankerPostprocessor, EvidenceOptions):
     """Postprocessor that returns excerpts: the relevant sentences of the nodes and what belongs to them.
 
     The sentences of all nodes are reranked, grow to the neighbours that probably belong to the same
@@ -251,12 +228,6 @@ class EvidencePostprocessor(RerankerPostprocessor):
     The other fields are those of `ProbabilitySelector`; with min_keep=0 nothing is returned if nothing is
     relevant.
     """
-
-    share_of_best: float = _PROBABILITY.share_of_best
-    min_score: float = _PROBABILITY.min_score
-    enough_tokens: int | None = _PROBABILITY.enough_tokens
-    max_tokens: int | None = _PROBABILITY.max_tokens
-    min_keep: int = _PROBABILITY.min_keep
 
     def _make_part(self) -> SelectionPart:
         return EvidencePart.of(self, self.reranker, piece_tokens)

@@ -16,7 +16,6 @@ from llama_index.core.base.response.schema import (
 )
 from llama_index.core.callbacks import CallbackManager, CBEventType, EventPayload
 from llama_index.core.instrumentation import get_dispatcher
-from llama_index.core.instrumentation.events.synthesis import SynthesizeEndEvent, SynthesizeStartEvent
 from llama_index.core.llms import LLM
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.prompts.mixin import PromptMixinType
@@ -155,10 +154,8 @@ class SelfFeedbackQueryEngine(BaseQueryEngine):
         additional_source_nodes: Sequence[NodeWithScore] | None = None,
     ) -> RESPONSE_TYPE:
         """Return the best-judged answer from selections of `nodes`."""
-        dispatcher.event(SynthesizeStartEvent(query=query_bundle))
         response = self.answer(query_bundle.query_str, candidates=to_candidates(nodes))
         response.source_nodes += additional_source_nodes or []
-        dispatcher.event(SynthesizeEndEvent(query=query_bundle, response=response))
         return response
 
     @dispatcher.span
@@ -169,10 +166,8 @@ class SelfFeedbackQueryEngine(BaseQueryEngine):
         additional_source_nodes: Sequence[NodeWithScore] | None = None,
     ) -> RESPONSE_TYPE:
         """Run `synthesize` without blocking the event loop."""
-        dispatcher.event(SynthesizeStartEvent(query=query_bundle))
         response = await self.aanswer(query_bundle.query_str, candidates=to_candidates(nodes))
         response.source_nodes += additional_source_nodes or []
-        dispatcher.event(SynthesizeEndEvent(query=query_bundle, response=response))
         return response
 
     def answer(self, query: str, *, streaming: bool | None = None, **arguments: Any) -> RESPONSE_TYPE:

@@ -13,18 +13,26 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Sequence, Set
 from dataclasses import dataclass, fields, replace
-from typing import Any, Self, TypeVar
+from typing import Any, Literal, Self, TypeVar
 
-from precise_rag.candidate_filters import RedundancyFilter, RelevanceFilter
+from precise_rag.candidate_filters import (
+    DynamicThreshold,
+    RedundancyFilter,
+    RelevanceFilter,
+    RelevanceSettings,
+)
 from precise_rag.evidence import EvidenceExtractor
 from precise_rag.excerpts import PieceTokens, no_piece_tokens
 from precise_rag.protocols import Reranker
 from precise_rag.rerank import calibrated, load_reranker, rerank, rerank_best, unread_note
-from precise_rag.selection import GradientSelector, ProbabilitySelector
+from precise_rag.selection import DEFAULT_SELECTOR, GradientSelector, ProbabilitySelector
 from precise_rag.trace import Trace
 from precise_rag.types import Candidate, Selection
 
 T = TypeVar("T", GradientSelector, ProbabilitySelector)
+
+_RELEVANCE = RelevanceSettings()
+_PROBABILITY = ProbabilitySelector()
 
 
 class SelectionPart(ABC):
@@ -62,6 +70,21 @@ class RerankPart(SelectionPart):
         return rerank_best(query, candidates, self.reranker, self.top_n)
 
 
+@dataclass(init=False, repr=False, eq=False)
+class GradientOptions:
+    """Options of `GradientSelector` as fields of a pydantic model."""
+
+    min_k: int = DEFAULT_SELECTOR.min_k
+    ratio: float = DEFAULT_SELECTOR.ratio
+    max_k: int | None = DEFAULT_SELECTOR.max_k
+    max_tokens: int | None = DEFAULT_SELECTOR.max_tokens
+    min_score: float | None = DEFAULT_SELECTOR.min_score
+    share_of_best: float | None = DEFAULT_SELECTOR.share_of_best
+    min_keep: int = DEFAULT_SELECTOR.min_keep
+    min_gap: float = DEFAULT_SELECTOR.min_gap
+    assume_ratio: bool = DEFAULT_SELECTOR.assume_ratio
+
+
 @dataclass(frozen=True)
 class GradientPart(SelectionPart):
     """Keeps candidates up to the first sharp drop of the score (SAGE, section V).
@@ -73,10 +96,10 @@ class GradientPart(SelectionPart):
     reranker: Reranker | None = None
 
     @classmethod
-    def of(cls, settings: Any, chosen: Set[str], reranker: Any) -> Self:
+    def of(cls, settings: GradientOptions, chosen: Set[str], reranker: Any) -> Self:
         """Return the part of a component.
 
-        settings: an object with the options of `GradientSelector` as attributes.
+        settings: the component; it may also have `count_tokens`.
         chosen: names of the options that the user set. On scores as they are, as in SAGE's figures, a
             `share_of_best` counts only if it is among them.
         reranker: anything that `load_reranker` takes, or None.
@@ -113,6 +136,24 @@ class RedundancyPart(SelectionPart):
         return self.filter.filter(candidates)
 
 
+@dataclass(init=False, repr=False, eq=False)
+class RelevanceOptions:
+    """Options of `RelevanceFilter` as fields of a pydantic model."""
+
+    mode: Literal["batch", "single"] = _RELEVANCE.mode
+    batch_size: int = _RELEVANCE.batch_size
+    threshold: DynamicThreshold = _RELEVANCE.threshold
+    ask_threshold: bool = _RELEVANCE.ask_threshold
+    unscored: Literal["keep", "drop"] = _RELEVANCE.unscored
+    heuristics: tuple[str, ...] = tuple(_RELEVANCE.heuristics)
+    instructions: str | None = _RELEVANCE.instructions
+    max_concurrency: int = _RELEVANCE.max_concurrency
+
+    @property
+    def _settings(self) -> dict[str, Any]:
+        return {field.name: getattr(self, field.name) for field in fields(RelevanceSettings)}
+
+
 @dataclass(frozen=True)
 class RelevancePart(SelectionPart):
     """Keeps candidates that a language model finds relevant (ChunkRAG, section 3)."""
@@ -128,6 +169,17 @@ class RelevancePart(SelectionPart):
         return await self.filter.afilter(query, candidates, trace=trace)
 
 
+@dataclass(init=False, repr=False, eq=False)
+class EvidenceOptions:
+    """Options of `ProbabilitySelector` as fields of a pydantic model."""
+
+    share_of_best: float = _PROBABILITY.share_of_best
+    min_score: float = _PROBABILITY.min_score
+    enough_tokens: int | None = _PROBABILITY.enough_tokens
+    max_tokens: int | None = _PROBABILITY.max_tokens
+    min_keep: int = _PROBABILITY.min_keep
+
+
 @dataclass(frozen=True)
 class EvidencePart(SelectionPart):
     """Keeps the relevant sentences of the texts and what belongs to them, as excerpts.
@@ -139,13 +191,13 @@ class EvidencePart(SelectionPart):
     piece_tokens: PieceTokens = no_piece_tokens
 
     @classmethod
-    def of(cls, settings: Any, reranker: Any, piece_tokens: PieceTokens = no_piece_tokens) -> Self:
+    def of(cls, options: EvidenceOptions, reranker: Any, piece_tokens: PieceTokens = no_piece_tokens) -> Self:
         """Return the part of a component.
 
-        settings: an object with the options of `ProbabilitySelector` as attributes.
+        options: the component.
         reranker: anything that `load_reranker` takes.
         """
-        selector = _with_settings(ProbabilitySelector, settings)
+        selector = _with_settings(ProbabilitySelector, options)
         return cls(EvidenceExtractor(load_reranker(reranker), selector), piece_tokens)
 
     def reranker_for(self, candidates: Sequence[Candidate]) -> Reranker:

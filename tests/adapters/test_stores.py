@@ -4,10 +4,8 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from langchain_core.documents import Document
 from langchain_core.vectorstores import InMemoryVectorStore
 from llama_index.core import StorageContext, VectorStoreIndex
-from llama_index.core.schema import TextNode
 from llama_index.core.vector_stores import MetadataFilter, MetadataFilters, SimpleVectorStore
 
 from langchain_precise import PreciseEmbeddings
@@ -22,8 +20,7 @@ pytestmark = pytest.mark.filterwarnings("ignore")  # of stores
 
 TOWN = "The town clock was built by Ada Brandt in 1911.\n\nEels are smoked.\n\nRye bread is baked twice."
 QUESTION = "Who built the town clock?"
-ENCODER = HashEncoder()
-EMBEDDINGS = PreciseEmbeddings(ENCODER)
+EMBEDDINGS = PreciseEmbeddings(HashEncoder())
 KINDS = ["in memory", "chroma", "qdrant", "milvus", "faiss", "postgres"]
 
 
@@ -168,34 +165,14 @@ async def test_a_filter_of_a_store_returns_no_sentence_of_another_tenant(framewo
         assert not any("Bert" in framework.text(piece) for piece in found)
 
 
-def with_vectors(framework, kind: str, vectors: dict[str, list[float]], request) -> Any:
-    """A store of texts with the vectors that they are given."""
-    if framework is LLAMAINDEX:
-        nodes = [TextNode(text=text, embedding=vector) for text, vector in vectors.items()]
-        storage = StorageContext.from_defaults(vector_store=llamaindex_store(kind, request))
-        embedding = HashEmbedding()
-        embedding.__dict__["encoder"] = ENCODER
-        return VectorStoreIndex(nodes, storage_context=storage, embed_model=embedding)
-    store = langchain_store(kind, request)
-    if kind == "faiss":
-        store.add_embeddings(vectors.items())
-        return store
-    store.add_documents([Document(text, id=text) for text in vectors])
-    for text, vector in vectors.items():
-        store.store[text]["vector"] = vector
-    return store
-
-
 @each_framework
-@pytest.mark.parametrize("kind", ["in memory", "faiss"])
-def test_vectors_of_a_store_are_used_as_they_are(framework, kind, request):
-    [vector] = ENCODER.encode([QUESTION]).tolist()
-    vectors = {"Eels are smoked on Fridays.": vector, "Nobody built the clock.": [-one for one in vector]}
-    store = with_vectors(framework, kind, vectors, request)
-    ENCODER.calls.clear()
-    over = framework.retriever.from_store(store, fetch_k=1, reranker="packaged")
-    assert "Eels are smoked on Fridays." in map(framework.text, framework.find(over, QUESTION))
-    assert set(ENCODER.calls) <= {QUESTION}
+def test_the_vectors_of_a_store_are_used_as_they_are(framework):
+    store = framework.stock([framework.piece(TOWN, "town")])
+    embedding = store.embeddings if framework is LANGCHAIN else store._embed_model
+    assert embedding.encoder.calls == [TOWN]
+    embedding.encoder.calls.clear()
+    assert framework.find(framework.retriever.from_store(store, reranker="packaged"), QUESTION)
+    assert embedding.encoder.calls == []
 
 
 @each_question

@@ -89,6 +89,8 @@ def test_an_index_in_memory_keeps_nothing_of_what_was_replaced(filter_statistics
         tracemalloc.stop()
     assert len(index._parts) == 1
     assert len(index._parts[0].block.documents) == len(index.document_ids)
+    for number in range(100):  # of filters, the last ones are remembered
+        assert index.search("word1 word2", 3, filter={"number": {"$gt": number}})
     assert len(index._ready().narrowed) <= 16
 
 

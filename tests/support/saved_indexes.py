@@ -48,9 +48,7 @@ def build(kind: str) -> DocumentIndex:
 
 def replace_encoder(index: DocumentIndex, encoder: Encoder | None) -> None:
     """Give an index another encoder."""
-    for scheme in (index.scheme, getattr(index.scheme, "_dense", None)):
-        if scheme is not None:
-            scheme.encoder = encoder
+    index.encoder = encoder
 
 
 def content(index: DocumentIndex) -> tuple[list[Any], list[Any]]:

@@ -85,22 +85,6 @@ class Geometry(NamedTuple):
     unrelated: float
     slope: float
 
-    def with_levels(self, scores: Mapping[str, FloatArray], query: FloatArray) -> dict[str, FloatArray]:
-        """Add to the scores of n candidates their cosines as the packaged encoder might give them.
-
-        scores: (n,) each, by name. query: (d,) its vector.
-        Levels that nobody can know are NaN; see `LEVELS` for the names.
-        """
-        if query.shape != self.usual.shape:  # the vectors are not the encoder's
-            return dict(scores)
-        usual = float(query @ self.usual)
-        levels = {
-            level: (_UNRELATED + self.slope * (scores[name] - usual)).astype(np.float32)
-            for name, level in LEVELS.items()
-            if name in scores
-        }
-        return {**scores, **levels}
-
     def of_packaged(self, cosine: float) -> float:
         """Return the cosine of two texts that is with this encoder what `cosine` is with the packaged one.
 
@@ -129,6 +113,25 @@ def geometry_of(encoder: Encoder) -> Geometry | None:
         return None
     _known.append((_reference(encoder), geometry))
     return geometry
+
+
+def with_levels(
+    encoder: Encoder, scores: Mapping[str, FloatArray], query: FloatArray
+) -> Mapping[str, FloatArray]:
+    """Add to the scores of n candidates their cosines as the packaged encoder might give them.
+
+    scores: (n,) each, by name. query: (d,) its vector. Levels that nobody can know are NaN; see `LEVELS`.
+    """
+    geometry = geometry_of(encoder)
+    if geometry is None or query.shape != geometry.usual.shape:  # the vectors are not the encoder's
+        return scores
+    usual = float(query @ geometry.usual)
+    levels = {
+        level: (_UNRELATED + geometry.slope * (scores[name] - usual)).astype(np.float32)
+        for name, level in LEVELS.items()
+        if name in scores
+    }
+    return {**scores, **levels}
 
 
 def _reference(encoder: Encoder) -> Callable[[], Encoder | None]:

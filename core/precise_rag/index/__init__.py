@@ -1,8 +1,9 @@
 """Indexes: they store documents and return scored candidates for a query.
 
 index.py, search.py, load.py        what users call: build, add, search, save, load
-scheme.py                           what sets kinds apart: the columns of their rows, and how rows score
-dense.py, hybrid.py, sentence_context.py, word_sentence.py   a kind each: settings, scheme, class
+sentence_index.py                   the same for kinds that score sentences with their context
+dense.py, hybrid.py, sentence_context.py, word_sentence.py   a kind each: its settings, the columns of its
+                                    rows, and how rows score
 table.py, view.py, matching.py      documents in blocks, their changes, and the states that searches read
 groups.py, headings.py, words.py, vectors.py, context.py, bm25.py, ranking.py, faiss_rows.py   the columns of
                                     rows, and what is computed with them

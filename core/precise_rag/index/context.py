@@ -152,10 +152,7 @@ class GroupMeans:
         core: (n,) cosine of the query with each sentence. headings: (k,) with each heading, if there are any.
         """
         sums: FloatArray = np.add.reduceat(core * self.weights, self.groups.starts)
-        if headings is not None and self.headings is not None:
-            sums += WEIGHT * headings[self.headings]
-        sums /= self.norms
-        means: FloatArray = sums[self.groups.of_row]
+        means: FloatArray = self._means(sums, slice(None), headings)[self.groups.of_row]
         return means
 
     def scores_of(self, rows: IntArray, core: FloatArray, headings: FloatArray | None = None) -> FloatArray:
@@ -163,11 +160,15 @@ class GroupMeans:
         groups, places = np.unique(self.groups.of_row[rows], return_inverse=True)
         members, begins = self.groups.members(groups)
         sums: FloatArray = np.add.reduceat(core[members] * self.weights[members], begins)
+        means: FloatArray = self._means(sums, groups, headings)[places]
+        return means
+
+    def _means(self, sums: FloatArray, groups: IntArray | slice, headings: FloatArray | None) -> FloatArray:
+        """(k,) cosines of some groups, from the weighted sums of those of their sentences."""
         if headings is not None and self.headings is not None:
             sums += WEIGHT * headings[self.headings[groups]]
         sums /= self.norms[groups]
-        means: FloatArray = sums[places]
-        return means
+        return sums
 
 
 def group_norms(columns: Columns, groups: Groups, headings: Headings | None = None) -> FloatArray:

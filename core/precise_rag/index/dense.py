@@ -16,13 +16,13 @@ from precise_rag.index.faiss_rows import FaissBackend, FaissRows, check_faiss, l
 from precise_rag.index.groups import Groups, Passages, check_passages, passage_ids
 from precise_rag.index.index import DocumentIndex
 from precise_rag.index.ranking import top_rows
-from precise_rag.index.scheme import Scheme
 from precise_rag.index.table import Block, Columns, Part
 from precise_rag.index.vectors import Products, VectorSettings, vector_columns
 from precise_rag.index.view import Hits, View
 from precise_rag.protocols import Encoder
+from precise_rag.sentences.tables import tables_of
 from precise_rag.sentences.words import trim_spans
-from precise_rag.types import Document, FloatArray, IntArray, ScoreScale, SentenceTable
+from precise_rag.types import Document, FloatArray, IntArray, ScoreScale
 
 EXACT_ROWS = 10_000
 """A block with fewer rows has no faiss index: all of its rows are compared."""
@@ -81,59 +81,22 @@ class _Prepared:
     near: FaissRows | None
 
 
-class DenseScheme(Scheme):
-    """Rows are chunks with a vector, which is compared with the query's vector."""
-
-    kind = "dense"
-    settings_type = DenseSettings
-    score_scale: ClassVar[ScoreScale] = "cosine"
-    search_settings = frozenset({"backend"})
-
-    def __init__(self, encoder: Encoder, **settings: Any) -> None:
-        super().__init__(encoder, **settings)
-        self.faiss = FaissBackend.of(self.settings.backend)
-        if self.faiss is not None:
-            check_faiss(self.faiss.gpu)
-
-    @override
-    def read(self, documents: Sequence[Document], show_progress: bool) -> Iterator[Columns]:
-        needs_sentences = self.settings.chunk_vectors != "encode" or self.settings.chunks == "sentences"
-        for document, table in self.tables(documents, show_progress, vectors=needs_sentences):
-            groups = Groups.by_change(passage_ids(document, table, self.settings.chunks))
-            spans = groups.spans(trim_spans(document.text, table.spans))
-            n_tokens = np.bincount(groups.of_row, table.n_tokens, minlength=len(spans)).astype(np.int64)
-            texts = [document.text[start:end] for start, end in spans]
-            vectors = vector_columns(self._vectors(texts, table, groups), self.settings.precision)
-            yield {"spans": spans, "n_tokens": n_tokens, **vectors}
-
-    def _vectors(self, texts: Sequence[str], table: SentenceTable, groups: Groups) -> FloatArray:
-        """The vectors of chunks; groups: the sentences of each."""
+def chunk_columns(
+    documents: Sequence[Document], encoder: Encoder, settings: ChunkVectorSettings, show_progress: bool
+) -> Iterator[Columns]:
+    """Yield the columns of the chunks of each document."""
+    needs_sentences = settings.chunk_vectors != "encode" or settings.chunks == "sentences"
+    for document, table in tables_of(documents, encoder, show_progress, vectors=needs_sentences):
+        groups = Groups.by_change(passage_ids(document, table, settings.chunks))
+        spans = groups.spans(trim_spans(document.text, table.spans))
+        n_tokens = np.bincount(groups.of_row, table.n_tokens, minlength=len(spans)).astype(np.int64)
         if table.vectors is None:
-            return encode_documents(self.encoder, texts)
-        alpha = self.settings.alpha if self.settings.chunk_vectors == "context" else 1.0
-        ends = groups.starts + groups.sizes
-        return chunk_vectors(table.vectors, table.n_tokens, groups.starts, ends, alpha=alpha)
-
-    @override
-    def prepare(self, block: Block) -> Any:
-        if self.faiss is None:
-            return _Prepared(Products.of(block.columns, block.kept), None)
-        near = load_rows(block, self.faiss) if len(block) >= EXACT_ROWS else None
-        return _Prepared(Products.of(block.columns), near)
-
-    @override
-    def kept(self, block: Block) -> Mapping[str, Columns]:
-        others = {name: arrays for name, arrays in block.derived.items() if name != "faiss"}
-        near = None if block.prepared is None else block.prepared.near
-        if self.faiss is None or near is None or self.faiss.factory == "Flat":  # a copy of the vectors
-            return others
-        return {**others, "faiss": saved_rows(near, self.faiss)}
-
-    @override
-    def find(self, view: View, query: str, vector: FloatArray | None, top_k: int) -> Hits:
-        direction = self.direction(view, query, vector)
-        rows = None if view.matching is None else np.flatnonzero(view.matching)
-        return self.with_levels(best_by_product(view, rows, direction, top_k), direction)
+            vectors = encode_documents(encoder, [document.text[start:end] for start, end in spans])
+        else:
+            alpha = settings.alpha if settings.chunk_vectors == "context" else 1.0
+            ends = groups.starts + groups.sizes
+            vectors = chunk_vectors(table.vectors, table.n_tokens, groups.starts, ends, alpha=alpha)
+        yield {"spans": spans, "n_tokens": n_tokens, **vector_columns(vectors, settings.precision)}
 
 
 def best_by_product(view: View, rows: IntArray | None, direction: FloatArray, top_k: int) -> Hits:
@@ -172,4 +135,37 @@ class DenseIndex(DocumentIndex):
     change or after `load`, unless you trust the one that was saved.
     """
 
-    scheme_type = DenseScheme
+    kind: ClassVar[str] = "dense"
+    score_scale: ClassVar[ScoreScale] = "cosine"
+    _settings_type = DenseSettings
+    _search_settings = frozenset({"backend"})
+
+    def __init__(self, encoder: Encoder | None = None, **settings: Any) -> None:
+        super().__init__(encoder, **settings)
+        self._faiss = FaissBackend.of(self.settings.backend)
+        if self._faiss is not None:
+            check_faiss(self._faiss.gpu)
+
+    @override
+    def _read(self, documents: Sequence[Document], show_progress: bool) -> Iterator[Columns]:
+        return chunk_columns(documents, self.encoder, self.settings, show_progress)
+
+    @override
+    def _prepare(self, block: Block) -> Any:
+        if self._faiss is None:
+            return _Prepared(Products.of(block.columns, block.kept), None)
+        near = load_rows(block, self._faiss) if len(block) >= EXACT_ROWS else None
+        return _Prepared(Products.of(block.columns), near)
+
+    @override
+    def _kept(self, block: Block) -> Mapping[str, Columns]:
+        others = {name: arrays for name, arrays in block.derived.items() if name != "faiss"}
+        near = None if block.prepared is None else block.prepared.near
+        if self._faiss is None or near is None or self._faiss.factory == "Flat":  # a copy of the vectors
+            return others
+        return {**others, "faiss": saved_rows(near, self._faiss)}
+
+    @override
+    def _best(self, view: View, query: str, direction: FloatArray, top_k: int) -> Hits:
+        rows = None if view.matching is None else np.flatnonzero(view.matching)
+        return best_by_product(view, rows, direction, top_k)

@@ -15,15 +15,15 @@ from precise_rag.index.bm25 import BM25Matrix, BM25Settings, bm25_scores
 from precise_rag.index.context import GroupMeans, check_alpha, group_norms
 from precise_rag.index.groups import Groups, Passages, check_passages, passage_ids
 from precise_rag.index.headings import Headings, heading_columns, headings_above
-from precise_rag.index.index import SentenceIndex
 from precise_rag.index.ranking import min_max, pooled, weighted_sum, z_score
-from precise_rag.index.scheme import SentenceScheme
 from precise_rag.index.search import Returns, check_returns
+from precise_rag.index.sentence_index import SentenceIndex, sentence_columns
 from precise_rag.index.table import Block, Columns
 from precise_rag.index.vectors import Products, VectorSettings
 from precise_rag.index.view import View
 from precise_rag.index.words import load_stop_words, word_columns, word_numbers
 from precise_rag.protocols import Encoder
+from precise_rag.sentences.tables import tables_of
 from precise_rag.titles import titles_of
 from precise_rag.types import Document, FloatArray, IntArray, ScoreScale, SentenceTable, Titles
 
@@ -74,6 +74,10 @@ _FEWEST = 100
 """With fewer sentences the weight is not adapted: the best z-score cannot be large."""
 
 
+SEARCH_SETTINGS = frozenset({"dense_weight", "adaptive", "pool", "returns", "filter_statistics"})
+"""Settings that only searches read, in memory and in a database."""
+
+
 @dataclass(frozen=True, slots=True)
 class _Level:
     """A scale above the sentence: passages or surroundings."""
@@ -96,111 +100,31 @@ class _Prepared:
         return None if self.headings is None else self.headings.above
 
 
-class HybridScheme(SentenceScheme):
-    """Rows are sentences with vectors and words, their passages and surroundings, and the headings above."""
+def hybrid_columns(
+    documents: Sequence[Document], encoder: Encoder, settings: HybridSettings, show_progress: bool
+) -> Iterator[Columns]:
+    """Yield the columns of the sentences of each document, and of the headings above them."""
+    read = (
+        words_and_vectors(document, table, settings)
+        for document, table in tables_of(documents, encoder, show_progress)
+    )
+    if not settings.headings:
+        yield from read
+        return
+    columns = list(read)
+    above = [headings_above(d, its["spans"]) for d, its in zip(documents, columns, strict=True)]
+    encode = partial(encode_documents, encoder)
+    added = heading_columns(above, encode, settings.stop_words, encoder.dimension)
+    yield from ({**its, **of_headings} for its, of_headings in zip(columns, added, strict=True))
 
-    kind = "hybrid"
-    settings_type = HybridSettings
-    score_scale: ClassVar[ScoreScale] = "rank"
-    search_settings = frozenset({"alpha", "dense_weight", "adaptive", "pool", "returns", "filter_statistics"})
-    settings: HybridSettings
 
-    def __init__(self, encoder: Encoder, **settings: Any) -> None:
-        super().__init__(encoder, **settings)
-        load_stop_words(self.settings.stop_words)  # raises an error here, not in a search
-
-    @property
-    @override
-    def returns(self) -> Returns:
-        return self.settings.returns
-
-    @override
-    def read(self, documents: Sequence[Document], show_progress: bool) -> Iterator[Columns]:
-        blocks = super().read(documents, show_progress)
-        if not self.settings.headings:
-            return blocks
-        read = list(blocks)
-        above = [headings_above(d, block["spans"]) for d, block in zip(documents, read, strict=True)]
-        encode = partial(encode_documents, self.encoder)
-        added = heading_columns(above, encode, self.settings.stop_words, self.encoder.dimension)
-        return ({**block, **columns} for block, columns in zip(read, added, strict=True))
-
-    @override
-    def reads_same(self, known: Document, given: Document) -> bool:
-        above_same = not self.settings.headings or titles_of(known.metadata) == titles_of(given.metadata)
-        return above_same and super().reads_same(known, given)
-
-    @override
-    def columns(self, document: Document, table: SentenceTable) -> dict[str, Any]:
-        columns = super().columns(document, table)
-        if self.settings.surroundings is not None:
-            columns["surroundings"] = passage_ids(document, table, self.settings.surroundings)
-        texts = (document.text[start:end] for start, end in columns["spans"])
-        return columns | word_columns(texts, self.settings.stop_words)
-
-    @override
-    def prepare(self, block: Block) -> Any:
-        headings = Headings.of(block)
-        levels = [_level(block, place, groups, headings) for place, groups in enumerate(level_groups(block))]
-        products = Products.of(block.columns, block.kept)
-        return _Prepared(
-            levels[0].means.groups, BM25Matrix.of(block, "sentences"), levels, products, headings
-        )
-
-    @override
-    def score(
-        self, view: View, query: str, vector: FloatArray, alpha: float
-    ) -> tuple[FloatArray, Mapping[str, FloatArray]]:
-        rows: Any = slice(None) if view.matching is None else np.flatnonzero(view.matching)
-        by_meaning = partial(self._by_meaning, view, vector, alpha)
-        by_word = partial(self._by_word, view, query, alpha, rows)
-        if view.n_rows < _LEAST_ROWS:
-            (searches, core, dense), (bm25, sentence, passage) = by_meaning(), by_word()
-        else:
-            (searches, core, dense), (bm25, sentence, passage) = side_by_side(by_meaning, by_word)
-        pool = pooled(
-            [dense[rows], bm25],
-            self.settings.pool,
-            lambda places: view.draws(places if view.matching is None else rows[places]),
-        )
-        scored = pool if view.matching is None else rows[pool]
-        own = (rows for _, rows in view.split(scored))
-        exact = [search.exact(rows) for search, rows in zip(searches, own, strict=True)]
-        core[scored], dense[scored] = (np.concatenate(arrays) for arrays in zip(*exact, strict=True))
-        weight = self._dense_weight(core[rows], float(core[rows].max()))
-        fused = np.full(len(core), -np.inf, dtype=np.float32)
-        fused[scored] = weighted_sum([dense[scored], bm25[pool]], [weight, 1 - weight])
-        return fused, {"dense": dense, "core": core, "bm25": sentence, "bm25_passage": passage}
-
-    def _by_meaning(
-        self, view: View, vector: FloatArray, alpha: float
-    ) -> "tuple[list[_DenseSearch], FloatArray, FloatArray]":
-        """The searches of all parts, and (n,) cosines and dense scores of all sentences."""
-        searches = [_DenseSearch.of(part.prepared, vector, alpha) for part in view.parts]
-        core = _joined([search.core for search in searches])
-        return searches, core, _joined([search.scores() for search in searches])
-
-    def _by_word(
-        self, view: View, query: str, alpha: float, rows: Any
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """BM25 in context of some rows, and (n,) of each sentence and of its passage."""
-        prepared: list[_Prepared] = [part.prepared for part in view.parts]
-        alive = [part.rows for part in view.parts]
-        numbers = word_numbers(query, self.settings.stop_words).tolist()
-        terms = np.array(list(dict.fromkeys(numbers)), dtype=np.int64)
-        sentence = _joined(bm25_scores([one.sentences for one in prepared], alive, terms, self.settings))
-        wider = []
-        for levels in zip(*(one.levels for one in prepared), strict=True):
-            of_groups = bm25_scores([level.bm25 for level in levels], alive, terms, self.settings)
-            pairs = zip(of_groups, levels, strict=True)
-            wider.append(_joined([scores[level.means.groups.of_row] for scores, level in pairs]))
-        bm25 = weighted_scales(alpha, min_max(sentence[rows]), [min_max(scores[rows]) for scores in wider])
-        return bm25, sentence, wider[0]
-
-    def _dense_weight(self, core: FloatArray, best: float) -> float:
-        """The weight of the dense scores for a query; core: cosines with sentences. best: the best one."""
-        adapted = adaptive_weight(core, best) if self.settings.adaptive else 1.0
-        return self.settings.dense_weight * adapted
+def words_and_vectors(document: Document, table: SentenceTable, settings: HybridSettings) -> Columns:
+    """The columns of the sentences of one document; table: its sentences."""
+    columns = sentence_columns(document, table, settings)
+    if settings.surroundings is not None:
+        columns["surroundings"] = passage_ids(document, table, settings.surroundings)
+    texts = (document.text[start:end] for start, end in columns["spans"])
+    return columns | word_columns(texts, settings.stop_words)
 
 
 @dataclass(frozen=True, slots=True)
@@ -299,4 +223,81 @@ class HybridIndex(SentenceIndex):
     see docs/design.md.
     """
 
-    scheme_type = HybridScheme
+    kind: ClassVar[str] = "hybrid"
+    score_scale: ClassVar[ScoreScale] = "rank"
+    _settings_type = HybridSettings
+    _search_settings = SEARCH_SETTINGS | {"alpha"}
+
+    def __init__(self, encoder: Encoder | None = None, **settings: Any) -> None:
+        super().__init__(encoder, **settings)
+        load_stop_words(self.settings.stop_words)  # raises an error here, not in a search
+
+    @override
+    def _read(self, documents: Sequence[Document], show_progress: bool) -> Iterator[Columns]:
+        return hybrid_columns(documents, self.encoder, self.settings, show_progress)
+
+    @override
+    def _reads_same(self, known: Document, given: Document) -> bool:
+        above_same = not self.settings.headings or titles_of(known.metadata) == titles_of(given.metadata)
+        return above_same and super()._reads_same(known, given)
+
+    @override
+    def _prepare(self, block: Block) -> Any:
+        headings = Headings.of(block)
+        levels = [_level(block, place, groups, headings) for place, groups in enumerate(level_groups(block))]
+        products = Products.of(block.columns, block.kept)
+        return _Prepared(
+            levels[0].means.groups, BM25Matrix.of(block, "sentences"), levels, products, headings
+        )
+
+    @override
+    def _scores(
+        self, view: View, query: str, vector: FloatArray, alpha: float
+    ) -> tuple[FloatArray, Mapping[str, FloatArray]]:
+        rows: Any = slice(None) if view.matching is None else np.flatnonzero(view.matching)
+        by_meaning = partial(self._by_meaning, view, vector, alpha)
+        by_word = partial(self._by_word, view, query, alpha, rows)
+        if view.n_rows < _LEAST_ROWS:
+            (searches, core, dense), (bm25, sentence, passage) = by_meaning(), by_word()
+        else:
+            (searches, core, dense), (bm25, sentence, passage) = side_by_side(by_meaning, by_word)
+        pool = pooled(
+            [dense[rows], bm25],
+            self.settings.pool,
+            lambda places: view.draws(places if view.matching is None else rows[places]),
+        )
+        scored = pool if view.matching is None else rows[pool]
+        own = (rows for _, rows in view.split(scored))
+        exact = [search.exact(rows) for search, rows in zip(searches, own, strict=True)]
+        core[scored], dense[scored] = (np.concatenate(arrays) for arrays in zip(*exact, strict=True))
+        weight = self.settings.dense_weight
+        if self.settings.adaptive:
+            weight *= adaptive_weight(core[rows], float(core[rows].max()))
+        fused = np.full(len(core), -np.inf, dtype=np.float32)
+        fused[scored] = weighted_sum([dense[scored], bm25[pool]], [weight, 1 - weight])
+        return fused, {"dense": dense, "core": core, "bm25": sentence, "bm25_passage": passage}
+
+    def _by_meaning(
+        self, view: View, vector: FloatArray, alpha: float
+    ) -> "tuple[list[_DenseSearch], FloatArray, FloatArray]":
+        """The searches of all parts, and (n,) cosines and dense scores of all sentences."""
+        searches = [_DenseSearch.of(part.prepared, vector, alpha) for part in view.parts]
+        core = _joined([search.core for search in searches])
+        return searches, core, _joined([search.scores() for search in searches])
+
+    def _by_word(
+        self, view: View, query: str, alpha: float, rows: Any
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """BM25 in context of some rows, and (n,) of each sentence and of its passage."""
+        prepared: list[_Prepared] = [part.prepared for part in view.parts]
+        alive = [part.rows for part in view.parts]
+        numbers = word_numbers(query, self.settings.stop_words).tolist()
+        terms = np.array(list(dict.fromkeys(numbers)), dtype=np.int64)
+        sentence = _joined(bm25_scores([one.sentences for one in prepared], alive, terms, self.settings))
+        wider = []
+        for levels in zip(*(one.levels for one in prepared), strict=True):
+            of_groups = bm25_scores([level.bm25 for level in levels], alive, terms, self.settings)
+            pairs = zip(of_groups, levels, strict=True)
+            wider.append(_joined([scores[level.means.groups.of_row] for scores, level in pairs]))
+        bm25 = weighted_scales(alpha, min_max(sentence[rows]), [min_max(scores[rows]) for scores in wider])
+        return bm25, sentence, wider[0]

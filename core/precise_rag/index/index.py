@@ -1,62 +1,93 @@
-"""The index that users have: documents and their rows, searched by a scheme, saved in a folder."""
+"""The index in memory that all kinds share: documents and their rows, searched and saved in a folder."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from abc import abstractmethod
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import fields
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 import numpy as np
-from typing_extensions import override
 
 from precise_rag._processes import ProcessLock
-from precise_rag.checks import as_path, check_text, items_of, shown
+from precise_rag.checks import as_path, check_methods, items_of, shown
+from precise_rag.encoded import encode_queries
+from precise_rag.encoders.geometry import with_levels
 from precise_rag.errors import EmptyIndexError, IndexFormatError, InputError
 from precise_rag.filters import Filter, as_filter
 from precise_rag.index.folder import WAIT, Verify, locked, read_index, version_of, write_index
-from precise_rag.index.scheme import Scheme, SentenceScheme, tokens_of_passage
-from precise_rag.index.search import (
-    Returns,
-    Searched,
-    SentenceQuery,
-    SentenceSearch,
-    check_search,
-    merge_neighbours,
-    unique_documents,
-    widen_to_passages,
-)
-from precise_rag.index.settings import as_json, usable_settings
-from precise_rag.index.table import Block, Part, changed, merged
-from precise_rag.index.view import View
+from precise_rag.index.search import Searched, check_search, query_direction, unique_documents
+from precise_rag.index.settings import check_opened, made_with, usable_settings
+from precise_rag.index.table import Block, Columns, Part, changed, merged
+from precise_rag.index.view import Hits, View
 from precise_rag.protocols import Encoder
-from precise_rag.types import Candidate, Document, FloatArray, ScoreScale, Stretch
+from precise_rag.types import Candidate, Document, FloatArray, ScoreScale
 
 
 class DocumentIndex(Searched):
     """A searchable collection of documents, kept in memory and saved in a folder.
 
-    It is put together from a scheme, which makes rows of documents and scores them (`scheme_type`), and from
-    the documents with their rows. A change costs what it changes: in memory, in the folder and at the next
-    search. Threads may search while another one adds or deletes documents: a search uses the state before
-    or after the change.
+    A kind of index says which rows it makes of documents, and how it finds the best ones for a query.
+    A change costs what it changes: in memory, in the folder and at the next search. Threads may search while
+    another one adds or deletes documents: a search uses the state before or after the change.
 
     encoder: turns text into vectors.
     settings: fields of the kind's settings class.
-    scheme: (attribute) the scheme.
+    Raises InputError for an encoder or settings that are not valid.
     """
 
-    scheme_type: ClassVar[type[Scheme]]
+    kind: ClassVar[str]
+    """The name under which an index is saved."""
+    score_scale: ClassVar[ScoreScale]
+    """Scale of the scores of candidates."""
+    _settings_type: ClassVar[type]
+    _search_settings: ClassVar[frozenset[str]]
+    """Settings that only searches read; `load` may change them."""
 
     def __init__(self, encoder: Encoder | None = None, **settings: Any) -> None:
         if encoder is None:
             raise InputError(f"{type(self).__name__} needs an encoder; pass encoder=load_encoder()")
-        self.scheme: Any = self.scheme_type(encoder, **settings)
+        methods = ("encode", "encode_queries", "count_tokens")
+        check_methods("encoder", encoder, methods, "pass encoder=load_encoder(…)")
+        self.encoder = encoder
+        try:
+            self.settings = self._settings_type(**settings)
+        except TypeError as error:
+            raise InputError(f"an index of kind {self.kind!r}: {error}") from error
         self._parts: tuple[Part, ...] = ()  # replaced in one step, so that other threads see a whole state
         self._view: tuple[tuple[Part, ...], View] | None = None
         self._writing, self._preparing = ProcessLock(), ProcessLock()
         self._loaded_from: tuple[Path, set[str]] | None = None
+
+    @abstractmethod
+    def _read(self, documents: Sequence[Document], show_progress: bool) -> Iterator[Columns]:
+        """Yield the columns of each document, in order.
+
+        They include "spans" (n, 2), "n_tokens" (n,) and "vectors" (n, d).
+        """
+
+    def _reads_same(self, known: Document, given: Document) -> bool:
+        """Whether `_read` makes the same rows of both documents, even if other metadata differs."""
+        return known.text == given.text
+
+    @abstractmethod
+    def _prepare(self, block: Block) -> Any:
+        """Compute the state that all searches of a block share; called once for a block that has rows.
+
+        Its attribute "above", if it has one, gives the titles above a row.
+        """
+
+    @abstractmethod
+    def _best(self, view: View, query: str, direction: FloatArray, top_k: int) -> Hits:
+        """Return the best `top_k` matching rows for a query; see `View.matching`.
+
+        direction: (d,) the query's vector, of unit length.
+        """
+
+    def _kept(self, block: Block) -> Mapping[str, Columns]:
+        """The arrays to save with a prepared block that are not columns of its rows, by name."""
+        return block.derived
 
     def __getstate__(self) -> dict[str, Any]:
         with self._writing:
@@ -82,22 +113,6 @@ class DocumentIndex(Searched):
         index = cls(encoder, **settings)
         index.add(documents, show_progress=show_progress)
         return index
-
-    @property
-    def encoder(self) -> Encoder:
-        """Turns text into vectors."""
-        encoder: Encoder = self.scheme.encoder
-        return encoder
-
-    @property
-    def settings(self) -> Any:
-        """The settings of the index."""
-        return self.scheme.settings
-
-    @property
-    def score_scale(self) -> ScoreScale:
-        """Scale of the scores of candidates."""
-        return self.scheme_type.score_scale
 
     def __len__(self) -> int:
         return sum(len(part) for part in self._parts)
@@ -134,11 +149,11 @@ class DocumentIndex(Searched):
         given = unique_documents(documents)
         with self._writing:
             known = {d.id: known_one for d in given if (known_one := self._get(d.id))}
-            same = {d.id for d in given if d.id in known and self.scheme.reads_same(known[d.id], d)}
+            same = {d.id for d in given if d.id in known and self._reads_same(known[d.id], d)}
             described = {d.id: d for d in given if d.id in same and known[d.id] != d}
             new = [document for document in given if document.id not in same]
             try:
-                added = Block.of(new, list(self.scheme.read(new, show_progress)))
+                added = Block.of(new, list(self._read(new, show_progress)))
                 self._check_vectors(added)
             except ValueError as error:
                 raise InputError(f"the documents cannot be added: {error}") from error
@@ -185,7 +200,8 @@ class DocumentIndex(Searched):
         view = self._ready(None if filter is None else as_filter(filter))
         if view.matches_nothing:
             return []
-        return view.candidates(self.scheme.find(view, query, vector, top_k), self.score_scale)
+        direction = self._direction(view, query, vector)
+        return self._candidates(view, self._best(view, query, direction, top_k), direction)
 
     def save(self, path: str | Path) -> None:
         """Save the index into the folder `path`; an index that is there is replaced in one step.
@@ -199,17 +215,12 @@ class DocumentIndex(Searched):
         """
         with locked(path), self._writing:
             self._prepared_view()
-            settings = {
-                field.name: as_json(getattr(self.settings, field.name)) for field in fields(self.settings)
-            }
+            manifest = {"kind": self.kind, **made_with(self.encoder, self.settings)}
             try:
-                usable_settings(self.scheme.settings_type, settings)
+                usable_settings(self._settings_type, manifest["settings"])
             except (TypeError, ValueError) as error:
                 raise InputError(f"the index cannot be saved: {error}") from error
-            source = getattr(self.encoder, "source", None) or self.encoder.name
-            encoder = {"name": self.encoder.name, "source": source}
-            manifest = {"kind": self.scheme.kind, "encoder": encoder, "settings": settings}
-            parts = [(part, self.scheme.kept(part.block)) for part in self._parts]
+            parts = [(part, self._kept(part.block)) for part in self._parts]
             loaded_from, versions = self._loaded_from or (None, None)
             known = versions if Path(path).resolve() == loaded_from else None
             write_index(path, manifest, parts, known=known)
@@ -256,15 +267,13 @@ class DocumentIndex(Searched):
         """
         path = as_path("path", path)
         manifest, parts = read_index(path, verify)
-        cls._check_changes(manifest["settings"], settings)
-        if manifest["kind"] != cls.scheme_type.kind:
+        if manifest["kind"] != cls.kind:
             raise IndexFormatError(
-                f"{path} holds a {manifest['kind']!r} index, not {cls.scheme_type.kind!r}; "
-                "open it with load_index(path)"
+                f"{path} holds a {manifest['kind']!r} index, not {cls.kind!r}; open it with load_index(path)"
             )
-        _check_encoder(path, manifest["encoder"]["name"], encoder)
+        check_opened(path, manifest, encoder, settings, cls._search_settings)
         try:
-            saved = usable_settings(cls.scheme_type.settings_type, manifest["settings"])
+            saved = usable_settings(cls._settings_type, manifest["settings"])
         except (TypeError, ValueError) as error:
             raise IndexFormatError(f"{path} is damaged ({error}); build the index again") from error
         index = cls(encoder, **{**saved, **settings})
@@ -276,16 +285,6 @@ class DocumentIndex(Searched):
             for part in parts:
                 part.block.derived.pop("faiss", None)
         return index
-
-    @classmethod
-    def _check_changes(cls, saved: Mapping[str, Any], given: Mapping[str, Any]) -> None:
-        """Raise InputError if a setting that decides the rows differs from the saved one."""
-        different = {name for name, value in given.items() if saved.get(name) != as_json(value)}
-        if fixed := sorted(different - cls.scheme_type.search_settings):
-            raise InputError(
-                f"{fixed[0]} cannot change in a saved {cls.__name__} (settings that can: "
-                f"{', '.join(sorted(cls.scheme_type.search_settings)) or 'none'}); build the index again"
-            )
 
     def _get(self, identifier: str) -> Document | None:
         return next(
@@ -310,9 +309,20 @@ class DocumentIndex(Searched):
                 view = View.of(parts)
                 for part in view.parts:
                     if part.block.prepared is None:
-                        part.block.prepared = self.scheme.prepare(part.block)
+                        part.block.prepared = self._prepare(part.block)
                 self._view = parts, view
             return self._view[1]
+
+    def _direction(self, view: View, query: str, vector: FloatArray | None) -> FloatArray:
+        """(d,) float32 vector of unit length of a query; vector: the user's, None to encode the query."""
+        if vector is None:
+            vector = encode_queries(self.encoder, [query])[0]
+        return query_direction(vector, int(view.parts[0].block.columns["vectors"].shape[1]))
+
+    def _candidates(self, view: View, hits: Hits, direction: FloatArray) -> list[Candidate]:
+        """The rows that a query found, as candidates. direction: its vector."""
+        parts = with_levels(self.encoder, hits.parts, direction)
+        return view.candidates(hits._replace(parts=parts), self.score_scale)
 
     def _ready(self, wanted: Filter | None = None) -> View:
         """The present state, for a search of the documents that match a filter."""
@@ -326,53 +336,4 @@ class DocumentIndex(Searched):
         if getattr(self.settings, "filter_statistics", "shared") == "shared":
             return view.within(wanted)
         with self._preparing:
-            return view.holding_only(wanted, self.scheme.prepare)
-
-
-class SentenceIndex(SentenceSearch, DocumentIndex):
-    """An index of sentences; each is scored together with its context."""
-
-    scheme: SentenceScheme
-
-    @property
-    @override
-    def returns(self) -> Returns:
-        return self.scheme.returns
-
-    @override
-    def _find(self, asked: SentenceQuery) -> list[Candidate]:
-        view = self._ready(asked.filter)
-        if view.matches_nothing:
-            return []
-        hits = self.scheme.find(
-            view, asked.text, asked.vector, asked.top_k, alpha=asked.alpha, returns=asked.returns
-        )
-        candidates = view.candidates(hits, self.score_scale)
-        rows = hits.rows.tolist()
-        texts = {c.doc_id: view.document(row).text for c, row in zip(candidates, rows, strict=True)}
-        n_wide = {"sentence": 0, "mixed": 1, "passage": len(candidates)}[asked.returns]
-        candidates[:n_wide] = widen_to_passages(
-            candidates[:n_wide],
-            [texts[candidate.doc_id] for candidate in candidates[:n_wide]],
-            [tokens_of_passage(view, row) for row in rows[:n_wide]],
-        )
-        return merge_neighbours(candidates, texts) if asked.merge_adjacent else candidates
-
-    def neighbours(self, sentences: Sequence[Candidate], reach: int) -> list[Stretch]:
-        """Return the stretches of `sentences` with up to `reach` sentences before and after each.
-
-        Each sentence is in one stretch; stretches of one document have a sentence between them. A candidate
-        that is not a sentence of the index is left out. Nothing is encoded.
-        """
-        return self._ready().stretches(sentences, reach, self.score_scale) if sentences else []
-
-
-def _check_encoder(path: Path, built_with: str | None, encoder: Encoder | None) -> None:
-    if encoder is not None:
-        check_text("the name of the encoder", getattr(encoder, "name", None))
-    given = encoder.name if encoder else None
-    if built_with != given:
-        raise IndexFormatError(
-            f"{path} was built with encoder {built_with!r} but {given!r} was given; "
-            f"load it with load_encoder({built_with!r}) or build it again"
-        )
+            return view.holding_only(wanted, self._prepare)

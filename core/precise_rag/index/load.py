@@ -19,7 +19,7 @@ from precise_rag.index.word_sentence import WordSentenceIndex
 from precise_rag.protocols import Encoder
 
 KINDS: dict[str, type[DocumentIndex]] = {
-    cls.scheme_type.kind: cls for cls in (DenseIndex, SentenceContextIndex, WordSentenceIndex, HybridIndex)
+    cls.kind: cls for cls in (DenseIndex, SentenceContextIndex, WordSentenceIndex, HybridIndex)
 }
 
 

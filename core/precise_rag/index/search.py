@@ -61,6 +61,7 @@ def query_direction(vector: Any, dimension: int) -> FloatArray:
 class Searched(ABC):
     """An index that can be searched, also without blocking an event loop."""
 
+    settings: Any
     search: Callable[..., list[Candidate]]
 
     async def asearch(self, query: str, top_k: int = 10, **options: Any) -> list[Candidate]:
@@ -90,9 +91,10 @@ class SentenceSearch(Searched):
     """An index of sentences that can be searched, in memory or in a database."""
 
     @property
-    @abstractmethod
     def returns(self) -> Returns:
         """Default of `returns` in `search`."""
+        returns: Returns = getattr(self.settings, "returns", "sentence")
+        return returns
 
     @abstractmethod
     def _find(self, asked: SentenceQuery) -> list[Candidate]:

@@ -13,8 +13,7 @@ from precise_rag.encoded import encode_documents
 from precise_rag.errors import InputError
 from precise_rag.index.context import SentenceContexts, check_alpha
 from precise_rag.index.groups import Groups, Passages, check_passages
-from precise_rag.index.index import SentenceIndex
-from precise_rag.index.scheme import SentenceScheme
+from precise_rag.index.sentence_index import SentenceIndex
 from precise_rag.index.table import Block
 from precise_rag.index.vectors import Products, VectorSettings, read_vectors
 from precise_rag.index.view import Hits, View
@@ -46,68 +45,6 @@ class ContextSettings(VectorSettings):
         check_passages("passages", self.passages)
 
 
-class ContextScheme(SentenceScheme):
-    """Rows are sentences with vectors, and with vectors of their contexts if these are encoded."""
-
-    kind = "sentence-context"
-    settings_type = ContextSettings
-    score_scale: ClassVar[ScoreScale] = "cosine"
-    search_settings = frozenset({"alpha", "similarity"})
-    settings: ContextSettings
-
-    @override
-    def columns(self, document: Document, table: SentenceTable) -> dict[str, Any]:
-        columns = super().columns(document, table)
-        if self.settings.context == "encode":
-            columns["context"] = self._encoded_contexts(document, columns["spans"], columns["passage_spans"])
-        return columns
-
-    def _encoded_contexts(self, document: Document, spans: IntArray, passages: IntArray) -> FloatArray:
-        texts = [document.text[start:end] for start, end in spans]
-        rows = np.zeros((len(texts), self.encoder.dimension), dtype=np.float32)
-        starts = [*Groups.by_change(passages).starts.tolist(), len(texts)]
-        others = {
-            i: " ".join(texts[j] for j in range(first, last) if j != i)
-            for first, last in pairwise(starts)
-            if last - first > 1
-            for i in range(first, last)
-        }
-        if others:
-            rows[list(others)] = encode_documents(self.encoder, list(others.values()))
-        return rows
-
-    @override
-    def prepare(self, block: Block) -> Any:
-        columns = block.columns
-        passages = Groups.by_change(columns["passage_spans"], block.owners(np.arange(len(block))))
-        products = Products.of(columns)
-        if "context" not in columns:
-            return _Prepared(passages, SentenceContexts.of_means(columns, passages), products)
-        encoded = columns["context"]
-        contexts = SentenceContexts.of_vectors(columns, passages, encoded)
-        context_products = Products.of({"vectors": encoded})
-        return _Prepared(passages, contexts, products, context_products)
-
-    @override
-    def score(
-        self, view: View, query: str, vector: FloatArray, alpha: float
-    ) -> tuple[FloatArray, Mapping[str, FloatArray]]:
-        of_part = [self._scores_of(part.prepared, vector, alpha) for part in view.parts]
-        scores, core = (np.concatenate(arrays) for arrays in zip(*of_part, strict=True))
-        if view.matching is not None:
-            scores[~view.matching] = -np.inf
-        return scores, {"dense": scores, "core": core}
-
-    def _scores_of(
-        self, prepared: "_Prepared", vector: FloatArray, alpha: float
-    ) -> tuple[FloatArray, FloatArray]:
-        """(n,) scores and cosines of the rows of a block."""
-        core = prepared.products.all(vector)
-        encoded = prepared.context_products.all(vector) if prepared.context_products else None
-        normalise = self.settings.similarity == "cosine"
-        return prepared.contexts.scores(core, alpha, encoded, normalise=normalise), core
-
-
 @dataclass(frozen=True, slots=True)
 class _Prepared:
     """context_products: products with the encoded contexts, or None if contexts are means."""
@@ -128,8 +65,10 @@ class SentenceContextIndex(SentenceIndex):
     similarity="dot"` is the paper. See docs/design.md.
     """
 
-    scheme_type = ContextScheme
-    scheme: ContextScheme
+    kind: ClassVar[str] = "sentence-context"
+    score_scale: ClassVar[ScoreScale] = "cosine"
+    _settings_type = ContextSettings
+    _search_settings = frozenset({"alpha", "similarity"})
 
     def weighted_vectors(self, alpha: float | None = None) -> Iterator[tuple[Candidate, FloatArray]]:
         """Yield every sentence with its weighted vector (d,), for your own vector store.
@@ -150,3 +89,55 @@ class SentenceContextIndex(SentenceIndex):
             alive = np.arange(len(vectors)) if part.rows is None else np.flatnonzero(part.rows)
             hits = Hits(alive + rows.start, np.zeros(len(alive), dtype=np.float32))
             yield from zip(view.candidates(hits, self.score_scale), vectors[alive], strict=True)
+
+    @override
+    def _columns(self, document: Document, table: SentenceTable) -> dict[str, Any]:
+        columns = super()._columns(document, table)
+        if self.settings.context == "encode":
+            columns["context"] = self._encoded_contexts(document, columns["spans"], columns["passage_spans"])
+        return columns
+
+    def _encoded_contexts(self, document: Document, spans: IntArray, passages: IntArray) -> FloatArray:
+        texts = [document.text[start:end] for start, end in spans]
+        rows = np.zeros((len(texts), self.encoder.dimension), dtype=np.float32)
+        starts = [*Groups.by_change(passages).starts.tolist(), len(texts)]
+        others = {
+            i: " ".join(texts[j] for j in range(first, last) if j != i)
+            for first, last in pairwise(starts)
+            if last - first > 1
+            for i in range(first, last)
+        }
+        if others:
+            rows[list(others)] = encode_documents(self.encoder, list(others.values()))
+        return rows
+
+    @override
+    def _prepare(self, block: Block) -> Any:
+        columns = block.columns
+        passages = Groups.by_change(columns["passage_spans"], block.owners(np.arange(len(block))))
+        products = Products.of(columns)
+        if "context" not in columns:
+            return _Prepared(passages, SentenceContexts.of_means(columns, passages), products)
+        encoded = columns["context"]
+        contexts = SentenceContexts.of_vectors(columns, passages, encoded)
+        context_products = Products.of({"vectors": encoded})
+        return _Prepared(passages, contexts, products, context_products)
+
+    @override
+    def _scores(
+        self, view: View, query: str, vector: FloatArray, alpha: float
+    ) -> tuple[FloatArray, Mapping[str, FloatArray]]:
+        of_part = [self._scores_of(part.prepared, vector, alpha) for part in view.parts]
+        scores, core = (np.concatenate(arrays) for arrays in zip(*of_part, strict=True))
+        if view.matching is not None:
+            scores[~view.matching] = -np.inf
+        return scores, {"dense": scores, "core": core}
+
+    def _scores_of(
+        self, prepared: "_Prepared", vector: FloatArray, alpha: float
+    ) -> tuple[FloatArray, FloatArray]:
+        """(n,) scores and cosines of the rows of a block."""
+        core = prepared.products.all(vector)
+        encoded = prepared.context_products.all(vector) if prepared.context_products else None
+        normalise = self.settings.similarity == "cosine"
+        return prepared.contexts.scores(core, alpha, encoded, normalise=normalise), core

@@ -1,10 +1,14 @@
 """What an index was made with, as it is saved: settings are checked, and load no models from the disk."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
+from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
-from precise_rag.errors import ModelError
+from precise_rag.checks import check_text
+from precise_rag.errors import IndexFormatError, InputError, ModelError
+from precise_rag.protocols import Encoder
 from precise_rag.types import Chunk, Document, SentenceTable
 
 _PLAIN = re.compile(r"sentences|paragraphs|segments|[1-9][0-9]{0,8} tokens")
@@ -39,6 +43,43 @@ def usable_settings(settings_type: type, values: Mapping[str, Any]) -> dict[str,
     usable = without_models(values)
     settings_type(**usable)
     return usable
+
+
+def made_with(encoder: Encoder, settings: Any) -> dict[str, Any]:
+    """What is saved of an index's encoder and settings."""
+    values = {field.name: as_json(getattr(settings, field.name)) for field in fields(settings)}
+    source = getattr(encoder, "source", None) or encoder.name
+    return {"encoder": {"name": encoder.name, "source": source}, "settings": values}
+
+
+def check_opened(
+    where: str | Path,
+    made: Mapping[str, Any],
+    encoder: Encoder | None,
+    given: Mapping[str, Any],
+    changeable: Set[str],
+) -> None:
+    """Check what a saved index is opened with.
+
+    where: the index. made: what it was `made_with`. given: settings, of which those may differ from the
+    saved ones that are `changeable`.
+    Raises IndexFormatError for another encoder, and InputError for another value of another setting.
+    """
+    if encoder is not None:
+        check_text("the name of the encoder", getattr(encoder, "name", None))
+    name, saved = made["encoder"]["name"], made["settings"]
+    given_name = None if encoder is None else encoder.name
+    if name != given_name:
+        raise IndexFormatError(
+            f"{where} was built with encoder {name!r} but {given_name!r} was given; "
+            f"open it with load_encoder({name!r}), or build it again"
+        )
+    changed = {setting for setting, value in given.items() if saved.get(setting) != as_json(value)}
+    if fixed := sorted((changed & saved.keys()) - changeable):
+        raise InputError(
+            f"{fixed[0]} cannot change in {where} (settings that can: {', '.join(sorted(changeable))}); "
+            "build the index again"
+        )
 
 
 def as_json(value: object) -> object:

@@ -50,7 +50,7 @@ class Block:
     columns: what describes the rows; "spans" (n, 2) and "n_tokens" (n,) are always there.
     derived: arrays made from these, by name, to be saved with them; `kept` adds to them.
     stored: where it was loaded from or last saved; None if nowhere.
-    prepared: what searches need, made by the scheme; None before the first search.
+    prepared: what searches need, made by the index; None before the first search.
     """
 
     documents: Sequence[Document]

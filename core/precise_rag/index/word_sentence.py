@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, ClassVar
 
@@ -14,11 +14,10 @@ from precise_rag.checks import check_number
 from precise_rag.encoders.local import packaged_minilm
 from precise_rag.encoders.token_ids import read_tokenizer
 from precise_rag.index.bm25 import Postings, idf
-from precise_rag.index.dense import ChunkVectorSettings, DenseScheme, best_by_product
+from precise_rag.index.dense import ChunkVectorSettings, best_by_product, chunk_columns
 from precise_rag.index.groups import Passages
 from precise_rag.index.index import DocumentIndex
 from precise_rag.index.ranking import fair_rows
-from precise_rag.index.scheme import Scheme
 from precise_rag.index.table import Block, Columns
 from precise_rag.index.vectors import Products
 from precise_rag.index.view import Hits, View
@@ -56,29 +55,37 @@ class _Prepared:
     products: Products
 
 
-class WordSentenceScheme(Scheme):
-    """Rows are chunks with a vector and their WordPiece tokens."""
+class WordSentenceIndex(DocumentIndex):
+    """Chunks that share a word with the query, scored by cosine.
 
-    kind = "word-sentence"
+    Words are WordPiece tokens of BERT's vocabulary, without stop words and punctuation. A common token
+    lets almost every chunk pass the filter; `min_overlap` and `max_candidates` make searches faster.
+    If no chunk shares a token with the query, a search returns nothing.
+
+    Source: recursive retrieval, section III. Differs: nothing with the default settings.
+    """
+
+    kind: ClassVar[str] = "word-sentence"
     score_scale: ClassVar[ScoreScale] = "cosine"
-    settings_type = WordSentenceSettings
-    search_settings = frozenset({"min_overlap", "max_candidates", "filter_statistics"})
-    settings: WordSentenceSettings
+    _settings_type = WordSentenceSettings
+    _search_settings = frozenset({"min_overlap", "max_candidates", "filter_statistics"})
 
-    def __init__(self, encoder: Encoder, **settings: Any) -> None:
+    def __init__(self, encoder: Encoder | None = None, **settings: Any) -> None:
         super().__init__(encoder, **settings)
-        own = {field.name: getattr(self.settings, field.name) for field in fields(ChunkVectorSettings)}
-        self._dense = DenseScheme(encoder, **own)
         self._tokenizer = read_tokenizer(packaged_minilm() / "tokenizer.json")
         stop_words = load_stop_words(self.settings.stop_words)
         self._is_content = _content_tokens(self._tokenizer, stop_words)
         self._split_stop_words = _split_stop_words(self._tokenizer, stop_words)
 
+    def candidate_rows(self, query: str) -> npt.NDArray[np.int64]:
+        """Rows that pass the word filter, ascending."""
+        return self._passing(self._ready(), query)
+
     @override
-    def read(self, documents: Sequence[Document], show_progress: bool) -> Iterator[Columns]:
-        texts = (document.text for document in documents)
-        for text, columns in zip(texts, self._dense.read(documents, show_progress), strict=True):
-            tokens = self._tokens([text[start:end] for start, end in columns["spans"]])
+    def _read(self, documents: Sequence[Document], show_progress: bool) -> Iterator[Columns]:
+        chunks = chunk_columns(documents, self.encoder, self.settings, show_progress)
+        for document, columns in zip(documents, chunks, strict=True):
+            tokens = self._tokens([document.text[start:end] for start, end in columns["spans"]])
             yield {
                 **columns,
                 "pieces.values": np.concatenate([np.zeros(0, dtype=np.int32), *tokens]),
@@ -86,21 +93,17 @@ class WordSentenceScheme(Scheme):
             }
 
     @override
-    def prepare(self, block: Block) -> Any:
+    def _prepare(self, block: Block) -> Any:
         lengths = block.columns["pieces.lengths"]
         rows = np.repeat(np.arange(len(lengths)), lengths)
         postings = Postings.of(block.columns["pieces.values"], rows, len(lengths))
         return _Prepared(postings, Products.of(block.columns, block.kept))
 
     @override
-    def find(self, view: View, query: str, vector: FloatArray | None, top_k: int) -> Hits:
-        rows = self.passing(view, query)
-        if not len(rows):
-            return Hits(rows, np.zeros(0, dtype=np.float32))
-        direction = self.direction(view, query, vector)
-        return self.with_levels(best_by_product(view, rows, direction, top_k), direction)
+    def _best(self, view: View, query: str, direction: FloatArray, top_k: int) -> Hits:
+        return best_by_product(view, self._passing(view, query), direction, top_k)
 
-    def passing(self, view: View, query: str) -> npt.NDArray[np.int64]:
+    def _passing(self, view: View, query: str) -> npt.NDArray[np.int64]:
         """Return the rows that pass the word filter and match, ascending."""
         terms = np.unique(self._tokens([query])[0]).astype(np.int64)
         least = self.settings.min_overlap
@@ -130,25 +133,6 @@ class WordSentenceScheme(Scheme):
         encodings = self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
         ids = [np.array(encoding.ids, dtype=np.int32) for encoding in encodings]
         return [tokens[self._is_content[tokens]] for tokens in ids]
-
-
-class WordSentenceIndex(DocumentIndex):
-    """Chunks that share a word with the query, scored by cosine.
-
-    Words are WordPiece tokens of BERT's vocabulary, without stop words and punctuation. A common token
-    lets almost every chunk pass the filter; `min_overlap` and `max_candidates` make searches faster.
-    If no chunk shares a token with the query, a search returns nothing.
-
-    Source: recursive retrieval, section III. Differs: nothing with the default settings.
-    """
-
-    scheme_type = WordSentenceScheme
-    scheme: WordSentenceScheme
-
-    def candidate_rows(self, query: str) -> npt.NDArray[np.int64]:
-        """Rows that pass the word filter, ascending."""
-        view = self._ready()
-        return self.scheme.passing(view, query)
 
 
 @lru_cache(maxsize=8)

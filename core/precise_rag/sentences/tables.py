@@ -1,6 +1,6 @@
 """Building sentence tables: each document is split once and each sentence encoded once."""
 
-from collections.abc import Iterable, Iterator, Sized
+from collections.abc import Iterable, Iterator, Sequence, Sized
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain, pairwise
 from typing import NamedTuple
@@ -12,7 +12,7 @@ from precise_rag.encoded import count_tokens, encode_documents
 from precise_rag.protocols import Encoder, SentenceSplitter
 from precise_rag.sentences.blocks import paragraph_ids
 from precise_rag.sentences.splitters import load_sentence_splitter, split_structured
-from precise_rag.sentences.words import without_rules
+from precise_rag.sentences.words import has_words, without_rules
 from precise_rag.structure import read_structure
 from precise_rag.tokens import estimate_token_counts
 from precise_rag.types import Document, IntArray, SentenceTable
@@ -116,8 +116,14 @@ def _tables(batch: _Batch, encoder: Encoder | None, vectors: bool) -> Iterator[S
         )
 
 
-def empty_table(doc_id: str, dimension: int | None) -> SentenceTable:
-    """Return the table of a document without sentences; dimension: of the encoder, None without vectors."""
+def tables_of(
+    documents: Sequence[Document], encoder: Encoder, show_progress: bool = False, *, vectors: bool = True
+) -> Iterator[tuple[Document, SentenceTable]]:
+    """Yield each document with its table, which is empty if no word is in it; see `build_tables`."""
+    with_words = [document for document in documents if has_words(document.text)]
+    tables = build_tables(with_words, encoder, show_progress=show_progress, vectors=vectors)
     none = np.zeros(0, dtype=np.int64)
-    vectors = None if dimension is None else np.zeros((0, dimension), dtype=np.float32)
-    return SentenceTable(doc_id, none.reshape(0, 2), none, none, vectors)
+    no_vectors = np.zeros((0, encoder.dimension), dtype=np.float32)
+    for document in documents:
+        empty = SentenceTable(document.id, none.reshape(0, 2), none, none, no_vectors)
+        yield document, next(tables) if has_words(document.text) else empty

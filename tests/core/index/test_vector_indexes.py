@@ -141,7 +141,7 @@ def test_equals_the_papers_algorithm() -> None:
     rows = DenseIndex.build(ANIMALS, HashEncoder(), chunks="sentences").search("x", 100)
 
     def tokens(text: str) -> set[str]:
-        pieces = index.scheme._tokenizer.encode(text, add_special_tokens=False).tokens
+        pieces = index._tokenizer.encode(text, add_special_tokens=False).tokens
         return {p for p in pieces if p not in stop_words and any(c.isalnum() for c in p)}
 
     for query in ("dog and cat", "river bank interest", "Did the mat purr?"):

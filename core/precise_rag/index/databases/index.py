@@ -1,7 +1,7 @@
 """An index whose rows live in PostgreSQL."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar, Literal, Self
@@ -10,20 +10,25 @@ from typing_extensions import override
 
 from precise_rag.checks import as_path, shown
 from precise_rag.encoded import encode_queries
-from precise_rag.encoders.geometry import geometry_of
 from precise_rag.errors import DatabaseError, EmptyIndexError, IndexFormatError, InputError
 from precise_rag.index.databases.engine import PostgresEngine
 from precise_rag.index.databases.rows import StoredDocument, check_document, digest, rows_of_documents
 from precise_rag.index.databases.search import around, find
-from precise_rag.index.hybrid import HybridSettings
-from precise_rag.index.search import Returns, SentenceQuery, SentenceSearch, query_direction, unique_documents
-from precise_rag.index.settings import as_json, check_made, ensure, usable_settings, without_models
+from precise_rag.index.hybrid import SEARCH_SETTINGS, HybridSettings
+from precise_rag.index.search import SentenceQuery, SentenceSearch, query_direction, unique_documents
+from precise_rag.index.settings import (
+    check_made,
+    check_opened,
+    ensure,
+    made_with,
+    usable_settings,
+    without_models,
+)
 from precise_rag.protocols import Encoder
 from precise_rag.types import Candidate, Document, FloatArray, ScoreScale, Stretch
 
 _BATCH = 256
 """Documents that are read, encoded and written together."""
-_SEARCH_SETTINGS = frozenset({"dense_weight", "adaptive", "pool", "returns", "filter_statistics"})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -67,7 +72,8 @@ class DatabaseIndex(SentenceSearch):
         made = read_settings(self.engine)
         self._exists = made is not None
         if made is not None:
-            settings = _merged(self.engine.location, made, encoder, settings)
+            check_opened(self.engine.location, made, encoder, settings, SEARCH_SETTINGS)
+            settings = {**without_models(made["settings"]), **settings}
         try:
             self.settings = DatabaseSettings(**settings)
         except TypeError as error:
@@ -168,11 +174,6 @@ class DatabaseIndex(SentenceSearch):
         """End the connections to the database; the next use opens them again."""
         self.engine.close()
 
-    @property
-    @override
-    def returns(self) -> Returns:
-        return self.settings.returns
-
     @override
     def _find(self, asked: SentenceQuery) -> list[Candidate]:
         if asked.alpha is not None and asked.alpha != self.settings.alpha:
@@ -185,7 +186,7 @@ class DatabaseIndex(SentenceSearch):
         vector = encode_queries(self.encoder, [asked.text])[0] if asked.vector is None else asked.vector
         direction = query_direction(vector, self.encoder.dimension)
         with self.engine.view() as view:
-            return find(view, asked, self.settings, direction, geometry_of(self.encoder))
+            return find(view, asked, self.settings, direction, self.encoder)
 
     def neighbours(self, sentences: Sequence[Candidate], reach: int) -> list[Stretch]:
         """Return the stretches of `sentences` with up to `reach` sentences before and after each.
@@ -227,11 +228,7 @@ class DatabaseIndex(SentenceSearch):
         same = [document for document in batch if known.get(document.id) == digests[document.id]]
         rows = rows_of_documents(new, self.encoder, self.settings, vectors, show_progress)
         if not self._exists:
-            names = [field.name for field in fields(DatabaseSettings)]
-            values = {name: as_json(getattr(self.settings, name)) for name in names}
-            source = getattr(self.encoder, "source", None) or self.encoder.name
-            about = {"encoder": {"name": self.encoder.name, "source": source}, "settings": values}
-            self.engine.create(about, self.encoder.dimension)
+            self.engine.create(made_with(self.encoder, self.settings), self.encoder.dimension)
             self._exists = True
         described = [StoredDocument(d.id, digests[d.id], d.metadata, ()) for d in same]
         late = self.engine.describe(described) if described else set()
@@ -240,26 +237,6 @@ class DatabaseIndex(SentenceSearch):
             rows += rows_of_documents(again, self.encoder, self.settings, vectors, show_progress)
         if rows:
             self.engine.write(rows)
-
-
-def _merged(
-    location: str, made: Mapping[str, Any], encoder: Encoder, given: Mapping[str, Any]
-) -> dict[str, Any]:
-    """The settings of an existing collection, with those given for searches."""
-    if made["encoder"]["name"] != encoder.name:
-        name = made["encoder"]["name"]
-        raise IndexFormatError(
-            f"{location} was built with encoder {name!r} but {encoder.name!r} was given; "
-            f"open it with load_encoder({name!r}), or build another collection"
-        )
-    saved = made["settings"]
-    changed = {name for name, value in given.items() if saved.get(name) != as_json(value)}
-    if fixed := sorted((changed & saved.keys()) - _SEARCH_SETTINGS):
-        raise InputError(
-            f"{fixed[0]} cannot change in the collection {location} (settings that can: "
-            f"{', '.join(sorted(_SEARCH_SETTINGS))}); build another collection"
-        )
-    return {**without_models(saved), **given}
 
 
 def read_settings(engine: PostgresEngine) -> dict[str, Any] | None:

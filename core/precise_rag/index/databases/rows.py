@@ -31,10 +31,11 @@ from precise_rag.index.databases.counted import SCALES, CountedRows, packed
 from precise_rag.index.folder import check_metadata
 from precise_rag.index.groups import Groups
 from precise_rag.index.headings import WEIGHT, Headings
-from precise_rag.index.hybrid import HybridScheme, HybridSettings, level_groups
+from precise_rag.index.hybrid import HybridSettings, hybrid_columns, level_groups, words_and_vectors
 from precise_rag.index.search import query_direction
 from precise_rag.index.table import Block, Columns
 from precise_rag.protocols import Encoder
+from precise_rag.sentences.tables import tables_of
 from precise_rag.sentences.words import has_words
 from precise_rag.titles import joined_titles, saved_titles, titles_of
 from precise_rag.types import Document, FloatArray, IntArray, Span
@@ -128,22 +129,16 @@ def rows_of_documents(
 
     vectors: by document id, (d,) vectors that stand for all sentences of a document, which is not encoded.
     """
-    scheme = HybridScheme(
-        encoder,
-        passages=settings.passages,
-        surroundings=settings.surroundings,
-        headings=settings.headings,
-        stop_words=settings.stop_words,
-    )
+    read_as = replace(settings, precision="float32")
     with_text = [document for document in documents if has_words(document.text)]
     encoded = [document for document in with_text if document.id not in vectors]
-    read = zip(encoded, scheme.read(encoded, show_progress), strict=True)
+    read = zip(encoded, hybrid_columns(encoded, encoder, read_as, show_progress), strict=True)
     columns = {document.id: its for document, its in read}
     not_encoded = [document for document in with_text if document.id in vectors]
-    for document, table in scheme.tables(not_encoded, False, vectors=False):
+    for document, table in tables_of(not_encoded, encoder, vectors=False):
         direction = query_direction(vectors[document.id], encoder.dimension)
         table = replace(table, vectors=np.tile(direction, (len(table), 1)))
-        columns[document.id] = scheme.columns(document, table)
+        columns[document.id] = words_and_vectors(document, table, read_as)
     made = []
     for document in documents:
         its = columns.get(document.id)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from precise_rag.encoders.geometry import Geometry
+from precise_rag.encoders.geometry import with_levels
 from precise_rag.errors import EmptyIndexError
 from precise_rag.filters import Filter
 from precise_rag.filters.values import ID
@@ -24,6 +24,7 @@ from precise_rag.index.ranking import top_rows
 from precise_rag.index.search import Returns, SentenceQuery, merge_neighbours
 from precise_rag.index.view import rows_around
 from precise_rag.index.words import word_numbers
+from precise_rag.protocols import Encoder
 from precise_rag.titles import read_titles
 from precise_rag.types import Candidate, FloatArray, Stretch
 
@@ -40,11 +41,11 @@ def find(
     asked: SentenceQuery,
     settings: HybridSettings,
     direction: FloatArray,
-    geometry: Geometry | None = None,
+    encoder: Encoder,
 ) -> list[Candidate]:
     """Return the candidates of a search, best first.
 
-    settings: of the index. direction: (d,) the query's vector. geometry: of the encoder.
+    settings: of the index. direction: (d,) the query's vector. encoder: of the index.
     """
     query, top_k, wanted, returns = asked.text, asked.top_k, asked.filter, asked.returns
     if not (count := view.count()):
@@ -62,9 +63,8 @@ def find(
         _, of_texts = view.sample(_SAMPLE, direction, counted)
     by_words = bm25(pool.counted, terms, frequencies, n_rows, of_texts, settings)
     fused = _fused(settings, pool.dense, by_words, others)
-    parts = {"dense": pool.dense, "bm25": by_words[0], "bm25_passage": by_words[1]}
-    if geometry is not None:
-        parts = geometry.with_levels(parts, direction)
+    scores = {"dense": pool.dense, "bm25": by_words[0], "bm25_passage": by_words[1]}
+    parts = with_levels(encoder, scores, direction)
     chosen = _chosen(fused, pool, returns, top_k)
     sentences = view.read([pool.keys[i] for i in chosen])
     n_wide = {"sentence": 0, "mixed": 1, "passage": len(chosen)}[returns]

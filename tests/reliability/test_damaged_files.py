@@ -89,7 +89,7 @@ def changes(saved: Path, name: str, choose: random.Random) -> Iterator[Change]:
     size = (saved / name).stat().st_size
     yield from (flip(choose.randrange(size)) for _ in range(10))
     yield from (cut(length) for length in (0, size - 1, size + 1, size + 10**6, choose.randrange(size)))
-    yield from map(replaced, [*IN_PLACE_OF_A_FILE][:-1])
+    yield from map(replaced, IN_PLACE_OF_A_FILE)
     yield link
     yield lambda file: file.write_bytes(choose.randbytes(size))
     yield lambda file: file.write_bytes(next(f for f in saved.iterdir() if f.name != name).read_bytes())

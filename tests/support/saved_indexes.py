@@ -46,7 +46,7 @@ def build(kind: str) -> DocumentIndex:
     return BUILD[kind]()
 
 
-def replace_encoder(index: DocumentIndex, encoder: Encoder | None) -> None:
+def replace_encoder(index: DocumentIndex, encoder: Encoder) -> None:
     """Give an index another encoder."""
     index.encoder = encoder
 

@@ -79,7 +79,7 @@ def read_manifest(path: str | Path) -> dict[str, Any]:
         manifest = _parsed(file)
     except (FileNotFoundError, NotADirectoryError) as error:
         raise IndexFormatError(f"{path} holds no index; build one and save it there") from error
-    except (OSError, ValueError, RecursionError) as error:
+    except (OSError, ValueError, RecursionError, MemoryError) as error:
         raise IndexFormatError(f"{file} cannot be read ({error}); build the index again") from error
     if not isinstance(manifest, dict) or manifest.get("format") != _FORMAT:
         raise IndexFormatError(f"{file} is not the manifest of a precise-rag index")
@@ -371,7 +371,7 @@ def _is_our_manifest(file: Path, beside_data: bool) -> bool:
         manifest = _parsed(file)
     except FileNotFoundError:
         return True  # another writer is clearing up
-    except (ValueError, RecursionError):
+    except (ValueError, RecursionError, MemoryError):
         return beside_data
     return isinstance(manifest, dict) and manifest.get("format") == _FORMAT
 

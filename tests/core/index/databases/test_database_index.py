@@ -232,7 +232,7 @@ def heads(*rows: Row) -> list[bytes]:
 def test_rows_are_read_as_they_were_written(rows: list[Row]) -> None:
     written = counted(*rows)
     for ours, theirs in zip(unpacked(packed(written)), written, strict=True):
-        assert ours.tolist() == theirs.tolist()
+        np.testing.assert_array_equal(ours, theirs)
 
 
 def test_texts_count_once_in_what_is_usual() -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -108,7 +107,6 @@ class BM25Matrix:
         self.lengths, self._starts = arrays["lengths"], starts
         n_texts = len(self.lengths)
         self.postings = Postings(n_texts, arrays["terms"], arrays["starts"], arrays["rows"], arrays["counts"])
-        self._total = float(self.lengths.sum(dtype=np.float64))
 
     @classmethod
     def of(
@@ -122,14 +120,9 @@ class BM25Matrix:
         arrays = block.kept(name, lambda: counted_words(block.columns, groups, headings))
         return cls(arrays, None if groups is None else groups.starts)
 
-    def living(self, rows: BoolArray | None) -> _Living:
-        """The texts to count. rows: (n_rows,) whether each row of the block is living; None: all."""
-        if rows is None:
-            return _Living(None, self.postings.n_rows, self._total)
-        texts = rows if self._starts is None else rows[self._starts]
-        dead = np.flatnonzero(~texts)
-        lost = float(self.lengths[dead].sum(dtype=np.float64))
-        return _Living(texts, self.postings.n_rows - len(dead), self._total - lost)
+    def living(self, rows: BoolArray | None) -> BoolArray | None:
+        """(n_texts,) whether each text is not deleted; rows: (n_rows,) the same of the rows. None: all."""
+        return rows if rows is None or self._starts is None else rows[self._starts]
 
     def scores(self, terms: IntArray, weights: FloatArray, slope: float, base: float) -> FloatArray:
         """(n_texts,) sum of `weight * count / (count + base + slope * length)` over terms.
@@ -142,19 +135,6 @@ class BM25Matrix:
             texts, counts = self.postings.rows[places], self.postings.counts[places].astype(np.float32)
             scores[texts] += weight * counts / (counts + (base + slope * self.lengths[texts]))
         return scores
-
-
-class _Living(NamedTuple):
-    """The texts of a matrix that are not deleted.
-
-    texts: (n_texts,) whether each is not deleted; None for all.
-    n_texts: their number.
-    n_words: the words in them.
-    """
-
-    texts: BoolArray | None
-    n_texts: int
-    n_words: float
 
 
 def counted_words(
@@ -198,10 +178,11 @@ def bm25_scores(
     terms: the numbers of the query's distinct words.
     """
     living = [matrix.living(alive) for matrix, alive in zip(matrices, rows, strict=True)]
-    n_texts = sum(part.n_texts for part in living)
-    mean_length = max(sum(part.n_words for part in living), 1.0) / max(n_texts, 1)
-    counted = zip(matrices, living, strict=True)
-    frequencies = sum(matrix.postings.frequencies(terms, part.texts) for matrix, part in counted)
+    counted = list(zip(matrices, living, strict=True))
+    n_texts = sum(len(matrix.lengths) if texts is None else int(texts.sum()) for matrix, texts in counted)
+    kept = (matrix.lengths if texts is None else matrix.lengths[texts] for matrix, texts in counted)
+    mean_length = max(sum(float(lengths.sum(dtype=np.float64)) for lengths in kept), 1.0) / max(n_texts, 1)
+    frequencies = sum(matrix.postings.frequencies(terms, texts) for matrix, texts in counted)
     weights = idf(np.asarray(frequencies), n_texts)
     slope, base = settings.k1 * settings.b / mean_length, settings.k1 * (1 - settings.b)
     return [matrix.scores(terms, weights, slope, base) for matrix in matrices]

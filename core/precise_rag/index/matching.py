@@ -49,7 +49,12 @@ class DocumentMatcher:
         """(n_documents,) whether each document meets the filter."""
         mask = self._matching.get(wanted)
         if mask is None:
-            mask = wanted.fold(self._meeting, self._all, self._any)
+            nothing = np.zeros(len(self._documents), dtype=np.bool_)
+            mask = wanted.fold(
+                self._meeting,
+                lambda parts: np.logical_and.reduce([~nothing, *parts]),
+                lambda parts: np.logical_or.reduce([nothing, *parts]),
+            )
             if len(self._matching) >= _MOST_FILTERS:
                 self._matching.clear()
             self._matching[wanted] = mask
@@ -60,18 +65,6 @@ class DocumentMatcher:
         holds = np.array([condition.holds(value) for value in values], dtype=np.bool_)
         meets: BoolArray = holds[numbers]
         return meets
-
-    def _all(self, parts: Sequence[BoolArray]) -> BoolArray:
-        met = np.ones(len(self._documents), dtype=np.bool_)
-        for part in parts:
-            met &= part
-        return met
-
-    def _any(self, parts: Sequence[BoolArray]) -> BoolArray:
-        met = np.zeros(len(self._documents), dtype=np.bool_)
-        for part in parts:
-            met |= part
-        return met
 
     def _values(self, field: str) -> tuple[npt.NDArray[np.int64], list[object]]:
         """The number of each document's value of a field, and the values by their numbers."""

@@ -133,23 +133,6 @@ class SentenceSearch(Searched):
         return candidates if max_tokens is None else limit_tokens(candidates, max_tokens)
 
 
-def widen_to_passages(
-    candidates: Sequence[Candidate], texts: Sequence[str], n_tokens: Sequence[int]
-) -> list[Candidate]:
-    """Give each candidate the text of its whole passage.
-
-    candidates: single sentences.
-    texts: of the document of each candidate.
-    n_tokens: of the passage of each candidate.
-    """
-    wide = []
-    for candidate, text, tokens in zip(candidates, texts, n_tokens, strict=True):
-        assert candidate.passage is not None
-        start, end = candidate.passage
-        wide.append(replace(candidate, start=start, end=end, text=text[start:end], n_tokens=tokens))
-    return wide
-
-
 def merge_neighbours(candidates: Sequence[Candidate], texts: Mapping[str, str]) -> list[Candidate]:
     """Join neighbouring candidates of the same passage, and sort by score.
 

@@ -1,6 +1,6 @@
 """ParetoRAG: search for sentences, each scored together with its context."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, ClassVar, Literal
@@ -13,11 +13,12 @@ from precise_rag.encoded import encode_documents
 from precise_rag.errors import InputError
 from precise_rag.index.context import SentenceContexts, check_alpha
 from precise_rag.index.groups import Groups, Passages, check_passages
-from precise_rag.index.sentence_index import SentenceIndex
-from precise_rag.index.table import Block
+from precise_rag.index.sentence_index import SentenceIndex, sentence_columns
+from precise_rag.index.table import Block, Columns
 from precise_rag.index.vectors import Products, VectorSettings, read_vectors
 from precise_rag.index.view import Hits, View
-from precise_rag.types import Candidate, Document, FloatArray, IntArray, ScoreScale, SentenceTable
+from precise_rag.sentences.tables import tables_of
+from precise_rag.types import Candidate, Document, FloatArray, IntArray, ScoreScale
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,11 +92,14 @@ class SentenceContextIndex(SentenceIndex):
             yield from zip(view.candidates(hits, self.score_scale), vectors[alive], strict=True)
 
     @override
-    def _columns(self, document: Document, table: SentenceTable) -> dict[str, Any]:
-        columns = super()._columns(document, table)
-        if self.settings.context == "encode":
-            columns["context"] = self._encoded_contexts(document, columns["spans"], columns["passage_spans"])
-        return columns
+    def _read(self, documents: Sequence[Document], show_progress: bool) -> Iterator[Columns]:
+        for document, table in tables_of(documents, self.encoder, show_progress):
+            columns = sentence_columns(document, table, self.settings)
+            if self.settings.context == "encode":
+                columns["context"] = self._encoded_contexts(
+                    document, columns["spans"], columns["passage_spans"]
+                )
+            yield columns
 
     def _encoded_contexts(self, document: Document, spans: IntArray, passages: IntArray) -> FloatArray:
         texts = [document.text[start:end] for start, end in spans]

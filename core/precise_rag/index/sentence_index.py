@@ -1,7 +1,8 @@
 """The index in memory of sentences that are scored together with their context."""
 
 from abc import abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,17 +12,10 @@ from precise_rag.index.context import check_alpha
 from precise_rag.index.groups import Groups, passage_ids
 from precise_rag.index.index import DocumentIndex
 from precise_rag.index.ranking import top_rows
-from precise_rag.index.search import (
-    Returns,
-    SentenceQuery,
-    SentenceSearch,
-    merge_neighbours,
-    widen_to_passages,
-)
-from precise_rag.index.table import Columns, Part
+from precise_rag.index.search import Returns, SentenceQuery, SentenceSearch, merge_neighbours
+from precise_rag.index.table import Part
 from precise_rag.index.vectors import vector_columns
 from precise_rag.index.view import Hits, View
-from precise_rag.sentences.tables import tables_of
 from precise_rag.sentences.words import trim_spans
 from precise_rag.types import Candidate, Document, FloatArray, IntArray, SentenceTable, Stretch
 
@@ -32,15 +26,6 @@ class SentenceIndex(SentenceSearch, DocumentIndex):
     Its settings are `VectorSettings` with `alpha` and `passages`; a prepared block has `passages`, the groups
     of its rows.
     """
-
-    @override
-    def _read(self, documents: Sequence[Document], show_progress: bool) -> Iterator[Columns]:
-        for document, table in tables_of(documents, self.encoder, show_progress):
-            yield self._columns(document, table)
-
-    def _columns(self, document: Document, table: SentenceTable) -> dict[str, Any]:
-        """The columns of one document; table: its sentences."""
-        return sentence_columns(document, table, self.settings)
 
     @abstractmethod
     def _scores(
@@ -84,11 +69,8 @@ class SentenceIndex(SentenceSearch, DocumentIndex):
         rows = hits.rows.tolist()
         texts = {c.doc_id: view.document(row).text for c, row in zip(candidates, rows, strict=True)}
         n_wide = {"sentence": 0, "mixed": 1, "passage": len(candidates)}[asked.returns]
-        candidates[:n_wide] = widen_to_passages(
-            candidates[:n_wide],
-            [texts[candidate.doc_id] for candidate in candidates[:n_wide]],
-            [_tokens_of_passage(view, row) for row in rows[:n_wide]],
-        )
+        for place in range(n_wide):
+            candidates[place] = _widened(candidates[place], view, rows[place])
         return merge_neighbours(candidates, texts) if asked.merge_adjacent else candidates
 
     def neighbours(self, sentences: Sequence[Candidate], reach: int) -> list[Stretch]:
@@ -113,10 +95,14 @@ def sentence_columns(document: Document, table: SentenceTable, settings: Any) ->
     }
 
 
-def _tokens_of_passage(view: View, row: int) -> int:
-    """The tokens of the passage that a row is in."""
-    part, first, end = _passage_of(view, row)
-    return int(part.block.columns["n_tokens"][first:end].sum())
+def _widened(sentence: Candidate, view: View, row: int) -> Candidate:
+    """A sentence with the text of its whole passage; row: of the sentence."""
+    part, first, behind = _passage_of(view, row)
+    assert sentence.passage is not None
+    start, end = sentence.passage
+    text = view.document(row).text[start:end]
+    n_tokens = int(part.block.columns["n_tokens"][first:behind].sum())
+    return replace(sentence, start=start, end=end, text=text, n_tokens=n_tokens)
 
 
 def _passage_of(view: View, row: int) -> tuple[Part, int, int]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 import numpy as np
@@ -32,18 +32,19 @@ class RoughVectors:
     """Vectors of unit length as int8 numbers.
 
     codes: (n, d) int8. scales: (n,) the factor of each row.
-    margin: how far a product of `products` may be from that of the exact vectors. The errors of the
-        components are independent of each other and of the query, so that their sum has the standard
-        deviation of one component.
     """
 
     codes: npt.NDArray[np.int8]
     scales: FloatArray
-    margin: float = field(init=False)
 
-    def __post_init__(self) -> None:
-        widest = float(self.scales.max(initial=0))
-        object.__setattr__(self, "margin", _DEVIATIONS * 2 * widest / math.sqrt(12))
+    @property
+    def margin(self) -> float:
+        """How far a product of `products` may be from that of the exact vectors.
+
+        The errors of the components are independent of each other and of the query, so that their sum has
+        the standard deviation of one component.
+        """
+        return _DEVIATIONS * 2 * float(self.scales.max(initial=0)) / math.sqrt(12)
 
     def products(self, query: FloatArray) -> FloatArray:
         """(n,) rough product of each vector with `query` (d,)."""

@@ -89,12 +89,11 @@ class PostgresEngine:
         with self._connections.snapshot() as db:
             yield PostgresView(db.execute, self._c)
 
-    def digests(self, ids: Iterable[str] | None = None) -> dict[str, str]:
-        """The digests of the documents that are stored, by id; of all documents by default."""
-        given = None if ids is None else list(ids)
+    def digests(self, ids: Iterable[str]) -> dict[str, str]:
+        """The digests of those of the documents that are stored, by id."""
         with self._connections.snapshot() as db:
-            query = f"SELECT id, digest FROM {self._c}_documents WHERE %s::text[] IS NULL OR id = ANY(%s)"
-            return dict(db.execute(query, [given, given]).fetchall())
+            query = f"SELECT id, digest FROM {self._c}_documents WHERE id = ANY(%s)"
+            return dict(db.execute(query, [list(ids)]).fetchall())
 
     def sizes(self) -> dict[str, int]:
         """The number of rows of each document, by id."""

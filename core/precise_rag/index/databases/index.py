@@ -103,7 +103,7 @@ class DatabaseIndex(SentenceSearch):
     @property
     def document_ids(self) -> tuple[str, ...]:
         """Ids of all documents, including those without text, in no order."""
-        return tuple(self.engine.digests()) if self._exists else ()
+        return tuple(self.engine.sizes()) if self._exists else ()
 
     def document(self, identifier: str) -> Document:
         """Return a document by its id. Raises InputError if it is not in the index.
@@ -181,7 +181,8 @@ class DatabaseIndex(SentenceSearch):
                 f"alpha is {self.settings.alpha} in this collection, got {shown(asked.alpha)}: the vectors "
                 "in its rows are weighted by it; build another collection with that alpha"
             )
-        if not self._exists and not self._appeared():
+        self._exists = self._exists or read_settings(self.engine) is not None  # made by another process
+        if not self._exists:
             raise EmptyIndexError("the index holds no documents and no text; add documents first")
         vector = encode_queries(self.encoder, [asked.text])[0] if asked.vector is None else asked.vector
         direction = query_direction(vector, self.encoder.dimension)
@@ -214,16 +215,11 @@ class DatabaseIndex(SentenceSearch):
             raise IndexFormatError(f"{index.engine.location} holds no index; build one there")
         return index
 
-    def _appeared(self) -> bool:
-        """Whether the collection exists by now: another process may have made it."""
-        self._exists = self._exists or read_settings(self.engine) is not None
-        return self._exists
-
     def _write(
         self, batch: Sequence[Document], vectors: Mapping[str, FloatArray], show_progress: bool
     ) -> None:
         digests = {document.id: digest(document, self.settings) for document in batch}
-        known = self.engine.digests(list(digests)) if self._exists else {}
+        known = self.engine.digests(digests) if self._exists else {}
         new = [document for document in batch if known.get(document.id) != digests[document.id]]
         same = [document for document in batch if known.get(document.id) == digests[document.id]]
         rows = rows_of_documents(new, self.encoder, self.settings, vectors, show_progress)

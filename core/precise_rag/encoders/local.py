@@ -39,7 +39,7 @@ _CLASS_KEYS = (
 )
 _CLASS = re.compile(r"\w+|(torch\.nn|sentence_transformers)(\.\w+)+")
 """Names that are not refused; one without a dot is no class."""
-_REMEMBERED = 4
+_RECENT_CALLS = 4
 """Calls whose tokens are kept, so that counting tokens and then encoding tokenizes once."""
 
 
@@ -57,7 +57,7 @@ class LocalEncoder(Shared):
     def __init__(self, name_or_path: str | Path, *, device: str | None = None) -> None:
         self.source, self._folder, self._name = located(name_or_path)
         self.device = device
-        self._read: deque[tuple[list[str], TokenIds]] = deque(maxlen=_REMEMBERED)
+        self._read: deque[tuple[list[str], TokenIds]] = deque(maxlen=_RECENT_CALLS)
         self._reading = ProcessLock()
 
     @property

@@ -39,8 +39,8 @@ class LevelledReranker:
     Scores of rerankers mean different things: logits, probabilities for another kind of text, numbers
     without a scale. So only their order is used. The candidate that `order` puts first gets the largest of
     the probabilities that `levels` gives to the same list, the second gets the second largest, and so on.
-    Then both rerankers are heard: the log-odds of that probability and of the one that `levels` gives to
-    the candidate itself are averaged. What both find is more probable than what one of them finds. What
+    Then both rerankers count: the log-odds of that probability and of the one that `levels` gives to the
+    candidate itself are averaged. What both find is more probable than what one of them finds. What
     `levels` finds stays near its probability, wherever `order` puts it. The best is at least as probable as
     the best of `levels`, which says whether there is an answer at all. Any strictly increasing change of the
     scores of `order` leaves the result as it is.
@@ -94,8 +94,8 @@ class LevelledReranker:
             )
         levels = score_texts(query, candidates, self.levels)
         pair = {"order": log_odds(matched(own, levels)), "levels": log_odds(levels)}
-        heard = np.maximum(self._regression(pair), self._least(pair))
-        return Judged(own, _as_probable(heard, levels))
+        joint = np.maximum(self._regression(pair), self._least(pair))
+        return Judged(own, _as_probable(joint, levels))
 
     def load_model(self) -> None:
         """Load the models now, not at the first candidate."""
@@ -129,12 +129,12 @@ class LogitReranker:
         getattr(self.reranker, "load_model", lambda: None)()
 
 
-def _as_probable(heard: FloatArray, levels: FloatArray) -> FloatArray:
-    """Shift the log-odds of `heard` so that its best is at least as probable as the best of `levels`."""
-    if not len(levels) or heard.max() >= levels.max():
-        return heard
-    shift = float(log_odds(levels.max()) - log_odds(heard.max()))
-    return LogisticRegression({"heard": 1.0, "offset": shift})({"heard": log_odds(heard)})
+def _as_probable(joint: FloatArray, levels: FloatArray) -> FloatArray:
+    """Shift the log-odds of `joint` so that its best is at least as probable as the best of `levels`."""
+    if not len(levels) or joint.max() >= levels.max():
+        return joint
+    shift = float(log_odds(levels.max()) - log_odds(joint.max()))
+    return LogisticRegression({"joint": 1.0, "offset": shift})({"joint": log_odds(joint)})
 
 
 def calibrated(reranker: Reranker) -> Reranker:

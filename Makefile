@@ -27,7 +27,7 @@ $(VENV)/test: $(VENV)/quick
 	touch $@
 
 $(VENV)/dev: $(VENV)/test
-	$(PIP) -e '.[all]' --group test --group services --group bench --group lint --group docs
+	$(PIP) -e '.[all]' --group test --group services --group bench --group weights --group lint --group docs
 	touch $@
 
 demo: $(VENV)/demo  ## show the whole path on real text, beside stock retrieval; DOCS=your/folder for your own

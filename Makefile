@@ -23,7 +23,7 @@ $(VENV)/quick: $(VENV)/demo
 	touch $@
 
 $(VENV)/test: $(VENV)/quick
-	$(PIP) -e '.[cohere,documents,faiss,langchain,llamaindex,mcp,nltk,openai,postgres]' --group test --group services --group bench
+	$(PIP) -e '.[cohere,documents,faiss,langchain,llamaindex,mcp,nltk,openai,postgres]' --group test --group services
 	touch $@
 
 $(VENV)/dev: $(VENV)/test
@@ -33,13 +33,13 @@ $(VENV)/dev: $(VENV)/test
 demo: $(VENV)/demo  ## show the whole path on real text, beside stock retrieval; DOCS=your/folder for your own
 	$(BIN)/precise demo $(DOCS)
 
-test: $(VENV)/test  ## set up and run the tests, without torch; -m 'not services' leaves out PostgreSQL, Ray, browser, stores
+test: $(VENV)/test  ## set up and run the tests of the library, without torch; -m 'not services': without PostgreSQL, Ray, browser, stores
 	$(BIN)/python -m pytest
 
 test-quick: $(VENV)/quick  ## the core without what is slow or needs more: under a minute
 	$(BIN)/python -m pytest -m 'not slow and not long' tests/core tests/surface
 
-test-all: $(VENV)/dev  ## the tests with torch, which takes gigabytes, too
+test-all: $(VENV)/dev  ## the tests with torch, which takes gigabytes, of training and of benchmarks, too
 	$(BIN)/python -m pytest
 
 check: $(VENV)/dev  ## format, lint, types, import rules, sizes

@@ -47,14 +47,16 @@ FOLDERS = {
     ),
 }
 """The marker of all tests in a folder or file; those that are left out are not even imported."""
-NEED_TORCH = (
-    "core/encoders/test_local.py",
-    "core/rerank/test_pair_networks.py",
-    "core/segmentation/training",
-    "training",
-)
-"""Not collected where torch is not installed."""
-HAS_TORCH = find_spec("torch") is not None
+NEEDED = {
+    "torch": (
+        "core/encoders/test_local.py",
+        "core/rerank/test_pair_networks.py",
+        "core/segmentation/training",
+        "training",
+    ),
+    "ir_measures": ("benchmarks", "training"),
+}
+"""Folders and files that are not collected where a package is not installed."""
 
 
 def _is_in(path: Path, places: Iterable[str]) -> bool:
@@ -64,8 +66,7 @@ def _is_in(path: Path, places: Iterable[str]) -> bool:
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
     """Leave out what is not wanted or cannot be imported."""
     unwanted = [f for marker, f in FOLDERS.items() if f"not {marker}" in config.option.markexpr]
-    if not HAS_TORCH:
-        unwanted.append(NEED_TORCH)
+    unwanted += [places for package, places in NEEDED.items() if find_spec(package) is None]
     return True if any(_is_in(collection_path, places) for places in unwanted) else None
 
 

@@ -9,6 +9,7 @@ import time
 import timeit
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -37,16 +38,22 @@ def patterns_in(value: object) -> Iterator[re.Pattern[str]]:
             yield from patterns_in(item)
 
 
+def modules() -> Iterator[ModuleType]:
+    """All modules, but those of torch where it is not installed."""
+    for package in PACKAGES:
+        for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            if not found.name.endswith("__main__"):
+                try:
+                    yield importlib.import_module(found.name)
+                except ModuleNotFoundError as error:
+                    if error.name != "torch":
+                        raise
+
+
 def compiled_patterns() -> dict[str, re.Pattern[str]]:
     """The patterns in the variables of all modules, each under one name."""
     named: dict[re.Pattern[str], str] = {}
-    modules = [
-        importlib.import_module(found.name)
-        for package in PACKAGES
-        for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")
-        if not found.name.endswith("__main__")
-    ]
-    for module, (name, value) in ((m, item) for m in modules for item in vars(m).items()):
+    for module, (name, value) in ((m, item) for m in modules() for item in vars(m).items()):
         for pattern in patterns_in(value):
             named.setdefault(pattern, f"{module.__name__}.{name}")
     return {f"{name}#{number}": pattern for number, (pattern, name) in enumerate(named.items())}

@@ -78,7 +78,12 @@ _remembered = lru_cache(maxsize=1024)(_read)
 
 @lru_cache(maxsize=1 << 16)
 def stem(word: str) -> str:
-    """Remove a common English ending from a lower-case word, leaving at least three letters."""
+    """Remove a common English ending from a lower-case word, leaving at least three letters.
+
+    A word with a digit is its own stem: E420 and E4200 are two codes.
+    """
+    if any(map(str.isdigit, word)):
+        return word
     for ending, instead in _ENDINGS:
         if word.endswith(ending) and len(word) - len(ending) >= 3:
             word = word[: -len(ending)] + instead

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from precise_rag.candidate_filters import RedundancyFilter
 from precise_rag.candidate_filters.tfidf import similar_earlier
 from precise_rag.encoders.geometry import geometry_of
+from precise_rag.stems import read_words
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Candidate, FloatArray
 
@@ -55,6 +56,16 @@ def test_another_number_or_a_negation_is_not_a_repetition(changed: str) -> None:
     text = "Sales of the northern branch rose by 12 percent in the last quarter of 2019, says the report."
     selection = RedundancyFilter(similarity_threshold=0.5).filter(candidates([text, changed]))
     assert len(selection.kept) == 2
+
+
+@pytest.mark.parametrize(
+    ("code", "other"), [("10000", "1000"), ("E4200", "E420"), ("b12es", "b12"), ("0xdeade", "0xdead")]
+)
+def test_another_code_is_not_a_repetition(code: str, other: str) -> None:
+    texts = [f"The part {one} costs nine euros and is kept in the second hall." for one in (code, other)]
+    assert len(RedundancyFilter().filter(candidates(texts)).kept) == 2
+    (stem,), (another,) = (read_words(one).stems for one in (code, other))
+    assert stem != another
 
 
 def test_a_piece_inside_a_kept_piece_repeats_it() -> None:

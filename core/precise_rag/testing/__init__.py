@@ -13,8 +13,7 @@ They need no network, no key and no download, and return the same results in eve
         assert rag.answer("Where do otters sleep?").text == "On river banks [1]."
         assert "Otters sleep on river banks." in llm.calls[0].text
 
-`HashEncoder` replaces the sentence encoder, `ScriptedLLM` the language model. To test an index that you
-wrote, inherit from `precise_rag.testing.index_contract.IndexContract` (needs pytest).
+`HashEncoder` replaces the sentence encoder, `ScriptedLLM` the language model.
 """
 
 from precise_rag.testing.encoder import HashEncoder

@@ -19,8 +19,8 @@ from precise_rag.index import (
     vectors,
 )
 from precise_rag.testing import HashEncoder
-from precise_rag.testing.index_contract import IndexContract
 from precise_rag.types import Document
+from support.index_contract import IndexContract
 
 
 @pytest.fixture(autouse=True, params=["one block", "a segment for each document"])

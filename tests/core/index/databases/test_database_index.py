@@ -18,9 +18,9 @@ from precise_rag.index.bm25 import BM25Settings
 from precise_rag.index.databases import is_database
 from precise_rag.index.databases.counted import HEAD_BYTES, CountedRows, bm25, packed, unpacked, usual
 from precise_rag.testing import HashEncoder
-from precise_rag.testing.index_contract import SearchContract
 from precise_rag.types import Document
 from support.filtered import NUMBERS, OF_TENANT, filtered_documents, random_filters
+from support.index_contract import SearchContract
 
 STORY = Document("story", "A cat sits.  A cat runs. It rained.\n\nThe sun rose. A cat sleeps.")
 

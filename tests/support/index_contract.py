@@ -1,16 +1,4 @@
-"""Tests that every index must pass. Needs pytest.
-
-To test an index that you wrote, inherit from `IndexContract` in a test module and define `build`:
-
-    from precise_rag.testing.index_contract import IndexContract
-
-    class TestMyIndex(IndexContract):
-        def build(self, documents, encoder):
-            return MyIndex.build(documents, encoder)
-
-pytest then runs all tests of the contract on `MyIndex`. An index that is not saved in a folder inherits from
-`SearchContract`.
-"""
+"""Tests that every index must pass: of `IndexContract`, or of `SearchContract` for one without a folder."""
 
 import json
 from abc import ABC, abstractmethod

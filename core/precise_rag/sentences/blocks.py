@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from precise_rag.sentences.lines import are_units, is_unit
 from precise_rag.structure import Structure
 from precise_rag.structure.tables import is_short_table, table_rows
 from precise_rag.types import IntArray, Span
@@ -26,7 +27,8 @@ def block_spans(text: str, structure: Structure) -> Iterator[tuple[Span, bool]]:
     """Split a text where its structure ends every sentence.
 
     Returns an iterator over spans that cover `text` in order, and whether each is one unit whatever its
-    words: a heading, a short table, a row or head of a long one, a block of code or a stanza of a long one.
+    words: a heading, a short table, a row or head of a long one, a block of code or a stanza of a long one,
+    a line of a log or list.
     """
     for block in structure.blocks:
         if block.kind == "code":
@@ -36,7 +38,12 @@ def block_spans(text: str, structure: Structure) -> Iterator[tuple[Span, bool]]:
         elif block.kind == "heading":
             yield Span(block.start, block.end), True
         else:
-            yield from ((span, False) for span in _split(text, block.start, block.end, _BLANK_LINE))
+            for part in _split(text, block.start, block.end, _BLANK_LINE):
+                lines = list(_split(text, part.start, part.end, _LINE))
+                if are_units([words for start, end in lines if (words := text[start:end].strip())]):
+                    yield from ((line, is_unit(text[line.start : line.end])) for line in lines)
+                else:
+                    yield part, False
 
 
 def _split(text: str, start: int, end: int, ends: re.Pattern[str]) -> Iterator[Span]:

@@ -18,9 +18,9 @@ from precise_rag.structure import Structure, read_structure
 from precise_rag.types import Span
 
 MAX_CHARACTERS = 1000
-"""A longer sentence is cut, between words if possible."""
+"""A longer sentence is cut, between lines or words if possible."""
 
-_RULES = 8
+_RULES = 9
 """Version of the rules in this package; part of every splitter's name."""
 
 _READ = 2048
@@ -248,8 +248,9 @@ def _cut(text: str, start: int, end: int) -> Iterator[Span]:
         limit = first + MAX_CHARACTERS
         if end_of_words <= limit:
             break
-        cut = max(text.rfind(" ", first, limit), text.rfind("\n", first, limit)) + 1
-        cut = _skip_space(text, cut or limit)
+        late = limit - MAX_CHARACTERS // 3
+        cut = text.rfind("\n", late, limit) + 1 or text.rfind(" ", first, limit) + 1 or limit
+        cut = _skip_space(text, cut)
         yield Span(start, cut)
         start = cut
     yield Span(start, end)

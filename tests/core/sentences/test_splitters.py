@@ -1,4 +1,7 @@
 import pickle
+import random
+import textwrap
+from collections.abc import Callable
 from functools import cache, partial
 from pathlib import Path
 
@@ -74,7 +77,55 @@ def test_expected_sentences(expected: list[str]) -> None:
     assert [span.end - span.start for span in split_sentences("".join(expected))] == list(map(len, expected))
 
 
+_DRAW = random.Random(5)
+_WORDS = ("harbour", "bridge", "suite", "opens", "water", "seven", "wooden", "over", "north", "wind", "river")
+
+
+def _words(least: int, most: int) -> str:
+    return " ".join(_DRAW.choices(_WORDS, k=_DRAW.randint(least, most)))
+
+
+_LINES: dict[str, Callable[[int], str]] = {
+    "access log": lambda i: (
+        f'10.0.{i % 7}.{i} - - [12/Mar:10:{i}] "GET /{_words(1, 1)}/{i} HTTP/1.1" 200 {i * 37}'
+    ),
+    "system log": lambda i: f"Mar  3 10:{i % 60:02}:01 host{i % 3} {_words(1, 1)}[{i}]: {_words(4, 12)}",
+    "log in ISO times": lambda i: f"2024-03-12T10:{i % 60:02}:01Z INFO {_words(3, 12)}",
+    "prices": lambda i: f"{_words(1, 4).capitalize()}: {i * 7} euros a night",
+    "settings": lambda i: f"{_words(2, 2).replace(' ', '_')} = {i}",
+    "properties": lambda i: f"{_words(2, 2).replace(' ', '.')}={i}",
+    "to do": lambda _: _words(2, 8).capitalize(),
+    "to do in small letters": lambda _: _words(2, 8),
+    "chat of one": lambda i: f"[10:{i % 60:02}] Bob: {_words(2, 12)}",
+    "chat of one without times": lambda _: f"Bob: {_words(2, 12)}",
+    "records": lambda i: f'{{"id": {i}, "text": "{_words(2, 9)}"}}',
+}
+
+
+@pytest.mark.parametrize("kind", _LINES)
+def test_each_line_of_a_log_or_a_list_is_a_unit(kind: str) -> None:
+    lines = [_LINES[kind](i) + "\n" for i in range(1, 41)]
+    assert pieces("".join(lines)) == lines
+    assert pieces("Before.\n\n" + "".join(lines) + "\nAfter it.") == [
+        "Before.\n\n", *lines[:-1], lines[-1] + "\n", "After it.",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("width", [30, 50, 72, 100])
+def test_wrapped_sentences_stay_whole(width: int) -> None:
+    prose = " ".join(f"{_words(5, 20).capitalize()}." for _ in range(40))
+    address = "https://example.org/" + "x" * 150
+    wrapped = textwrap.wrap(f"{prose} {address} {prose}", width, break_long_words=False)
+    whole = [" ".join(piece.split()) for piece in pieces(" ".join(wrapped))]
+    assert [" ".join(piece.split()) for piece in pieces("\n".join(wrapped))] == whole
+    clauses = "".join(f"When {_words(3, 5)},\n{_words(6, 9)}\nunless {_words(3, 6)}.\n" for _ in range(9))
+    assert [piece.count("\n") for piece in pieces(clauses)] == [3] * 9
+    assert len(pieces("Maria Keller\nHafenstraße 3\n20457 Hamburg")) == 1
+
+
 def test_long_sentences_are_cut_between_words() -> None:
+    lines = pieces("a, " + "word,\nword word word word " * 80)
+    assert all(piece.endswith(",\n") for piece in lines[:-1])
     assert [len(piece) for piece in pieces("a" * 2500)] == [1000, 1000, 500]
     words = pieces("word " * 700)
     assert "".join(words) == "word " * 700

@@ -1,0 +1,60 @@
+"""Whether the lines of a paragraph are units, as those of a log or a price list, or wrapped sentences."""
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+
+_FEWEST = 4
+"""Lines of a paragraph whose lines can be units."""
+_ALIKE = 0.8
+"""Share of lines that begin alike."""
+_SHARE_BROKEN_EARLY = 0.4
+"""Share of lines that end although the next word would have fitted."""
+_NEAR = 2
+"""Lines before and after one that show how wide the text is set there."""
+_FEW = 0.2
+_LONGEST = 400
+"""Characters of a line that is one unit."""
+_STOPS = ".!?"
+_GOES_ON = re.compile(r"[,;\-–—/(]\Z")
+_KEY = re.compile(r"[^\W\d]\S*[:=]\S*\Z|[^\s\w]*[=:>|]+\Z")
+"""A name with its sign, as in `port: 80` and `port = 80`, or the sign alone."""
+
+
+def are_units(lines: Sequence[str]) -> bool:
+    """Whether each line stands for itself.
+
+    Lines do if nearly all begin alike, with a time, an address, a number or a name with its sign; or if most
+    of them end before the width is used, and neither end nor begin as a sentence that goes on.
+
+    lines: of one paragraph, without white space around them.
+    """
+    if len(lines) < _FEWEST:
+        return False
+    (beginning, n_alike), *_ = Counter(map(_beginning, lines)).most_common(1)
+    if n_alike >= _ALIKE * len(lines) and set(beginning) != {"word"}:
+        return True
+    widths = [max(map(len, lines[max(i - _NEAR, 0) : i + _NEAR + 1])) for i in range(len(lines))]
+    breaks = [one for one in zip(lines, lines[1:], widths, strict=False) if one[0][-1] not in _STOPS]
+    early = sum(len(line) + 1 + len(after.split(None, 1)[0]) <= width for line, after, width in breaks)
+    going_on = sum(_GOES_ON.search(line) is not None for line in lines)
+    small = sum(after[0].islower() for _, after, _ in breaks)
+    return (
+        early >= max(_SHARE_BROKEN_EARLY * len(breaks), _FEWEST - 1)
+        and going_on <= _FEW * len(lines)
+        and (small <= _FEW * len(lines) or len(breaks) == len(lines) - 1)
+    )
+
+
+def _beginning(line: str) -> tuple[str, ...]:
+    """What the first two words of a line are."""
+    return tuple(
+        "number" if any(map(str.isdigit, word)) else "key" if _KEY.match(word) else "word"
+        for word in line.split(None, 2)[:2]
+    )
+
+
+def is_unit(line: str) -> bool:
+    """Whether a line that stands for itself is one unit; sentences and long lines are split further."""
+    words = line.strip()
+    return len(words) <= _LONGEST and not words.endswith(tuple(_STOPS))

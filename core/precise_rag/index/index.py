@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -15,6 +16,7 @@ from precise_rag.checks import as_path, check_methods, items_of, shown
 from precise_rag.encoded import encode_queries
 from precise_rag.encoders.geometry import with_levels
 from precise_rag.errors import EmptyIndexError, IndexFormatError, InputError
+from precise_rag.facts import copied
 from precise_rag.filters import Filter, as_filter
 from precise_rag.index.folder import WAIT, Verify, locked, read_index, version_of, write_index
 from precise_rag.index.search import Searched, check_search, query_direction, unique_documents
@@ -137,7 +139,7 @@ class DocumentIndex(Searched):
         known = self._get(identifier)
         if known is None:
             raise InputError(f"the index has no document {shown(identifier)}")
-        return known
+        return replace(known, metadata=copied(known.metadata))
 
     def add(self, documents: Iterable[Document], *, show_progress: bool = False) -> None:
         """Add documents, or replace those whose ids are in the index.

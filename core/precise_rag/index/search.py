@@ -11,6 +11,7 @@ import numpy as np
 from precise_rag.checks import check_number, check_text, items_of, shown
 from precise_rag.encoders import FrameworkEncoder
 from precise_rag.errors import InputError
+from precise_rag.facts import copied
 from precise_rag.filters import Filter, as_filter
 from precise_rag.types import Candidate, Document, FloatArray, check_query
 from precise_rag.vectors import unit_rows
@@ -28,12 +29,12 @@ def check_returns(returns: Returns) -> Returns:
 
 
 def unique_documents(documents: Iterable[Document]) -> list[Document]:
-    """The documents as a list. Raises InputError if one is not a Document, or two have the same id."""
+    """The documents with copies of their metadata. Raises InputError for other types, and two of one id."""
     given: dict[str, Document] = {}
     for document in items_of("documents", documents, Document):
         if document.id in given:
             raise InputError(f"two documents have the id {document.id!r}; give each its own id")
-        given[document.id] = document
+        given[document.id] = replace(document, metadata=copied(document.metadata))
     return list(given.values())
 
 

@@ -98,8 +98,7 @@ def sentence_columns(document: Document, table: SentenceTable, settings: Any) ->
 def _widened(sentence: Candidate, view: View, row: int) -> Candidate:
     """A sentence with the text of its whole passage; row: of the sentence."""
     part, first, behind = _passage_of(view, row)
-    assert sentence.passage is not None
-    start, end = sentence.passage
+    start, end = sentence.passage or (sentence.start, sentence.end)
     text = view.document(row).text[start:end]
     n_tokens = int(part.block.columns["n_tokens"][first:behind].sum())
     return replace(sentence, start=start, end=end, text=text, n_tokens=n_tokens)

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, Self
 
 import numpy as np
 
+from precise_rag.facts import copied
 from precise_rag.filters import Filter
 from precise_rag.index.matching import BoolArray, matching_documents
 from precise_rag.index.table import Block, Part, offsets_of
@@ -119,13 +120,16 @@ class View(NamedTuple):
     def candidates(self, hits: Hits, score_scale: ScoreScale) -> list[Candidate]:
         """Return the rows of `hits` as candidates, in the same order; score_scale: scale of their scores."""
         named = {name: values.tolist() for name, values in hits.parts.items()}
+        metadata: dict[str, Any] = {}  # copies: what a caller writes into them changes no index
         candidates = []
         for place, (row, score) in enumerate(zip(hits.rows.tolist(), hits.scores.tolist(), strict=True)):
             part, first = self.part_of(row)
             block, own = part.block, row - first
             document, columns = block.documents[int(block.owners(own))], block.columns
+            if document.id not in metadata:
+                metadata[document.id] = copied(document.metadata)
             start, end = columns["spans"][own].tolist()
-            passage = columns["passage_spans"][own].tolist() if "passage_spans" in columns else None
+            passage = Span(*columns["passage_spans"][own].tolist()) if "passage_spans" in columns else None
             above = getattr(part.prepared, "above", None)
             candidates.append(
                 Candidate(
@@ -136,9 +140,9 @@ class View(NamedTuple):
                     score=score,
                     score_scale=score_scale,
                     n_tokens=int(columns["n_tokens"][own]),
-                    passage=None if passage is None else Span(*passage),
+                    passage=passage,
                     scores={name: values[place] for name, values in named.items()},
-                    metadata=document.metadata,
+                    metadata=metadata[document.id],
                     above=() if above is None else above(own),
                 )
             )

@@ -241,7 +241,7 @@ def read_settings(engine: PostgresEngine) -> dict[str, Any] | None:
     Raises IndexFormatError if that is not an encoder and settings that this version knows.
     """
     try:
-        made = engine.settings()
+        made: dict[str, Any] | None = engine.settings()
         if made is not None:
             ensure(isinstance(made, dict), "no JSON object")
             check_made(made)
@@ -254,8 +254,7 @@ def read_settings(engine: PostgresEngine) -> dict[str, Any] | None:
             f"{engine.location}: its settings cannot be read ({error}); another program has changed or "
             "damaged them: restore the collection from a backup, or build it again"
         ) from error
-    settings: dict[str, Any] | None = made
-    return settings
+    return made
 
 
 def is_database(location: str | Path) -> bool:

@@ -2,23 +2,35 @@
 
 import re
 from bisect import bisect_left
+from functools import cached_property
 
 _ORDINAL = re.compile(
-    r"(?<![\w.,])\d{1,2}\.\s+(?=(?:Januar|Jänner|Februar|März|April|Mai|Juni|Juli|August|September|Oktober|November"
-    r"|Dezember|Jahrhundert|Jahrtausend|Weltkrieg)(?:s|es)?\b)"
+    r"(?<![\w.,])(?:(?:[Dd](?:ie|er|as|e[nms])|[zv]om|zu[rm]|beim|[Ii]m|(?<!I )am|jede[rsnm]?)\s+\d{1,3}\."
+    r"\s+(?=[A-ZÄÖÜ])|\d{1,2}\.\s+(?=(?:Januar|Jänner|Februar|März|April|Mai|Juni|Juli|August|September|Oktober"
+    r"|November|Dezember|Jahrhundert|Jahrtausend|Weltkrieg)(?:s|es)?\b))"
 )
 """A German ordinal, whose point ends no sentence."""
 
 _NEVER_LAST = re.compile(
-    r"(?<![^\W\d_])(?:z\.\s?B|d\.\s?h|bzw|vgl|ca|Nr|evtl|ggf|inkl|zzgl|p\.\s?ej|núm|pág|Srta"
-    r"|т\.\s?е|т\.\s?к|кв|куб|ул|им|стр|табл|напр)\.\Z"
+    r"(?<![^\W\d_])(?:z\.\s?B|d\.\s?h|bzw|vgl|ca|Nr|evtl|ggf|inkl|zzgl|lt|Fa|p\.\s?ej|núm|pág|S[rt]{1,2}as?|Sres"
+    r"|Dras?|Dña|Lic|Ing|Exm[oa]|(?i:(?:\A|\b(?:d?el|al|[ad]?o|exmo\.)\s+)Sr)|Mme|Mlle|[Aa]vv|[Dd]ott|[Ss]ig"
+    r"|[Dd]hr|[Mm]evr|drs|inż|mgr|płk|[Mm]jr|[Uu]l|т\.\s?[ек]|(?<![\dт.])(?<![\dт.]\s)[гд]|кв|куб|ул|им|стр|табл"
+    r"|напр|[Пп]роф|акад|डॉ|श्री|प्रो|पं|ডা|ড)\.\Z"
 )
-_SELDOM_LAST = re.compile(
-    r"(?<![^\W\d_])(?:u\.\s?a|o\.\s?ä|usw|usf|etc|Jh|Mio|Mrd"
-    r"|гг?|вв?|др|т\.\s?д|т\.\s?п|э|млн|млрд|тыс|руб|долл|см|км|кг)\.\Z"
+"""Abbreviations and titles after which no sentence ends."""
+_BEFORE_NUMBER = re.compile(
+    r"(?<![^\W\d_])(?i:arts?|av|cap|chap|kap|abs|gem|ziff|bd|blz|poz|рис|гл|ст|п)\.\Z"
 )
-"""German, Spanish and Russian abbreviations: after the first no sentence ends, after the others none does
-before a small letter."""
+_NUMBER = re.compile(r"[\d§]|[A-Z]\.")
+_SHORT = re.compile(r"(?<!\w)(?:[^\W\d_]{1,4}|\d{1,4}|[IVXLCDM]{1,8})\.\Z")
+"""A short word or a number with a point: before a small letter no sentence ends."""
+_SMALL_AFTER_LONG = re.compile(r"[^\W\d_]{5}\.\s+[a-z]|\A\s*[a-z]")
+"""Shows that sentences begin with small letters."""
+
+_GOES_ON = re.compile(
+    r"(?s:.?[」』”’»]\s*(?:と(?!にかく|ころ|ても)|って|[他她我你它]?们?[说說]|\w{0,4}[说說]道|道(?!路)).*)|\d[.．｡]\d(?s:.*)"
+)
+"""A quote before the words that name who spoke it, and a point between digits."""
 
 _QUOTED_ITEM = re.compile(r"(?:^|\n)[ \t]{0,40}>[ \t>]{0,20}\d{1,3}\.\s+")
 """The number of a list item in a quote, whose point ends no sentence."""
@@ -31,62 +43,56 @@ _MARKS_OF_CODE = ":=[.&|"
 """Marks that may follow an operator."""
 
 
-def code_places(block: str) -> list[int]:
-    """Return where code among words and tags begin and end in a block, in turn."""
-    if "`" not in block and "<" not in block:
-        return []
-    return [place for match in _CODE.finditer(block) for place in match.span()]
+class FalseEnds:
+    """The places in a block at which a library ends a sentence although none ends."""
 
+    def __init__(self, block: str) -> None:
+        self._block = block
+        code = _CODE.finditer(block) if "`" in block or "<" in block else ()
+        self._in_code = [place for match in code for place in match.span()]
 
-def ends_nothing(block: str, end: int, following: int, in_code: list[int]) -> bool:
-    """Check whether the mark before `end`, where a library ends a sentence, ends none.
+    @cached_property
+    def _has_small_sentences(self) -> bool:
+        return _SMALL_AFTER_LONG.search(self._block) is not None
 
-    following: where the next word begins. in_code: from `code_places`.
-    """
-    place = bisect_left(in_code, end)
-    return (
-        (place % 2 == 1 and in_code[place] != end)
-        or _is_in_number(block, end, following)
-        or _is_abbreviated(block, end, following)
-        or _is_operator(block, end, following)
-    )
+    def has(self, end: int, following: int) -> bool:
+        """Check whether the mark before `end` ends no sentence; the next word begins at `following`."""
+        block = self._block
+        place = bisect_left(self._in_code, end)
+        return (
+            (place % 2 == 1 and self._in_code[place] != end)
+            or self._is_in_number(end, following)
+            or self._is_abbreviated(end, following)
+            or self._is_operator(end, following)
+            or _GOES_ON.fullmatch(block[max(end - 2, 0) : following + 8]) is not None
+        )
 
+    def _is_in_number(self, end: int, following: int) -> bool:
+        """Whether the end of a sentence is the point of an ordinal or of a quoted item's number."""
+        block, first = self._block, max(end - 16, 0)
+        words = block[first:following].rstrip()
+        if not words.endswith(".") or not words[-2:-1].isdigit():
+            return False
+        matches = _ORDINAL.finditer(block, first, following + 16)
+        if any(match.end() == following for match in matches):
+            return True
+        line = block.rfind("\n", max(end - 70, 0), end)
+        return _QUOTED_ITEM.fullmatch(block, max(line, 0), following) is not None
 
-def _is_in_number(block: str, end: int, following: int) -> bool:
-    """Whether the end of a sentence is the point of an ordinal or of a quoted item's number.
+    def _is_abbreviated(self, end: int, following: int) -> bool:
+        """Whether the end of a sentence is the point of an abbreviation within it, or inside a word."""
+        block, first = self._block, max(end - 16, 0)
+        last = first + len(block[first:following].rstrip())
+        if block[last - 1] != ".":
+            return False
+        if block[following : following + 1].islower() and _SHORT.search(block, first, last):
+            return last == following or not self._has_small_sentences
+        is_before_number = _NUMBER.match(block, following) and _BEFORE_NUMBER.search(block, first, last)
+        return bool(is_before_number or _NEVER_LAST.search(block, first, last))
 
-    following: where the next word begins.
-    """
-    words = block[max(end - 8, 0) : following].rstrip()
-    if not words.endswith(".") or not words[-2:-1].isdigit():
-        return False
-    match = _ORDINAL.search(block, max(end - 8, 0), following + 16)
-    if match is not None and match.end() == following:
-        return True
-    line = block.rfind("\n", max(end - 70, 0), end)
-    return _QUOTED_ITEM.fullmatch(block, max(line, 0), following) is not None
-
-
-def _is_abbreviated(block: str, end: int, following: int) -> bool:
-    """Whether the end of a sentence is the point of an abbreviation within it, or inside a word.
-
-    following: where the next word begins.
-    """
-    words = block[max(end - 12, 0) : following].rstrip()
-    if not words.endswith(".") or words[-6:-1].isalpha():  # no abbreviation here is so long
-        return False
-    is_small = block[following : following + 1].islower()
-    if is_small and (block[following - 1] == "." or _SELDOM_LAST.search(words) is not None):
-        return True
-    return _NEVER_LAST.search(words) is not None
-
-
-def _is_operator(block: str, end: int, following: int) -> bool:
-    """Whether the mark before the end of a sentence is an operator, not the end of a question or a call.
-
-    following: where the next word begins.
-    """
-    after = block[following : following + 1]
-    if not (after.islower() or after in _MARKS_OF_CODE) or not after:
-        return False
-    return _OPERATOR.search(block[max(end - 8, 0) : end].rstrip()) is not None
+    def _is_operator(self, end: int, following: int) -> bool:
+        """Whether the mark before the end is an operator, not the end of a question or a call."""
+        after = self._block[following : following + 1]
+        if not (after.islower() or after in _MARKS_OF_CODE) or not after:
+            return False
+        return _OPERATOR.search(self._block[max(end - 8, 0) : end].rstrip()) is not None

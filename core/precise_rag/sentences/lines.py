@@ -17,7 +17,7 @@ _LONGEST = 400
 """Characters of a line that is one unit."""
 _STOPS = ".!?"
 _GOES_ON = re.compile(r"[,;\-–—/(]\Z")
-_KEY = re.compile(r"[^\W\d]\S*[:=]\S*\Z|[^\s\w]*[=:>|]+\Z")
+_KEY = re.compile(r"[^\W\d][^\s:=]*[:=]\S*\Z|[^\s\w]*[=:>|]\Z")
 """A name with its sign, as in `port: 80` and `port = 80`, or the sign alone."""
 
 

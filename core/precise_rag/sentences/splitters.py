@@ -1,5 +1,6 @@
 """Sentence splitters: nupunkt, sentencex or Punkt within the blocks of a text."""
 
+import heapq
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
@@ -11,7 +12,7 @@ from precise_rag.checks import check_text
 from precise_rag.errors import InputError
 from precise_rag.protocols import SentenceSplitter
 from precise_rag.sentences.blocks import block_spans
-from precise_rag.sentences.false_ends import code_places, ends_nothing
+from precise_rag.sentences.false_ends import FalseEnds
 from precise_rag.sentences.punkt import load_punkt
 from precise_rag.sentences.words import has_words
 from precise_rag.structure import Structure, read_structure
@@ -20,7 +21,7 @@ from precise_rag.types import Span
 MAX_CHARACTERS = 1000
 """A longer sentence is cut, between lines or words if possible."""
 
-_RULES = 9
+_RULES = 10
 """Version of the rules in this package; part of every splitter's name."""
 
 _READ = 2048
@@ -34,33 +35,32 @@ _LAST_MARKS = " \n\t\r.!?…。！？:;,\"'”’»)]}*_`"
 """Marks that can end a sentence, and what may stand after its last word. Without a mark before the last word
 the libraries need not be asked."""
 
+_MARKS = re.compile(
+    r"(?<!។ល)[\u17d4\u17d5]+(?!ល។)|[\u0f0d\u0f0e](?:[^\S\n]*[\u0f0d\u0f0e])*|(?<=[\w»”)])[;\u037e](?=\s)"
+)
+"""Marks that the libraries do not know: of Khmer, of Tibetan, and the Greek question mark."""
+_GREEK = re.compile(r"[\u0370-\u03ff\u1f00-\u1fff]")
+_SPACED = re.compile(r"[\u0e00-\u0eff]")
+"""Letters of Thai and Lao, where a space ends a clause."""
+_CLAUSES = 60
+_LONG = 200
+"""Characters of Thai or Lao after which a space between letters, and after which any space ends a unit."""
+
 _SPACE = re.compile(r"\s+")
 _SURROGATES = re.compile(r"[\ud800-\udfff]")
+_INDIC = zip(("hi", "bn", "pa", "gu", "or", "ta", "te", "kn", "ml"), range(0x900, 0xD80, 0x80), strict=True)
 _SCRIPTS = (
-    ("ja", "\u3040-\u30ff\u31f0-\u31ff\uff66-\uff9f"),
-    ("zh", "\u2e80-\u2fdf\u3001-\u3003\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\U00020000-\U0003ffff"),
-    ("ko", "\u1100-\u11ff\u3130-\u318f\uac00-\ud7af"),
+    (
+        "en",
+        "\u0590-\u05ff\u0d80-\u11ff\u1780-\u17ff\u2e80-\u2fdf\u3001-\u3003\u3040-\u318f\u31f0-\u31ff"
+        "\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff",
+    ),
     ("ar", "\u0600-\u06ff\u0750-\u077f\u08a0-\u08ff\ufb50-\ufdff\ufe70-\ufeff"),
-    ("he", "\u0590-\u05ff"),
     ("hy", "\u0530-\u058f"),
-    ("hi", "\u0900-\u097f"),
-    ("bn", "\u0980-\u09ff"),
-    ("pa", "\u0a00-\u0a7f"),
-    ("gu", "\u0a80-\u0aff"),
-    ("or", "\u0b00-\u0b7f"),
-    ("ta", "\u0b80-\u0bff"),
-    ("te", "\u0c00-\u0c7f"),
-    ("kn", "\u0c80-\u0cff"),
-    ("ml", "\u0d00-\u0d7f"),
-    ("si", "\u0d80-\u0dff"),
-    ("th", "\u0e00-\u0e7f"),
-    ("lo", "\u0e80-\u0eff"),
-    ("bo", "\u0f00-\u0fff"),
-    ("my", "\u1000-\u109f"),
-    ("ka", "\u10a0-\u10ff"),
     ("am", "\u1200-\u139f"),
-    ("km", "\u1780-\u17ff"),
+    *((language, f"{chr(first)}-{chr(first + 0x7F)}") for language, first in _INDIC),
 )
+"""Languages of sentencex and their scripts; its rules for English know the marks of most."""
 _UNCASED = re.compile(f"[{''.join(letters for _, letters in _SCRIPTS)}]")
 _LANGUAGES = tuple((language, re.compile(f"[{letters}]")) for language, letters in _SCRIPTS)
 _UNCASED_SHARE = 0.2
@@ -102,14 +102,17 @@ class BlockSplitter:
         """The ends of all sentences, ascending, each after the white space that follows it."""
         for (first, last), is_sentence in block_spans(text, structure):
             block = text[first:last]
-            if is_sentence or _STOP.search(block.rstrip(_LAST_MARKS)) is None:
+            own_ends = (
+                [] if is_sentence or block.isascii() else [*_ends_by_marks(block), *_ends_by_space(block)]
+            )
+            if not own_ends and (is_sentence or _STOP.search(block.rstrip(_LAST_MARKS)) is None):
                 yield last
                 continue
             reached = 0
-            in_code = code_places(block)
-            for end in _ends_in_parts(block, self.ends):
+            false_ends = FalseEnds(block)
+            for end in heapq.merge(sorted(own_ends), _ends_in_parts(block, self.ends)):
                 following = _skip_space(block, end)
-                if end > reached and not ends_nothing(block, end, following, in_code):
+                if end > reached and not false_ends.has(end, following):
                     reached = following
                     yield first + reached
             if reached < len(block):
@@ -132,6 +135,32 @@ def _ends_in_parts(block: str, ends: SentenceEnds) -> Iterator[int]:
         else:
             start += part.rfind(" ", sure // 2, sure) + 1 or sure
     yield from (start + end for end in ends(block[start:]))
+
+
+def _ends_by_marks(block: str) -> Iterator[int]:
+    """Where a mark of Khmer, Tibetan or Greek ends a sentence."""
+    is_greek = _is_mostly(_GREEK, block)
+    for mark in _MARKS.finditer(block):
+        following = _skip_space(block, mark.end())
+        if mark[0] not in ";\u037e" or (is_greek and not block[following : following + 1].islower()):
+            yield mark.end()
+
+
+def _ends_by_space(block: str) -> Iterator[int]:
+    """Where a line break or a space ends a unit of Thai or Lao."""
+    start = 0
+    for space in _SPACE.finditer(block) if _is_mostly(_SPACED, block) else ():
+        first, following = space.span()
+        length = min(first - start, 2 * (len(block) - following))
+        is_between = _SPACED.match(block, first - 1) and _SPACED.match(block, following)
+        if "\n" in space[0] or length > _LONG or (is_between and length >= _CLAUSES):
+            start = following
+            yield start
+
+
+def _is_mostly(letters: re.Pattern[str], block: str) -> bool:
+    found = letters.findall(block)
+    return bool(found) and 2 * len(found) > sum(map(str.isalpha, block))
 
 
 def load_sentence_splitter(name: str = "auto", *, path: str | Path | None = None) -> SentenceSplitter:
@@ -202,10 +231,9 @@ def _nupunkt_model() -> Any:
 def _sentencex_ends(block: str) -> Iterable[int]:
     import sentencex
 
-    language = "en" if block.isascii() else _language(block)
     readable = _SURROGATES.sub("\ufffd", block)
     try:
-        boundaries = sentencex.get_sentence_boundaries(language, readable)
+        boundaries = sentencex.get_sentence_boundaries(_language(block), readable)
     except BaseException as error:
         if type(error).__name__ != "PanicException":  # what Rust raises, as for "Z\u2028." in English
             raise
@@ -214,12 +242,9 @@ def _sentencex_ends(block: str) -> Iterable[int]:
 
 
 def _language(block: str) -> str:
-    """Return the language whose script has the most characters; kana indicate Japanese."""
+    """Return the language whose script has the most characters."""
     counts = {language: len(letters.findall(block)) for language, letters in _LANGUAGES}
-    if counts["ja"] * 5 > counts["zh"]:
-        counts["ja"] += counts["zh"]
-    language = max(counts, key=counts.__getitem__)
-    return language if counts[language] else "en"
+    return max(counts, key=counts.__getitem__)
 
 
 def _with_words(text: str, spans: Iterable[Span]) -> Iterator[Span]:

@@ -58,6 +58,13 @@ def test_every_library_knows_abbreviations_ordinals_and_blank_lines(name: str) -
         ["यह पहला है। ", "यह दूसरा है।"],
         ["هل هذا سؤال؟ ", "نعم."],
         ["He wrote 你好 on it. ", "Then he left."],
+        ["他走了。", "她说好。"],
+        ["彼は「やめろ。」", "次の日、帰った。"],
+        ["Πότε ανοίγει το μουσείο; ", "Ανοίγει στις 8; ", "Ναι."],
+        ["A sign reads μουσείο; it is old. ", "Go."],
+        ["នេះជាប្រយោគមួយ៕ ", "នេះជាផ្លែឈើ។ល។ ពីរ។ ", "មួយ។"],
+        ["བོད་ཡིག་འདི་ཡོད། །", "དེ་ནས་ཡོད་རེད། ", "གཉིས་པ་ཡིན།"],
+        ["ราคา 50 บาท ต่อ 1 คน โทร 02-123-4567\n", "ทุกวัน"],
         ["English first. ", "Yes.\n\n", "中文在后。", "好的。"],
         ["Good 👍🏽. ", "Fine \ud800 too."],
         ["He left.\n\n* * *\n\n", "She came. (?!) ", "So."],
@@ -121,6 +128,22 @@ def test_wrapped_sentences_stay_whole(width: int) -> None:
     clauses = "".join(f"When {_words(3, 5)},\n{_words(6, 9)}\nunless {_words(3, 6)}.\n" for _ in range(9))
     assert [piece.count("\n") for piece in pieces(clauses)] == [3] * 9
     assert len(pieces("Maria Keller\nHafenstraße 3\n20457 Hamburg")) == 1
+
+
+@pytest.mark.parametrize("clause", ["ร้านเปิดทุกวันตั้งแต่แปดโมงเช้าถึงเย็น", "ຮ້ານເປີດທຸກມື້ແຕ່ແປດໂມງເຊົ້າຫາແລງ"])
+@pytest.mark.parametrize(("gap", "clauses"), [(" ", 2), ("\n", 1), (" 7 ", 6)])
+def test_spaces_of_thai_and_lao_end_units_of_some_length(clause: str, gap: str, clauses: int) -> None:
+    units = pieces((clause + gap) * 60)
+    assert len(units) >= 60 // clauses
+    assert all(clause in unit and len(unit) <= 300 for unit in units)
+    assert (
+        len(
+            pieces(
+                f"The words {clause} {clause} {clause} are on a sign. " + "It is old and hangs there. " * 9
+            )
+        )
+        == 10
+    )
 
 
 def test_long_sentences_are_cut_between_words() -> None:
@@ -192,11 +215,26 @@ def test_libraries_read_long_blocks_in_parts(unit: str) -> None:
         "Es kamen ca. 30 Mio. liter d. h. Nr. 5 war voll. ",
         "Lo lleva la Srta. Brandt, p. ej. en mayo. ",
         "Площадь порта 160 кв. метров, т.е. больше, чем в 1990-х гг. было. ",
+        "Die 2. Auflage über Ludwig XIV. kostet lt. Verlag wenig. ",
+        "Ludwig XIV. regierte gem. § 5 und Art. L. 7 lange. ",
+        "El Sr. García y la Sra. López ven al Ing. Mora. ",
+        "A Dra. Costa e o Exmo. Sr. Silva chegaram. ",
+        "Mme. Dupont cite l'art. L. 1114-4, de 50 av. J.-C. selon elle. ",
+        "Il dott. Bianchi e l'avv. Verdi leggono l'art. 5 qui. ",
+        "Dhr. Jansen ziet mevr. Bakker, o.a. op blz. 7 daar. ",
+        "Henryk VIII. był tu, a inż. Nowak i płk. Kowal przy ul. Długiej. ",
+        "Вчера проф. Иванов, род. в г. Москве, жил на ул. Мира, д. 5, там. ",
+        "The rent is due under Art. IV. of the lease. ",
+        "値は３．１４で、値段は３｡５です。",
+        "彼は「やめろ。」と言って「行こう。」って笑った。",
+        "“走吧。”他说，“好！”老师说道。",
+        "डॉ. शर्मा और श्री. वर्मा आए। ",
     ],
 )
 def test_abbreviations_end_no_sentence(name: str, sentence: str) -> None:
     assert pieces(sentence + sentence, name) == [sentence, sentence]
     assert len(pieces("Netze, Fässer usw. Danach kam keine.", name)) == 2
+    assert len(pieces("we met at the bar. it was fun. then we ate.", name)) == 3
     assert len(pieces("Длина лодки 90 см. Потом стало тихо.", name)) == 2
 
 

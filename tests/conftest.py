@@ -31,6 +31,7 @@ FOLDERS = {
         "core/index/databases",
         "core/index/test_faiss.py",
         "core/index/test_long_runs.py",
+        "core/pipeline/test_adapting.py",
         "core/rerank",
         "core/segmentation/training",
         "core/trace/test_browser.py",

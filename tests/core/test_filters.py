@@ -75,6 +75,7 @@ def test_a_value_that_no_condition_can_have_is_there_and_equals_nothing(value: A
         assert not wanted.matches(document)
 
 
+@pytest.mark.slow
 def test_groups_that_are_nested_too_deeply_are_refused_and_a_long_chain_is_not_deep() -> None:
     chain: Filter = Field("a") == 0
     for number in range(3_000):

@@ -81,6 +81,7 @@ def test_messages_have_their_subject_as_title(tmp_path):
     assert found[0].metadata == {"source": "a.eml", "title": "Fähre", "from": "Ilse <i@a.example>"}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "content", "message"),
     [

@@ -73,6 +73,7 @@ def test_what_is_kept_is_bounded_and_expires(monkeypatch: pytest.MonkeyPatch) ->
     assert "0 to" in pruner.read(fifth)
 
 
+@pytest.mark.slow
 def test_threads_share_it_and_references_cannot_be_guessed() -> None:
     pruner, cut = ToolResultPruner(100, reranker="packaged", max_results=3), []
     threads = [threading.Thread(target=lambda: cut.append(pruner.prune(LOG, QUESTION))) for _ in range(8)]

@@ -23,7 +23,9 @@ from precise_rag.types import Document
 from support.index_contract import IndexContract
 
 
-@pytest.fixture(autouse=True, params=["one block", "a segment for each document"])
+@pytest.fixture(
+    autouse=True, params=["one block", pytest.param("a segment for each document", marks=pytest.mark.slow)]
+)
 def segmented(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dense, "EXACT_ROWS", 1)
     if request.param != "one block":

@@ -111,6 +111,7 @@ def test_an_answer_is_judged_cites_its_passages_and_an_observer_sees_every_recor
     assert f"the answer cites [9], but it was written from {len(answer.passages)} passage" in answer.note
 
 
+@pytest.mark.slow
 async def test_a_batch_respects_the_concurrency_limit_and_when_cancelled_leaves_nothing_running(rag):
     running, most = 0, 0
 

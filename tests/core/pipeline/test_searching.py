@@ -90,6 +90,7 @@ def test_a_source_may_decide_how_many_are_found_or_fetched_first_and_without_a_r
     assert (source.asked, len(selection.decisions)) == ([10], 10)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_documents", [1, 5])
 def test_documents_that_fill_the_search_are_left_out_of_the_next_one(n_documents):
     lines = [f"{QUESTION} {word}{n}." for n in range(400) for word in ("Yes", "No", "So")]

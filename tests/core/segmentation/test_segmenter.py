@@ -109,6 +109,7 @@ def test_chunks_are_the_same_alone_in_a_batch_and_on_threads(small: Segmenter, d
         assert list(pool.map(small.segment, documents)) == alone
 
 
+@pytest.mark.slow
 def test_crumbs_of_a_long_text_are_read_together(small: Segmenter) -> None:
     text = "A. B? C! " * 6000
     found = small.explain(text)

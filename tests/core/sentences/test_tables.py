@@ -56,6 +56,7 @@ def test_documents_are_read_two_batches_ahead() -> None:
     assert len(read) == 2 * 114  # two batches of 2**18 characters at 2,300 a document
 
 
+@pytest.mark.slow
 def test_an_error_in_the_other_thread_is_raised_and_closing_the_iterator_ends_that_thread() -> None:
     class Broken:
         name = "broken"

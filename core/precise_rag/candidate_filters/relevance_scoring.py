@@ -173,7 +173,7 @@ def parse_scores(reply: str, ids: Collection[str]) -> dict[str, Relevance]:
     """
     by_id: dict[str, Relevance] = {}
     contradicted: set[str] = set()
-    for item in json_objects(reply):
+    for item in json_objects(reply, "scores"):
         key = item.get("id")
         scores = [_unit_number(item.get(stage)) for stage in RELEVANCE_STAGES]
         if not isinstance(key, str) or key not in ids or None in scores:

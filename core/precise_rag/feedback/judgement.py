@@ -5,9 +5,12 @@ import re
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from precise_rag.llm.json_objects import json_objects
+from precise_rag.llm.json_objects import OBJECT, json_objects
 from precise_rag.types import Judgement
 
+Adjustment = Literal[-1, 0, 1]
+
+_KEEP: Adjustment = 0
 _NUMBER = r"([+\-−–]?\d++(?:\.\d++)?+)"
 _IS = r"[\"'*_`\s:=\[(]*(?:is\s+|of\s+)?"
 _SCORE = re.compile(rf"score{_IS}{_NUMBER}(?!\s*+[-–]\s*\d)", re.I)
@@ -16,38 +19,36 @@ _ADJUSTMENT = re.compile(
 )
 _SCORE_KEYS = ("score", "evaluation score", "rating")
 _ADJUSTMENT_KEYS = ("adjustment", "context adjustment", "context")
-_WORDS: Mapping[str, Literal[-1, 0, 1]] = {"more": 1, "less": -1, "none": 0, "keep": 0}
+_WORDS: Mapping[str, Adjustment] = {"more": 1, "less": -1, "none": 0, "keep": 0}
 
 
 def parse_judgement(text: str) -> Judgement:
     """Return the judgement in `text`, with status "unparsed" if it has no score from 1 to 10.
 
-    If there are several, the last one counts, because models reason before they conclude. A score is
-    rounded down: 8.9 is 8. An adjustment that is missing or unreadable is 0.
+    A JSON object counts with its own fields, not with what it quotes; lines count in a reply without one.
+    Verdicts that differ are unparsed, too. A score is rounded down: 8.9 is 8. An adjustment that is missing
+    or unreadable is 0.
     """
-    objects = [_plain_keys(fields) for fields in json_objects(text)]
-    for fields in (*reversed(objects), _from_lines(text)):
-        score = _score(_first(fields, _SCORE_KEYS))
-        if score is not None:
-            return Judgement(score, _adjustment(_first(fields, _ADJUSTMENT_KEYS)), "parsed", text)
-    return Judgement(None, 0, "unparsed", text)
+    verdicts = _verdicts(text)
+    score, adjustment = verdicts.pop() if len(verdicts) == 1 else (None, _KEEP)
+    if score is None:
+        return Judgement(None, 0, "unparsed", text)
+    return Judgement(score, adjustment, "parsed", text)
+
+
+def _verdicts(text: str) -> set[tuple[int | None, Adjustment]]:
+    """The scores and adjustments that a reply gives side by side; None for a score that is no score."""
+    if OBJECT.search(text):
+        objects = [_plain_keys(fields) for fields in json_objects(text)]
+        found = ((_first(fields, _SCORE_KEYS), _first(fields, _ADJUSTMENT_KEYS)) for fields in objects)
+        return {(_score(score), _adjustment(change)) for score, change in found if score is not None}
+    changes = {_adjustment(number or word) for number, word in _ADJUSTMENT.findall(text)} or {_KEEP}
+    return {(_score(score), change) for score in _SCORE.findall(text) for change in changes}
 
 
 def _plain_keys(fields: Mapping[str, Any]) -> Mapping[str, Any]:
     """The same object with its keys in lower case and with spaces."""
     return {str(key).lower().replace("_", " "): item for key, item in fields.items()}
-
-
-def _from_lines(text: str) -> Mapping[str, Any]:
-    scores = _SCORE.findall(text)
-    adjustments = _ADJUSTMENT.findall(text)
-    fields: dict[str, Any] = {}
-    if scores:
-        fields["score"] = scores[-1]
-    if adjustments:
-        number, word = adjustments[-1]
-        fields["adjustment"] = number or word
-    return fields
 
 
 def _first(fields: Mapping[str, Any], keys: tuple[str, ...]) -> Any:
@@ -61,7 +62,7 @@ def _score(value: Any) -> int | None:
     return math.floor(number)
 
 
-def _adjustment(value: Any) -> Literal[-1, 0, 1]:
+def _adjustment(value: Any) -> Adjustment:
     number = _number(value)
     if number is not None:
         return 1 if number > 0 else -1 if number < 0 else 0

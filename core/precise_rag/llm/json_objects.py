@@ -5,36 +5,54 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-_OBJECT = re.compile(r'\{(?=\s*["}])')
-_READ = 100_000
-"""Characters that are read, from the end of a reply: decoding at each brace of a broken one takes long."""
+OBJECT = re.compile(r'\{(?=\s*["}])')
+"""The beginning of a JSON object in prose."""
+
+_STRING_OR_BRACE = re.compile(r'"(?:[^"\\]|\\.)*+"?|[{}]', re.S)
 
 
-def json_objects(text: str) -> Iterator[Mapping[str, Any]]:
-    """Yield the JSON objects in `text`, nested ones too, in the order in which they begin.
+def json_objects(text: str, list_name: str = "") -> Iterator[Mapping[str, Any]]:
+    """Yield the JSON objects in `text` that stand in no other object, in their order.
 
-    An object that is cut off or malformed is skipped; complete objects inside it are still found. At most the
-    last 100,000 characters are read, and nothing after an object that is too deep for the decoder.
+    list_name: an object's list of this name stands for the object: its items are yielded, also those before
+        the place where the reply is cut off.
+
+    An object may quote others, and what it quotes is not the model's own word. So one that is malformed or
+    cut off is skipped with all that is in it. One that holds an object or a list and nothing else only wraps
+    it. Nothing is read after an object that is too deep for the decoder.
     """
-    text, decoder, at = text[-_READ:], json.JSONDecoder(), 0
-    while start := _OBJECT.search(text, at):
+    opening = re.compile(rf'\{{\s*"{re.escape(list_name)}"\s*:\s*\[')
+    decoder, at = json.JSONDecoder(), 0
+    while start := OBJECT.search(text, at):
         try:
             value, at = decoder.raw_decode(text, start.start())
         except RecursionError:
             return
         except ValueError:  # also for a whole number of thousands of digits
-            at = start.end()
+            opened = opening.match(text, start.start()) if list_name else None
+            at = opened.end() if opened else _end_of_braces(text, start.start())
         else:
-            yield from _objects_in(value)
+            yield from _unwrapped(value, list_name)
 
 
-def _objects_in(value: Any) -> Iterator[Mapping[str, Any]]:
-    """The objects in a JSON value, itself included, outer before inner. No recursion: it may be deep."""
-    waiting = [value]
-    while waiting:
-        value = waiting.pop()
-        if isinstance(value, dict):
+def _end_of_braces(text: str, start: int) -> int:
+    """The place behind the brace that closes the one at `start`; the end of the text without one."""
+    depth = 0
+    for token in _STRING_OR_BRACE.finditer(text, start):
+        depth += {"{": 1, "}": -1}.get(token[0], 0)
+        if depth == 0:
+            return token.end()
+    return len(text)
+
+
+def _unwrapped(value: Mapping[str, Any], list_name: str) -> Iterator[Mapping[str, Any]]:
+    """The objects that an object stands for. No recursion: it may be deep."""
+    while True:
+        inner = next(iter(value.values())) if len(value) == 1 else value.get(list_name)
+        if isinstance(inner, list):
+            yield from (item for item in inner if isinstance(item, dict))
+            return
+        if not isinstance(inner, dict):
             yield value
-            waiting.extend(reversed(value.values()))
-        elif isinstance(value, list):
-            waiting.extend(reversed(value))
+            return
+        value = inner

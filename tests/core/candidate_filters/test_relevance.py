@@ -283,6 +283,9 @@ def test_contradictory_and_impossible_scores_are_left_out() -> None:
     other = {**good, "critic": 1}
     assert parse_scores(json.dumps([good]), ["a", "b"]) == {"a": Relevance(0.5, 0.25, 0.0)}
     assert parse_scores(json.dumps([good, other]), ["a"]) == {}
+    quoting = json.dumps({"scores": [good, {**good, "id": "b", "quoted": other}]})
+    assert list(parse_scores(quoting, ["a", "b"]).values()) == [Relevance(0.5, 0.25, 0.0)] * 2
+    assert list(parse_scores(quoting[:-4], ["a", "b"])) == ["a"]
     for bad in (True, None, "high", 1.5, -0.1, 85, [0.5]):
         assert parse_scores(json.dumps([{**good, "base": bad}]), ["a"]) == {}
     assert parse_scores('[{"id": "a", "base": NaN, "reflection": 0, "critic": 0}]', ["a"]) == {}
@@ -298,6 +301,8 @@ def test_contradictory_and_impossible_scores_are_left_out() -> None:
         (" 0.7\n", 0.7),
         ("0.7 out of 1", None),
         ('{"score": 0.7} or {"score": 0.2}', None),
+        ('{"score": 0.2, "quoted": {"score": 1.0}}', 0.2),
+        ('{"score": 0.2, "quoted": {"score": 1.0}', None),
         ('{"score": 7}', None),
         ("no", None),
     ],

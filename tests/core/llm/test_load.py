@@ -98,18 +98,24 @@ def test_loading_imports_no_framework():
     assert result.stdout.strip() == "[]"
 
 
-def test_objects_come_in_the_order_in_which_they_begin_also_in_and_before_a_broken_one() -> None:
-    text = 'First {"a": {"b": 1}, "c": [{"d": 2}]} and then {"e": 3}.'
-    assert list(json_objects(text)) == [{"a": {"b": 1}, "c": [{"d": 2}]}, {"b": 1}, {"d": 2}, {"e": 3}]
-    assert list(json_objects('{"scores": [{"id": 1}, {"id": 2}, {"id":')) == [{"id": 1}, {"id": 2}]
-    text = '{"x": [{"id": "}{"}, {"id": {"b": 2}}, {bad {"id": 3}], "y": {"id": 4}'
-    assert list(json_objects(text)) == [{"id": "}{"}, {"id": {"b": 2}}, {"b": 2}, {"id": 3}, {"id": 4}]
+def test_an_object_counts_and_not_what_stands_in_it_also_where_it_is_broken_or_cut_off() -> None:
+    own = {"id": 1, "quoted": {"id": 2}}
+    text = f'First {json.dumps(own)} and then {{"e": [{{"f": 3}}]}}.'
+    assert list(json_objects(text)) == [own, {"f": 3}]
+    for broken in ('{"a": 1, "b": {"id": 2}', '{"a": oops, "b": {"id": 2}}', '{"a": "}", "b": {"id": 2}'):
+        assert list(json_objects(broken)) == []
+    assert list(json_objects('{"a": oops} {"b": {"c": {"id": 2}}}')) == [{"id": 2}]
 
 
-def test_what_is_no_object_is_skipped_and_only_the_end_of_a_long_reply_read() -> None:
+def test_the_items_of_a_named_list_are_found_also_if_it_is_cut_off() -> None:
+    for text in ('{"scores": [{"id": 1}, {"id": 2}], "n": 2}', '{"scores": [{"id": 1}, {"id": 2}, {"id":'):
+        assert list(json_objects(text, "scores")) == [{"id": 1}, {"id": 2}]
+    assert list(json_objects('{"scores": [{"id": 1}, {"id": 2, "quoted": {"id": 3}', "scores")) == [{"id": 1}]
+
+
+def test_what_is_no_object_is_skipped() -> None:
     for text in ("", "{", "{}}{", "[1, 2]", "{'a': 1}", '{"score": 1' + "0" * 9_000 + "}"):
         assert all(found == {} for found in json_objects(text))
-    assert list(json_objects('{"a": 1} ' + "x" * 100_000 + ' {"b": 2}')) == [{"b": 2}]
 
 
 @given(st.text(st.characters(exclude_characters="{}")), st.dictionaries(st.text(), st.integers()))

@@ -10,6 +10,7 @@ answers. The documents are pages of the Python language reference, which come wi
 import os
 from collections.abc import Iterator, Sequence
 from pydoc_data.topics import topics
+from typing import Any
 
 from langchain_core.documents import Document
 from langchain_core.embeddings import Embeddings
@@ -43,7 +44,7 @@ PROMPT = ChatPromptTemplate.from_template(
 )
 
 
-def steps(documents: list[Document]) -> Iterator[tuple[str, Runnable]]:
+def steps(documents: list[Document]) -> Iterator[tuple[str, Runnable[str, list[Document]]]]:
     embeddings = PreciseEmbeddings()
 
     def store(splitter: TextSplitter, embeddings: Embeddings) -> InMemoryVectorStore:
@@ -66,14 +67,14 @@ def join(documents: Sequence[Document]) -> str:
     return "\n\n".join(document.page_content for document in documents)
 
 
-def measure(retriever: Runnable) -> tuple[float, int]:
+def measure(retriever: Runnable[str, list[Document]]) -> tuple[float, int]:
     """The mean tokens of context for a question, and how many contexts hold the answer."""
     contexts = (retriever | join).batch(list(QUESTIONS))
     answered = [words in " ".join(c.split()) for c, words in zip(contexts, QUESTIONS.values(), strict=True)]
     return sum(map(estimate_tokens, contexts)) / len(contexts), sum(answered)
 
 
-def main(llm: Runnable | None = None) -> None:
+def main(llm: Runnable[Any, Any] | None = None) -> None:
     documents = [Document(topics[page], id=page) for page in PAGES]
     print(f"{'':34}{'tokens':>8}{'answers':>10}")
     for name, retriever in steps(documents):

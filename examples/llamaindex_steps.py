@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pydoc_data.topics import topics
 
 from llama_index.core import Document, VectorStoreIndex
+from llama_index.core.base.base_query_engine import BaseQueryEngine
 from llama_index.core.llms import LLM, MockLLM
 from llama_index.core.node_parser import NodeParser, SentenceSplitter
 from llama_index.core.query_engine import RetrieverQueryEngine
@@ -38,7 +39,7 @@ QUESTIONS = {
 """Questions, and the words of the pages that answer them."""
 
 
-def steps(documents: list[Document], llm: LLM) -> Iterator[tuple[str, RetrieverQueryEngine]]:
+def steps(documents: list[Document], llm: LLM) -> Iterator[tuple[str, BaseQueryEngine]]:
     embed_model = PreciseEmbedding()
 
     def index(parser: NodeParser) -> VectorStoreIndex:
@@ -57,7 +58,7 @@ def steps(documents: list[Document], llm: LLM) -> Iterator[tuple[str, RetrieverQ
     yield "3 searched by sentence", RetrieverQueryEngine.from_args(retriever, llm=llm)
 
 
-def measure(engine: RetrieverQueryEngine) -> tuple[float, int]:
+def measure(engine: BaseQueryEngine) -> tuple[float, int]:
     """The mean tokens of context for a question, and how many contexts hold the answer."""
     contexts = ["\n\n".join(n.node.get_content() for n in engine.retrieve(QueryBundle(q))) for q in QUESTIONS]
     answered = [words in " ".join(c.split()) for c, words in zip(contexts, QUESTIONS.values(), strict=True)]

@@ -5,6 +5,7 @@
     SemanticSegmentationTextSplitter   cuts texts where the meaning changes
     SelfFeedbackChain                  answers, judges the answer and tries again
     PreciseEmbeddings                  the offline encoder as LangChain embeddings
+    ToolResultPruningMiddleware        cuts long results of an agent's tools; needs the package `langchain`
     DOCUMENT_PROMPT                    writes an excerpt below its headings, for chains that ask how
     read_facts                         what a result says about itself: its document, place and score
 
@@ -16,6 +17,8 @@ For a single stage, as the papers have them:
     RelevanceFilterCompressor          keeps documents that a language model finds relevant (ChunkRAG)
     SentenceContextTextSplitter        makes a document of each sentence, in its context (ParetoRAG)
 """
+
+from typing import TYPE_CHECKING, Any
 
 from langchain_precise import _framework as _framework
 from langchain_precise.compressors import (
@@ -30,7 +33,11 @@ from langchain_precise.prompts import DOCUMENT_PROMPT
 from langchain_precise.retrievers import PreciseRetriever
 from langchain_precise.self_feedback import SelfFeedbackChain, SelfFeedbackInput, SelfFeedbackOutput
 from langchain_precise.text_splitters import SemanticSegmentationTextSplitter, SentenceContextTextSplitter
+from precise_rag._extras import is_installed
 from precise_rag.facts import read_facts
+
+if TYPE_CHECKING:
+    from langchain_precise.agents import ToolResultPruningMiddleware as ToolResultPruningMiddleware
 
 __all__ = [
     "DOCUMENT_PROMPT",
@@ -48,3 +55,14 @@ __all__ = [
     "SentenceContextTextSplitter",
     "read_facts",
 ]
+
+if is_installed("langchain"):
+    __all__ += ["ToolResultPruningMiddleware"]
+
+
+def __getattr__(name: str) -> Any:
+    if name != "ToolResultPruningMiddleware":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from langchain_precise.agents import ToolResultPruningMiddleware
+
+    return ToolResultPruningMiddleware

@@ -7,7 +7,7 @@ new ones. The documents passed in are not changed. A part of the core decides wh
 """
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from langchain_core.callbacks import Callbacks
@@ -48,7 +48,7 @@ class CompressorInput(TypedDict):
     documents: list[Document]
 
 
-class SelectionCompressor(BaseDocumentCompressor, RunnableSerializable[CompressorInput, list[Document]]):
+class SelectionCompressor(BaseDocumentCompressor, RunnableSerializable[Mapping[str, Any], list[Document]]):
     """Base of the compressors, which keep some documents and drop the rest.
 
     Kept documents are copies, best first, with the facts about them in `metadata["precise"]`, see
@@ -71,6 +71,11 @@ class SelectionCompressor(BaseDocumentCompressor, RunnableSerializable[Compresso
     def is_lc_serializable(cls) -> bool:
         """Return True: settings can be saved, but a model only if it is given by name."""
         return True
+
+    @property
+    def InputType(self) -> type[CompressorInput]:
+        """The type of the input, for schemas. To type checkers it is any mapping, as a chain passes it on."""
+        return CompressorInput
 
     @abstractmethod
     def _make_part(self) -> SelectionPart:
@@ -102,30 +107,30 @@ class SelectionCompressor(BaseDocumentCompressor, RunnableSerializable[Compresso
         """Run `compress_documents` without blocking the event loop."""
         return await self.ainvoke({"query": query, "documents": list(documents)}, {"callbacks": callbacks})
 
-    def as_runnable(self) -> RunnableSerializable[CompressorInput, list[Document]]:
+    def as_runnable(self) -> RunnableSerializable[Mapping[str, Any], list[Document]]:
         """Return this object, typed as the Runnable from `{"query", "documents"}` to documents."""
         return self
 
     def invoke(
-        self, input: CompressorInput, config: RunnableConfig | None = None, **kwargs: Any
+        self, input: Mapping[str, Any], config: RunnableConfig | None = None, **kwargs: Any
     ) -> list[Document]:
         """Return copies of the kept documents, best first."""
         return self._call_with_config(self._compress, input, config, **kwargs)
 
     async def ainvoke(
-        self, input: CompressorInput, config: RunnableConfig | None = None, **kwargs: Any
+        self, input: Mapping[str, Any], config: RunnableConfig | None = None, **kwargs: Any
     ) -> list[Document]:
         """Run `invoke` without blocking the event loop."""
         return await self._acall_with_config(self._acompress, input, config, **kwargs)
 
-    def _compress(self, input: CompressorInput) -> list[Document]:
+    def _compress(self, input: Mapping[str, Any]) -> list[Document]:
         query, candidates = input["query"], self._candidates(input["documents"])
         trace = Trace(query, observer=observe)
         with trace.stage(self.get_name()) as stage:
             stage.outcome = selection = self._part_for_call().decide(query, candidates, trace)
         return self._documents(selection)
 
-    async def _acompress(self, input: CompressorInput) -> list[Document]:
+    async def _acompress(self, input: Mapping[str, Any]) -> list[Document]:
         query, candidates = input["query"], self._candidates(input["documents"])
         async with observing() as observer:
             trace = Trace(query, observer=observer)

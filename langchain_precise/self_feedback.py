@@ -1,10 +1,11 @@
 """A chain that judges its answers and tries again with more or less context."""
 
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextlib import aclosing
 from typing import Any, Literal, Self, TypeAlias, cast
 
 from langchain_core.documents import Document
+from langchain_core.language_models import LanguageModelInput
 from langchain_core.messages import BaseMessage
 from langchain_core.retrievers import RetrieverLike
 from langchain_core.runnables import RunnableConfig, RunnableSerializable
@@ -38,7 +39,7 @@ class SelfFeedbackInput(TypedDict, total=False):
     filter: dict[str, Any]
 
 
-ChainInput: TypeAlias = str | SelfFeedbackInput | list[BaseMessage]
+ChainInput: TypeAlias = LanguageModelInput | BaseMessage | Mapping[str, Any]
 """A question, a mapping with one, or the messages of a chat, of which the last is the question."""
 
 
@@ -131,6 +132,11 @@ class SelfFeedbackChain(RunnableSerializable[ChainInput, SelfFeedbackOutput]):
         encoder = load_encoder(embeddings, argument="embeddings")
         rag = PreciseRAG.from_documents(to_core_documents(documents), llm, encoder=encoder, **options)
         return cls(rag=rag, live_final=live_final)
+
+    @property
+    def InputType(self) -> Any:
+        """The type of the input, for schemas."""
+        return str | SelfFeedbackInput | list[BaseMessage]
 
     def invoke(
         self, input: ChainInput, config: RunnableConfig | None = None, **kwargs: Any

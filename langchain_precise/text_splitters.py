@@ -43,11 +43,11 @@ class SpanTextSplitter(TextSplitter):
     key "precise". If the source has an id, so does the piece: a UUID, the same one in every run.
     Pieces of a piece have their place in the text that it was cut from.
 
-    embeddings: give each piece its vector in context, if the splitter makes any.
+    embeddings: `ContextEmbeddings`, which give each piece its vector in context; None if it makes no vectors.
     add_start_index: also write its start to `metadata["start_index"]`, as LangChain's splitters do.
     """
 
-    embeddings: "ContextEmbeddings | None" = None
+    embeddings: Any = None
 
     def __init__(self, *, add_start_index: bool = False, strip_whitespace: bool = False) -> None:
         super().__init__(chunk_overlap=0, add_start_index=add_start_index, strip_whitespace=strip_whitespace)
@@ -83,7 +83,6 @@ class SpanTextSplitter(TextSplitter):
 
     def _in_context(self, pieces: Iterable[WeightedPiece]) -> Iterable[Chunk]:
         """Yield the chunks of pieces, whose vectors `embeddings` then knows."""
-        assert self.embeddings is not None
         for piece in pieces:
             facts = read_facts(piece.metadata)
             chunk = Chunk(facts["doc_id"], facts["start"], facts["end"], piece.text, metadata=piece.metadata)

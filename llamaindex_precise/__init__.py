@@ -5,6 +5,7 @@
     SemanticSegmentationNodeParser   cuts documents where the meaning changes
     SelfFeedbackQueryEngine          answers, judges the answer and tries again
     PreciseEmbedding                 the offline encoder as a LlamaIndex embedding
+    prune_tool_results               cuts long results of an agent's tools
     read_facts                       what a result says about itself: its document, place and score
 
 For a single stage, as the papers have them:
@@ -19,6 +20,7 @@ Instrumentation events are in `llamaindex_precise.events`.
 """
 
 from llamaindex_precise import _framework as _framework
+from llamaindex_precise.agents import prune_tool_results
 from llamaindex_precise.embeddings import PreciseEmbedding
 from llamaindex_precise.node_parsers import SemanticSegmentationNodeParser, SentenceContextNodeParser
 from llamaindex_precise.postprocessors import (
@@ -43,5 +45,6 @@ __all__ = [
     "SelfFeedbackQueryEngine",
     "SemanticSegmentationNodeParser",
     "SentenceContextNodeParser",
+    "prune_tool_results",
     "read_facts",
 ]

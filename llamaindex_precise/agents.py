@@ -29,7 +29,7 @@ def prune_tool_results(
     reranker: Any = "default",
     max_results: int = 100,
     keep_seconds: float = 3_600,
-) -> list[BaseTool]:
+) -> list[Any]:
     """Return tools whose long results are cut down to what answers the user's question.
 
     They take the places of the tools of an agent: `FunctionAgent(tools=prune_tool_results(tools))`. The last
@@ -37,7 +37,8 @@ def prune_tool_results(
     what the call itself looks for, such as its argument `query`. Short results and errors are passed on as
     they are, and so are results that go to the user (`return_direct`) and `raw_output`.
 
-    tools: of an agent; functions become tools as they do there.
+    tools: of an agent; functions become tools as they do there. What is returned are tools (`BaseTool`); an
+        agent's list may also hold functions, so that type checkers would take it for another type.
     exclude_tools: names of tools whose results are never cut.
     max_tokens, reranker, max_results, keep_seconds: as for `ToolResultPruner`.
     """

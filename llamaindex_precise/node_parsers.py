@@ -17,7 +17,6 @@ from llama_index.core.node_parser import NodeParser
 from llama_index.core.node_parser.node_utils import build_nodes_from_splits, default_id_func
 from llama_index.core.schema import BaseNode, NodeRelationship, TextNode
 from llama_index.core.utils import get_tokenizer
-from pydantic import AliasChoices
 
 from llamaindex_precise.convert import own_text, root_offset, root_source
 from llamaindex_precise.embeddings import EncoderComponent
@@ -142,14 +141,15 @@ class SemanticSegmentationNodeParser(SpanNodeParser):
     whole: largest weight of the node embedded as a whole, in its vector; 0: it is not embedded.
     weights_sha256: checksum of the model in use; filled in.
     The other fields are those of `SegmenterOptions`, with max_tokens 1,100 by default; they show what holds.
-    `max_tokens` is also taken as `chunk_size`.
+    chunk_size: the same as `max_tokens`, under the name that other node parsers have for it.
     """
 
     model: str = "small"
     device: str | None = None
     sentence_splitter: str = "auto"
     threshold: float | None = None
-    max_tokens: int | None = Field(default=None, validation_alias=AliasChoices("max_tokens", "chunk_size"))
+    max_tokens: int | None = None
+    chunk_size: int | None = Field(default=None, exclude=True)
     target_tokens: int | None = None
     min_tokens: int | None = None
     paragraphs: Literal["hard", "soft"] | None = None
@@ -168,11 +168,16 @@ class SemanticSegmentationNodeParser(SpanNodeParser):
         super().model_post_init(context)
         ContextSettings(alpha=self.alpha)  # checks it
         check_number("whole", self.whole, least=0, most=1)
+        if self.chunk_size is not None:
+            if self.max_tokens not in (None, self.chunk_size):
+                raise InputError("chunk_size and max_tokens are one limit under two names; pass one of them")
+            self.max_tokens = self.chunk_size
         if self._has_encoder:
             self._encoder = self._load_encoder()
         self._segmenter = self._greedy() if self.model == "greedy" else self._trained()
         self.weights_sha256 = self._segmenter.weights_sha256
         self.sentence_splitter_name = self._segmenter.splitter.name
+        self.chunk_size = self.max_tokens
 
     @field_serializer("tokenizer")
     def _saved_tokenizer(self, tokenizer: Any) -> str | None:

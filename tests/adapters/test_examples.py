@@ -1,12 +1,15 @@
-"""The examples run as written, without a key; that of LangChain with a model."""
+"""The examples run as written, without a key; that of LangChain with a model. Type checkers accept them."""
 
 import importlib.util
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 from langchain_core.runnables import RunnableLambda
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
+ROOT = Path(__file__).parents[2]
+EXAMPLES = ROOT / "examples"
 
 
 @pytest.mark.parametrize("name", ["llamaindex_steps", "langchain_steps"])
@@ -29,3 +32,35 @@ def test_each_step_sends_less_or_finds_more(name, capsys):
     assert answers[3] >= answers[0] > 3
     assert len(asked) == len(lines) - len(rows)
     assert all('"__exit__()" method is invoked' in prompt for prompt in asked)
+
+
+@pytest.mark.parametrize("framework", ["llamaindex", "langchain"])
+def test_an_application_runs_with_all_our_parts(framework):
+    pytest.importorskip("langchain_classic")
+    done = subprocess.run(
+        [sys.executable, EXAMPLES / f"{framework}_app.py"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("400 hours") > 5
+
+
+@pytest.mark.slow
+def test_mypy_accepts_our_parts_in_applications(tmp_path):
+    """So does pyright, which is not in the tests because its package fetches the program that it runs."""
+    pytest.importorskip("mypy")
+    config = tmp_path / "mypy.ini"
+    config.write_text(f"""[mypy]
+strict = True
+ignore_missing_imports = True
+follow_imports = silent
+mypy_path = {ROOT}/core:{ROOT}
+[mypy-torch.*,transformers.*,sentence_transformers.*,sklearn.*,scipy.*,openai.*,cohere.*,ray.*]
+follow_imports = skip
+""")
+    cache = ROOT / ".mypy_cache" / "examples"
+    options = ["--config-file", config, "--cache-dir", cache, "--no-error-summary"]
+    apps = [EXAMPLES / f"{framework}_app.py" for framework in ("llamaindex", "langchain")]
+    done = subprocess.run(
+        [sys.executable, "-m", "mypy", *options, *apps], capture_output=True, text=True, check=False
+    )
+    assert done.stdout + done.stderr == ""

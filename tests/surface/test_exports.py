@@ -17,13 +17,13 @@ EXPORTED = [
         "DOCUMENT_PROMPT EvidenceCompressor GradientSelectionCompressor PreciseEmbeddings PreciseRetriever "
         "RedundancyCompressor RelevanceFilterCompressor RerankCompressor SelfFeedbackChain "
         "SelfFeedbackInput SelfFeedbackOutput SemanticSegmentationTextSplitter SentenceContextTextSplitter "
-        "read_facts",
+        "ToolResultPruningMiddleware read_facts",
     ),
     (
         llamaindex_precise,
         "EvidencePostprocessor GradientSelectionPostprocessor PreciseEmbedding PreciseRerankPostprocessor "
         "PreciseRetriever RedundancyPostprocessor RelevanceFilterPostprocessor SelfFeedbackQueryEngine "
-        "SemanticSegmentationNodeParser SentenceContextNodeParser read_facts",
+        "SemanticSegmentationNodeParser SentenceContextNodeParser prune_tool_results read_facts",
     ),
     (llamaindex_precise.events, "PreciseCallEvent PreciseRoundEvent PreciseStageEvent"),
 ]

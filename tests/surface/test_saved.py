@@ -38,6 +38,7 @@ NOT_SAVED = {
     "RelevanceFilterCompressor",  # only with a model that LangChain saves
     *("SemanticSegmentationTextSplitter", "SentenceContextTextSplitter"),  # LangChain saves no splitters
     *("SelfFeedbackInput", "SelfFeedbackOutput"),  # types of values
+    "ToolResultPruningMiddleware",  # LangChain saves no middleware
 }
 
 

@@ -1,7 +1,8 @@
 """The retriever over the whole retrieval path."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, Self
+from contextlib import suppress
+from typing import Any, Self
 
 import numpy as np
 from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
@@ -25,12 +26,6 @@ from precise_rag.trace import Trace
 from precise_rag.types import Selection, check_query
 
 
-class _Search(NamedTuple):
-    query: str
-    k: int | None
-    filter: Any
-
-
 class PreciseRetriever(BaseRetriever):
     """Retriever that runs the whole path: search, reranking, filters and selection.
 
@@ -51,14 +46,14 @@ class PreciseRetriever(BaseRetriever):
     k: int | None = Field(default=None, ge=1)
     search_kwargs: dict[str, Any] = Field(default_factory=dict)
 
-    def __init__(self, **fields: Any) -> None:
+    def __init__(self, rag: PreciseRAG | None = None, **fields: Any) -> None:
+        check_pipeline(rag)
         with own_errors(type(self).__name__):
             given = dict(fields.get("search_kwargs") or {})
             if "k" in given and fields.get("k") is not None:
                 raise InputError("k is given twice: as k= and in search_kwargs; leave one out")
             k = given.pop("k", fields.get("k"))
-            super().__init__(**fields | {"search_kwargs": given, "k": k})
-        check_pipeline(self.rag)
+            super().__init__(**fields | {"rag": rag, "search_kwargs": given, "k": k})
         if unknown := self.search_kwargs.keys() - {"filter"}:
             raise InputError(f'search_kwargs may hold "filter" and "k", got {", ".join(sorted(unknown))}')
 
@@ -156,15 +151,13 @@ class PreciseRetriever(BaseRetriever):
 
     def select(self, query: str, *, k: int | None = None, filter: Any = None) -> Selection:
         """Return the decision on each candidate: kept or dropped, with its score and the reason."""
-        search = self._search(query, k, filter)
-        return self._select(search, Trace(search.query))
+        return self._select(**self._search(query, k, filter), trace=Trace(query))
 
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, **options: Any
     ) -> list[Document]:
         search = self._search(query, **options)
-        selection = self._path.invoke(search, {"callbacks": run_manager.get_child()})
-        return self._documents(selection, search)
+        return self._documents(self._path.invoke(search, {"callbacks": run_manager.get_child()}), search)
 
     async def _aget_relevant_documents(
         self, query: str, *, run_manager: AsyncCallbackManagerForRetrieverRun, **options: Any
@@ -173,17 +166,17 @@ class PreciseRetriever(BaseRetriever):
         selection = await self._path.ainvoke(search, {"callbacks": run_manager.get_child()})
         return self._documents(selection, search)
 
-    def _search(self, query: str, k: int | None = None, filter: Any = None) -> _Search:
+    def _search(self, query: str, k: int | None = None, filter: Any = None) -> dict[str, Any]:
         """Return what a call searches for; what it does not say is as set for all calls."""
-        return _Search(
-            query=check_query(query),
-            k=self.k if k is None else k,
-            filter=self.search_kwargs.get("filter") if filter is None else filter,
-        )
+        return {
+            "query": check_query(query),
+            "k": self.k if k is None else k,
+            "filter": self.search_kwargs.get("filter") if filter is None else filter,
+        }
 
-    def _documents(self, selection: Selection, search: _Search) -> list[Document]:
+    def _documents(self, selection: Selection, search: Mapping[str, Any]) -> list[Document]:
         """Return what is sent of a selection: excerpts, or the best `k` by themselves."""
-        return from_excerpts(excerpts_of(selection, self.rag.order if search.k is None else "score"))
+        return from_excerpts(excerpts_of(selection, self.rag.order if search["k"] is None else "score"))
 
     @property
     def _index(self) -> Index:
@@ -192,27 +185,23 @@ class PreciseRetriever(BaseRetriever):
         return self.rag.index
 
     @property
-    def _path(self) -> Runnable[_Search, Selection]:
+    def _path(self) -> Runnable[dict[str, Any], Selection]:
         """The path as a child run, so that its model calls and events are traced there."""
         return RunnableLambda(self._retrieve, self._aretrieve, name=type(self.rag).__name__)
 
-    def _retrieve(self, search: _Search) -> Selection:
-        return self._select(search, Trace(search.query, observer=observe))
+    def _retrieve(self, search: dict[str, Any]) -> Selection:
+        return self._select(**search, trace=Trace(search["query"], observer=observe))
 
-    def _select(self, search: _Search, trace: Trace) -> Selection:
-        try:
-            return self.rag.with_k(search.k).retrieve(**_arguments(search, trace))
-        except EmptyIndexError:
-            return Selection()
+    def _select(self, query: str, k: int | None, **arguments: Any) -> Selection:
+        with suppress(EmptyIndexError):
+            return self.rag.with_k(k).retrieve(query, piece_tokens=no_piece_tokens, **arguments)
+        return Selection()
 
-    async def _aretrieve(self, search: _Search) -> Selection:
+    async def _aretrieve(self, search: dict[str, Any]) -> Selection:
         async with observing() as observer:
-            trace = Trace(search.query, observer=observer)
-            try:
-                return await self.rag.with_k(search.k).aretrieve(**_arguments(search, trace))
-            except EmptyIndexError:
-                return Selection()
+            with suppress(EmptyIndexError):
+                return await self._aselect(**search, trace=Trace(search["query"], observer=observer))
+        return Selection()
 
-
-def _arguments(search: _Search, trace: Trace) -> dict[str, Any]:
-    return {"query": search.query, "filter": search.filter, "trace": trace, "piece_tokens": no_piece_tokens}
+    async def _aselect(self, query: str, k: int | None, **arguments: Any) -> Selection:
+        return await self.rag.with_k(k).aretrieve(query, piece_tokens=no_piece_tokens, **arguments)

@@ -44,7 +44,7 @@ from precise_rag.facts import (
     without_own_keys,
     write_facts,
 )
-from precise_rag.titles import TITLE_KEYS, joined_titles, new_sections, titles_of
+from precise_rag.titles import PATH_KEYS, TITLE_KEYS, joined_titles, new_sections, titles_of
 from precise_rag.tokens import estimate_tokens
 from precise_rag.types import Candidate, Excerpt, ScoreScale, Selection, Span, with_scores
 from precise_rag.types import Document as CoreDocument
@@ -121,7 +121,7 @@ def to_candidates(
                 text=text,
                 score=0.0,
                 score_scale=scale,
-                metadata={**_shown_metadata(item.node), SOURCE_KEY: item},
+                metadata={**shown_metadata(item.node), SOURCE_KEY: item},
                 **noted_fields(facts),
             )
         )
@@ -155,20 +155,22 @@ def from_excerpts(excerpts: Iterable[Excerpt]) -> list[NodeWithScore]:
     """Return the nodes of excerpts, in their order.
 
     The metadata "section" of the first one of each section is what stands above it, such as "Pump > Oil",
-    without titles that its metadata shows to LLMs anyway. An entry of this name that is the user's stays.
+    without titles that its metadata shows to LLMs anyway. LLMs do not see the headings that other entries
+    repeat, such as "header_path". If the user has an entry "section", all stay as they are.
     """
     excerpts = list(excerpts)
     nodes = []
     for excerpt, titles in zip(excerpts, new_sections(excerpts), strict=True):
-        nodes.append(from_candidate(excerpt, excerpt.reason))
-        if section := [title for title in titles if title not in titles_of(excerpt.metadata)]:
+        nodes.append(_without_path(from_candidate(excerpt, excerpt.reason)))
+        shown = titles_of({key: v for key, v in excerpt.metadata.items() if key not in PATH_KEYS})
+        if section := [title for title in titles if title not in shown]:
             nodes[-1].node.metadata.setdefault(SECTION_KEY, joined_titles(section))
     return nodes
 
 
 def piece_tokens(piece: Candidate) -> int:
     """Count the tokens that the node of a piece costs in a prompt, beside those of its text."""
-    node = from_candidate(piece).node
+    node = _without_path(from_candidate(piece)).node
     return estimate_tokens(node.get_content(MetadataMode.LLM)) - estimate_tokens(own_text(node))
 
 
@@ -219,7 +221,15 @@ def _part(node: BaseNode, candidate: Candidate) -> BaseNode:
     return node.model_copy(update={"id_": id_, "text": candidate.text, "embedding": None, **place})
 
 
-def _shown_metadata(node: BaseNode) -> dict[str, Any]:
+def _without_path(item: NodeWithScore) -> NodeWithScore:
+    """Hide from LLMs the headings in the metadata of a new node, unless its "section" is the user's."""
+    metadata, hidden = item.node.metadata, item.node.excluded_llm_metadata_keys
+    if SECTION_KEY not in metadata:
+        hidden += [key for key in PATH_KEYS if key in metadata and key not in hidden]
+    return item
+
+
+def shown_metadata(node: BaseNode) -> dict[str, Any]:
     """Return the metadata without what LLMs may not see: a pipeline shows titles and headings."""
     hidden = set(node.excluded_llm_metadata_keys)
     return {key: value for key, value in node.metadata.items() if key not in hidden}

@@ -16,6 +16,9 @@ from precise_rag.protocols import Encoder
 EmbedModel: TypeAlias = BaseEmbedding | Encoder | str | None
 """A LlamaIndex embedding, a core encoder, the name or path of one, or None for the default."""
 
+_LOCAL = "BAAI/bge-small-en-v1.5"
+"""The model that LlamaIndex means by "local"."""
+
 
 class PreciseEmbedding(SettingsComponent, BaseEmbedding):
     """A core encoder as a LlamaIndex embedding; the default one works offline.
@@ -79,7 +82,8 @@ def resolve_encoder(embed_model: EmbedModel = None, name: str = "") -> Encoder:
     """Return the core encoder for `embed_model`.
 
     embed_model: default `Settings.embed_model` if the application has set one, otherwise the core's
-    default encoder. (The default of `Settings` itself would be OpenAI's.)
+    default encoder. (The default of `Settings` itself would be OpenAI's.) "local" and "local:NAME" are
+    what LlamaIndex means by them.
     name: the encoder of saved settings. Without an `embed_model` it is loaded by this name, unless
     the application's embedding has the same one.
     """
@@ -87,4 +91,6 @@ def resolve_encoder(embed_model: EmbedModel = None, name: str = "") -> Encoder:
         embed_model = Settings._embed_model
         if name and (embed_model is None or resolve_encoder(embed_model).name != name):
             return load_encoder(name)
+    if isinstance(embed_model, str) and embed_model.split(":")[0] == "local":
+        embed_model = embed_model.partition(":")[2] or _LOCAL
     return load_encoder(DEFAULT_ENCODER if embed_model is None else embed_model, argument="embed_model")

@@ -18,7 +18,7 @@ from llama_index.core.node_parser.node_utils import build_nodes_from_splits, def
 from llama_index.core.schema import BaseNode, NodeRelationship, TextNode
 from llama_index.core.utils import get_tokenizer
 
-from llamaindex_precise.convert import own_text, root_offset, root_source
+from llamaindex_precise.convert import own_text, root_offset, root_source, shown_metadata
 from llamaindex_precise.embeddings import EncoderComponent
 from precise_rag import __version__
 from precise_rag.checks import check_number
@@ -30,7 +30,7 @@ from precise_rag.index.sentence_context import ContextSettings
 from precise_rag.protocols import Encoder
 from precise_rag.segmentation import GreedySegmenter, Segmenter, SegmenterOptions
 from precise_rag.sentences import load_sentence_splitter
-from precise_rag.titles import HEADER_PATH
+from precise_rag.titles import HEADER_PATH, titles_of
 from precise_rag.types import Chunk, Document, FloatArray
 
 dispatcher = get_dispatcher(__name__)
@@ -93,6 +93,7 @@ class SpanNodeParser(EncoderComponent, NodeParser):
                 f"node {parent.node_id!r}: LlamaIndex cannot hash its metadata ({error}); "
                 "write long numbers as texts"
             ) from error
+        shown = titles_of(shown_metadata(parent))
         for child, (chunk, vector) in zip(children, pieces, strict=True):
             child.embedding = None if vector is None else vector.tolist()
             if self.id_func is default_id_func:
@@ -101,8 +102,8 @@ class SpanNodeParser(EncoderComponent, NodeParser):
             if self.include_metadata:
                 child.metadata = copied(parent.metadata)
                 child.metadata.pop(FACTS_KEY, None)
-                if HEADER_PATH in chunk.metadata:
-                    child.metadata.setdefault(HEADER_PATH, chunk.metadata[HEADER_PATH])
+                if path := [title for title in titles_of(chunk.metadata) if title not in shown]:
+                    child.metadata.setdefault(HEADER_PATH, f"/{'/'.join(path)}/")
             if offset is not None:
                 child.start_char_idx, child.end_char_idx = offset + chunk.start, offset + chunk.end
         return children
@@ -123,7 +124,7 @@ class SemanticSegmentationNodeParser(SpanNodeParser):
 
     The nodes of a document join to its text. Headings, lists, tables, code and turns are kept together
     where the limit allows. A node below a heading has the titles above it in `metadata["header_path"]`,
-    as nodes of MarkdownNodeParser have, unless its document has that key.
+    as nodes of MarkdownNodeParser have, without those that its document's metadata shows to LLMs.
 
     With an `embed_model` each node has its vector: the mean of its sentences' vectors, weighted with
     that of the surrounding text and with the vector of the whole node. Search such nodes with the same

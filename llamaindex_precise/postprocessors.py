@@ -4,7 +4,6 @@ Each takes the scored nodes of any retriever and returns new ones. The nodes pas
 of the core decides what is kept, see `precise_rag.pipeline.parts`.
 """
 
-from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -57,9 +56,9 @@ class SelectionPostprocessor(SettingsComponent, BaseNodePostprocessor):
         super().model_post_init(context)
         self._part = self._make_part()
 
-    @abstractmethod
     def _make_part(self) -> SelectionPart:
         """Return the part of the core that decides what is kept."""
+        raise NotImplementedError
 
     def _candidates(self, nodes: Sequence[NodeWithScore]) -> list[Candidate]:
         return to_candidates(nodes)

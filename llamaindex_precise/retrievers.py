@@ -1,6 +1,8 @@
 """The retriever over the whole retrieval path."""
 
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from inspect import unwrap
 from typing import Any, Self
 
 import numpy as np
@@ -149,25 +151,25 @@ class PreciseRetriever(BaseRetriever):
 
         query: if the bundle has an embedding, or other strings to embed (HyDE), those are searched for.
         """
-        try:
+        with suppress(EmptyIndexError):
             return self.rag.with_k(self.similarity_top_k).retrieve(**self._arguments(query))
-        except EmptyIndexError:
-            return Selection()
+        return Selection()
 
     async def aselect(self, query: QueryBundle | str) -> Selection:
         """Run `select` without blocking the event loop."""
-        try:
+        with suppress(EmptyIndexError):
             return await self.rag.with_k(self.similarity_top_k).aretrieve(**self._arguments(query))
-        except EmptyIndexError:
-            return Selection()
+        return Selection()
 
     def retrieve(self, str_or_query_bundle: QueryType) -> list[NodeWithScore]:
-        """Return the selected nodes. Raises InputError for a query that is blank or no text."""
-        return super().retrieve(_bundle(str_or_query_bundle))
+        """Return the selected nodes, in one span. Raises InputError for a query that is blank or no text."""
+        nodes: list[NodeWithScore] = unwrap(super().retrieve)(_bundle(str_or_query_bundle))
+        return nodes
 
     async def aretrieve(self, str_or_query_bundle: QueryType) -> list[NodeWithScore]:
         """Run `retrieve` without blocking the event loop."""
-        return await super().aretrieve(_bundle(str_or_query_bundle))
+        nodes: list[NodeWithScore] = await unwrap(super().aretrieve)(_bundle(str_or_query_bundle))
+        return nodes
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         return self._nodes(self.select(query_bundle))

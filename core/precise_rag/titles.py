@@ -17,7 +17,8 @@ from precise_rag.types import Candidate, Excerpt, Titles
 
 HEADER_PATH = "header_path"
 """Metadata key of the headings above a chunk."""
-TITLE_KEYS = ("title", "document_title", HEADER_PATH, *(f"Header {level}" for level in range(1, 7)))
+PATH_KEYS = (HEADER_PATH, *(f"Header {level}" for level in range(1, 7)))
+TITLE_KEYS = ("title", "document_title", *PATH_KEYS)
 """Metadata keys that are read, in this order."""
 
 _LONGEST = 1_000

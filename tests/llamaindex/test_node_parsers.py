@@ -203,7 +203,8 @@ def test_an_encoder_comes_back_by_name_or_from_the_application_s_settings_and_no
 
 
 def test_unknown_and_impossible_settings_are_refused():
-    for settings in ({"max_token": 30}, {"max_tokens": 0}, {"alpha": 2}, {"chunk_overlap": 9}):
+    two = {"max_tokens": 30, "chunk_size": 40}
+    for settings in ({"max_token": 30}, {"max_tokens": 0}, {"alpha": 2}, {"chunk_overlap": 9}, two):
         with pytest.raises(InputError, match=next(iter(settings))):
             SemanticSegmentationNodeParser(**settings)
     with pytest.raises(InputError, match="alpha"):

@@ -2,19 +2,21 @@
 
 import asyncio
 import json
+from collections import Counter
 
 import pytest
 from llama_index.core.instrumentation import get_dispatcher
 from llama_index.core.instrumentation.span_handlers import SimpleSpanHandler
-from llama_index.core.node_parser import SentenceSplitter
+from llama_index.core.node_parser import MarkdownNodeParser, SentenceSplitter
 from llama_index.core.schema import (
     Document,
     MetadataMode,
     NodeRelationship,
+    NodeWithScore,
     QueryBundle,
 )
 
-from llamaindex_precise import PreciseRetriever
+from llamaindex_precise import EvidencePostprocessor, PreciseRetriever, SemanticSegmentationNodeParser
 from precise_rag.facts import FACTS_KEY
 from precise_rag.testing import HashEncoder
 from support.velm import PLAIN
@@ -79,12 +81,35 @@ async def test_a_query_may_bring_its_vector_or_other_texts_to_embed(documents):
             assert found[0].score == pytest.approx(plain.score, abs=1e-6)
 
 
-async def test_async_searches_run_within_their_span(documents):
+async def test_a_search_has_one_span_that_runs_within_it(documents):
     retriever = PreciseRetriever.from_documents(documents, HashEncoder())
-    spans, dispatcher = SimpleSpanHandler(), get_dispatcher("llamaindex_precise.retrievers")
+    spans, dispatcher = SimpleSpanHandler(), get_dispatcher()
     dispatcher.add_span_handler(spans)
     try:
+        retriever.retrieve(QUESTION)
         await asyncio.gather(*(retriever.aretrieve(QUESTION) for _ in range(5)))
+        EvidencePostprocessor(reranker="packaged")
     finally:
         dispatcher.span_handlers.remove(spans)
-    assert sum("._aretrieve-" in span.id_ for span in spans.completed_spans) == 5
+    counts = Counter(span.id_.partition("-")[0].rpartition(".")[2] for span in spans.completed_spans)
+    assert counts == {"retrieve": 1, "_retrieve": 1, "aretrieve": 5, "_aretrieve": 5}
+
+
+@pytest.mark.parametrize("metadata", [{}, {"title": "Pump M-7"}])
+def test_what_stands_above_is_in_a_prompt_once(metadata):
+    text = "# Pump M-7\n\nIt is red.\n\n## Care\n\n### Oil\n\nChange the oil. It is black.\n\nAsk Ada."
+    documents = [Document(text=text, doc_id="pump", metadata=metadata)]
+    for parser in (SemanticSegmentationNodeParser(chunk_size=8), MarkdownNodeParser()):
+        nodes = parser.get_nodes_from_documents(documents)
+        found = [NodeWithScore(node=node, score=0.5) for node in nodes]
+        part = EvidencePostprocessor(reranker="packaged", share_of_best=0.0, min_score=0.0)
+        over = PreciseRetriever.from_documents(nodes, HashEncoder(), reranker="packaged")
+        kept = part.postprocess_nodes(found, query_str="How is the oil changed?")
+        parsed = found if isinstance(parser, SemanticSegmentationNodeParser) else []
+        above = [
+            item.get_content(MetadataMode.LLM).removesuffix(item.get_content().strip())
+            for item in [*kept, *over.retrieve("How is the oil changed?"), *parsed]
+        ]
+        assert any("Pump M-7" in one and "Care" in one for one in above)
+        assert all(one.count(title) <= 1 for one in above for title in ("Pump M-7", "Care", "Oil"))
+        assert not any("header_path" in one and "section" in one for one in above)

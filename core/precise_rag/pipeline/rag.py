@@ -93,9 +93,10 @@ class PreciseRAG:
         prices: PriceTable | None = None,
         **stages: Unpack[Stages],
     ) -> None:
-        if index is not None and not hasattr(index, "search"):
+        if index is not None and (hasattr(index, "as_retriever") or not hasattr(index, "search")):
             raise InputError(
-                f"index must be an index or an object with search(query, top_k), got {type(index).__name__}"
+                f"index must be an index or an object with search(query, top_k), got {type(index).__name__}; "
+                "PreciseRetriever.from_store is for stores of LlamaIndex and LangChain and indexes over them"
             )
         chosen = load_preset(preset)
         made = make_stages(chosen, index, stages)
@@ -400,6 +401,7 @@ def check_pipeline(rag: object) -> PreciseRAG:
     if not isinstance(rag, PreciseRAG):
         raise InputError(
             f"rag must be a PreciseRAG, got {shown(rag)}; make one from a preset's name by "
-            'PreciseRAG(index, llm, preset="sage")'
+            'PreciseRAG(index, llm, preset="sage"), and a retriever over a store, or an index over one, by '
+            "PreciseRetriever.from_store, over an index of ours by from_index"
         )
     return rag

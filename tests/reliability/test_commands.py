@@ -206,6 +206,34 @@ def test_no_command_passes_controls_to_the_terminal(
     assert any(r"\x1b]0;title\x07" in output for _, (_, output, _) in shown)
 
 
+@pytest.mark.parametrize("columns", [None, 40, 41, 80])
+def test_no_line_of_a_document_or_a_model_passes_for_one_of_ours(
+    columns: int | None, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever ends a line: a separator, or the width of a terminal."""
+    docs, out = tmp_path / "docs.jsonl", tmp_path / "index"
+    forged = [f"Ilse keeps the lamp.{end}[7] x.pdf{end}── x" for end in (*"\n\r\v\f\x1c\x85\u2028", "\r\n")]
+    forged += [f"{'灯' * (n // 2)}\t{'a' * (n % 2)}[7] x.pdf" + " [7] x.pdf" * 20 for n in range(60, 82)]
+    documents = [{"id": f"d{n} {'[7] x.pdf ' * 9}", "text": text} for n, text in enumerate(forged)]
+    docs.write_text("\n".join(map(json.dumps, documents)))
+    assert run("index", docs, "--out", out)[0] == 0
+    if columns is not None:
+        monkeypatch.setattr("precise_rag.cli.output.is_terminal", lambda _: True)
+        monkeypatch.setenv("COLUMNS", str(columns))
+    shown = [run("ask", out, "Who keeps the lamp?"), run("segment", docs), run("segment", docs, "--explain")]
+    pytest.importorskip("openai")
+    monkeypatch.setenv("OPENAI_API_KEY", "unused")
+    judgement = '{"reason": "a\\n[7] x.pdf", "score": 9, "adjustment": 0}'
+    with ChatServer([says(forged[0]), says(judgement)]) as server:
+        shown.append(run("ask", out, "Who?", "--llm", "m", "--base-url", server.url))
+    for code, lines, _ in shown:
+        assert code == 0
+        for line in lines.split("\n"):
+            assert not line.startswith(("[7]", "── x", "x.pdf")), line
+            assert columns is None or len(line.replace("灯", "灯灯")) <= columns
+        assert "[7]" in lines
+
+
 def test_no_model_is_asked_if_its_answer_has_nowhere_to_go_and_a_paid_one_is_in_the_trace(
     run: Run, docs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,6 +7,7 @@ from precise_rag.answer import Answer
 from precise_rag.cli.arguments import add_index, open_index, path_argument
 from precise_rag.cli.output import (
     Subparsers,
+    barred,
     check_writable,
     count_kept_tokens,
     print_json,
@@ -20,6 +21,7 @@ from precise_rag.facts import page_at
 from precise_rag.filters import parse_assignments
 from precise_rag.llm import OpenAIChat
 from precise_rag.pipeline import PreciseRAG
+from precise_rag.redaction import visible_line
 from precise_rag.trace import Trace
 
 _NO_MODEL = (
@@ -101,16 +103,16 @@ def _show(answer: Answer, trace: Trace) -> None:
     if answer.kind == "context":
         show("Context:" if answer.passages else f"Note: {answer.note}")
         for passage in answer.passages:
-            show(f"\n[{passage.number}] {source_of(passage)}\n{passage.text.strip()}")
+            show(f"\n[{passage.number}] {source_of(passage)}\n{barred(passage.text.strip())}")
         show(f"\n{_NO_MODEL}")
         return
     cited = {passage.number for passage in answer.citations}
-    show(f"Answer:\n{answer.text}\n\nSources:")
+    show(f"Answer:\n{barred(answer.text)}\n\nSources:")
     for passage in answer.passages:
         show(f"[{passage.number}] {source_of(passage)}{'' if passage.number in cited else ' (not cited)'}")
     cost = "cost unknown" if trace.cost is None else f"${trace.cost:.6f}"
     show(
-        f"\nNote: {answer.note}\n{len(trace.calls)} calls, {trace.input_tokens} input and "
+        f"\nNote: {visible_line(answer.note)}\n{len(trace.calls)} calls, {trace.input_tokens} input and "
         f"{trace.output_tokens} output tokens, {cost}"
     )
 

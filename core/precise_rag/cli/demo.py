@@ -123,7 +123,7 @@ def _titles(documents: Sequence[Document]) -> list[str]:
     filled = [document for document in documents if document.text.strip()]
     chosen = filled[:: max(1, len(filled) // len(QUESTIONS))][: len(QUESTIONS)]
     return [
-        shorten(str(document.metadata.get("title") or document.text.strip().split("\n")[0]), 120)
+        shorten(" ".join(str(document.metadata.get("title") or document.text).split()), 120)
         for document in chosen
     ]
 

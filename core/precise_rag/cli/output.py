@@ -6,12 +6,14 @@ characters that a terminal would obey.
 
 import argparse
 import json
+import shutil
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
+from unicodedata import east_asian_width
 
 from precise_rag.context import Passage
 from precise_rag.errors import InputError
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 else:
     Subparsers = Any
 
+_BAR = "| "
 _LONGEST_ERROR = 2_000
 _CANDIDATE_FIELDS = ("score", "score_scale", "scores", "doc_id", "start", "end", "n_tokens", "text")
 
@@ -33,9 +36,32 @@ def shorten(text: str, length: int) -> str:
     return text if len(text) <= length else f"{text[: length - 1]}…"
 
 
+def barred(text: str) -> str:
+    """Return what a document or a model says, with a bar before each line: none passes for one of ours."""
+    return "\n".join(f"{_BAR}{line}" for line in visible(text).split("\n"))
+
+
 def show(text: object = "") -> None:
-    """Print text, with characters that a terminal would obey written as escapes."""
-    print(visible(str(text)))
+    """Print text, with characters that a terminal would obey written as escapes.
+
+    A terminal would begin a line of its own in a long one: what is too long goes on behind a bar instead.
+    """
+    for line in visible(str(text)).split("\n"):
+        if is_terminal(sys.stdout):
+            line = f"\n{_BAR}".join(_in_columns(line.expandtabs(), shutil.get_terminal_size().columns))
+        print(line)
+
+
+def _in_columns(line: str, columns: int) -> Iterator[str]:
+    """Cut a line where a terminal would, and two columns earlier after the first: for the bar."""
+    first = used = 0
+    for place, character in enumerate(line):
+        width = 2 if east_asian_width(character) in "WF" else 1
+        if used + width > columns:
+            yield line[first:place]
+            first, used = place, len(_BAR)
+        used += width
+    yield line[first:]
 
 
 def warn(message: object) -> None:

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 
 from precise_rag.cli.arguments import add_paths
-from precise_rag.cli.output import Subparsers, is_terminal, print_json, show, show_problems
+from precise_rag.cli.output import Subparsers, barred, is_terminal, print_json, show, show_problems
 from precise_rag.documents import read_documents
 from precise_rag.errors import InputError
 from precise_rag.redaction import visible_line
@@ -23,7 +23,6 @@ _REASONS: Mapping[CutReason, str] = {
     "option": "an option asks for it",
     "long sentence": "the sentence is longer than a chunk may be",
 }
-_BLOCKS = " ▏▎▍▌▋▊▉█"
 _BAR = 8
 
 
@@ -82,7 +81,7 @@ def run(args: argparse.Namespace) -> int:
             else:
                 place = f"{chunk.start}–{chunk.end}"
                 show(f"── {visible_line(chunk.doc_id)} · chunk {number} · {place} · {chunk.n_tokens} tokens")
-                show(chunk.text.strip())
+                show(barred(chunk.text.strip()))
     return show_problems(problems)
 
 
@@ -134,18 +133,12 @@ def explained_lines(
             yield f"{'':{_BAR + 7}}{text}"
             continue
         score = float(segmentation.scores[row])
-        yield f"{_bar(score)} {score:.2f} {'✂' if row in cuts else ' '}{text}"
+        yield f"{'█' * round(score * _BAR):<{_BAR}} {score:.2f} {'✂' if row in cuts else ' '}{text}"
 
 
 def _text(sentence: str, block: Block) -> str:
     """A sentence with the kind of its block; code and tables keep their lines."""
     kind = "" if block.kind == "paragraph" else f"[{block.kind}{f' {block.level}' if block.level else ''}] "
     if block.kind in ("code", "table"):
-        return f"{kind}\n{sentence.rstrip()}"
+        return f"{kind}\n{barred(sentence.rstrip())}"
     return kind + " ".join(sentence.split())
-
-
-def _bar(share: float) -> str:
-    eighths = round(share * _BAR * 8)
-    full, rest = divmod(eighths, 8)
-    return f"{'█' * full}{_BLOCKS[rest] if rest else ''}".ljust(_BAR)

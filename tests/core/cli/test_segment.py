@@ -94,4 +94,4 @@ def test_output_that_a_stream_cannot_encode_is_escaped(tmp_path, monkeypatch):
     assert main(["segment", str(tmp_path / "a.txt")]) == 0
     head, text = raw.getvalue().decode().splitlines()
     assert head.startswith(r"\u2500\u2500 a.txt \xb7 chunk 1")
-    assert text == r"O\xf9 est le phare ?"
+    assert text == r"| O\xf9 est le phare ?"

@@ -1,7 +1,7 @@
 """Turn the exceptions of model libraries into LLMErrors that say what to do.
 
 An exception is recognised by its status code, class names and message, not by its type. The same
-failures come from the openai package, from httpx, and through LlamaIndex and LangChain.
+failures come from the openai and cohere packages, from httpx, and through LlamaIndex and LangChain.
 
 The LLMErrors have no cause, because the exceptions of model libraries hold the request with its key. What
 the server said is in the message, without keys. `OptionalFeature` asks again where a feature was refused.
@@ -23,7 +23,7 @@ from precise_rag.errors import (
     LLMServerError,
     PreciseRagError,
 )
-from precise_rag.redaction import quoted, redacted
+from precise_rag.redaction import quoted, redacted, short_address
 
 T = TypeVar("T")
 
@@ -37,6 +37,8 @@ _FILTERED = re.compile(
     r"|(?:usage|safety) (?:polic|system|filter)|moderation|(?:input|prompt) (?:is |was )?flagged",
     re.I,
 )
+_ENDPOINT = re.compile(r"/(?:chat/completions|embeddings|v\d/rerank)/?\Z")
+"""What clients put behind `base_url`."""
 _TRANSPORT = {"APIConnectionError", "TransportError", "ConnectionError", "TimeoutError", "ClientError"}
 _UNREADABLE = ("JSONDecodeError", "ValidationError", "RecursionError", "UnicodeDecodeError")
 
@@ -57,23 +59,25 @@ def llm_errors(model: Any) -> Iterator[None]:
         raise failure from failure.__cause__
 
 
-def failure_of(error: Exception, model: str, *, where: str | None = None) -> Exception:
+def failure_of(
+    error: Exception, model: str, *, where: str | None = None, key: str = "OPENAI_API_KEY"
+) -> Exception:
     """Return the LLMError for a model's exception; other PreciseRagErrors and AssertionErrors unchanged.
 
-    model: name of the model. where: the server's address, for the message; optional.
+    model: name of the model. where: the server's address, for the message; optional. key: what holds its key.
     """
     if isinstance(error, PreciseRagError | AssertionError):
         return error
     status = getattr(error, "status_code", None)
     status = status if isinstance(status, int) else None
-    said, server = quoted(error), where or "the server"
+    said, server = quoted(error), short_address(where) or "the server"
     words = f"{getattr(error, 'code', None)} {said}"
     if status in (None, 400, 413, 422, 500) and _TOO_LONG.search(words):
         return ContextLengthError(f"{model}: the prompt is longer than the model accepts ({said})")
     if status in (None, 400, 403, 422, 451) and _FILTERED.search(words):
         return ContentFilterError(f"{model}: the content filter of {server} refused the prompt ({said})")
-    if status is not None and status >= 400:
-        return _by_status(status, error, model, server, said)
+    if status is not None and status >= 300:
+        return _by_status(status, error, model, server, said, key)
     kinds = {kind.__name__ for kind in type(error).__mro__}
     if kinds & _TRANSPORT:
         what = "did not answer in time" if "imeout" in type(error).__name__ else "cannot be reached"
@@ -82,20 +86,26 @@ def failure_of(error: Exception, model: str, *, where: str | None = None) -> Exc
         )
     if any(name.endswith(_UNREADABLE) for name in kinds) or "integer string conversion" in said:
         return LLMResponseError(
-            f"{model}: {server} answered with something that is not a completion ({said})"
+            f"{model}: {server} answered with something that is not a valid reply ({said})"
         )
     failure = LLMError(f"{model}: {type(error).__name__}: {said}")
     failure.__cause__ = _mistake(error)
     return failure
 
 
-def _by_status(status: int, error: Exception, model: str, server: str, said: str) -> LLMError:
+def _by_status(status: int, error: Exception, model: str, server: str, said: str, key: str) -> LLMError:
+    headers = getattr(getattr(error, "response", error), "headers", None) or {}
+    if status < 400:
+        target = _ENDPOINT.sub("", short_address(headers.get("location"), server)) or "no address"
+        return LLMConnectionError(
+            f"{model}: {server} answered {status} and points to {quoted(target)}, where nothing was sent; "
+            "set base_url to the address of the right server"
+        )
     if status in (401, 403):
         return LLMAuthenticationError(
-            f"{model}: {server} refused the key ({status}); check api_key or OPENAI_API_KEY ({said})"
+            f"{model}: {server} refused the key ({status}); check api_key or {key} ({said})"
         )
     if status == 429:
-        headers = getattr(getattr(error, "response", None), "headers", None) or {}
         wait = redacted(str(headers.get("retry-after", "")))[:40]
         advice = f"wait {wait} s, as it asks" if wait else "wait, or lower the concurrency"
         return LLMRateLimitError(f"{model}: {server} still answers 429 after all retries; {advice} ({said})")

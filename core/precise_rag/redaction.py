@@ -8,7 +8,7 @@ import os
 import re
 from functools import lru_cache
 from typing import Any
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote, urljoin, urlsplit
 
 HIDDEN = "[hidden]"
 """What stands in place of a key."""
@@ -93,6 +93,18 @@ def without_password(
     user, _, password = userinfo.partition(":")
     remember(password, unquote(password), user if user_is_key and not password else "")
     return parts._replace(netloc=host).geturl(), (unquote(user), unquote(password))
+
+
+def short_address(url: str | None, base: str = "") -> str:
+    """Return a URL without user, password, query and fragment; empty if it is none.
+
+    base: what a relative URL is relative to.
+    """
+    try:
+        parts = urlsplit(urljoin(base, url) if url else "")
+    except ValueError:
+        return ""
+    return parts._replace(netloc=parts.netloc.rpartition("@")[2], query="", fragment="").geturl()
 
 
 def redacted(text: str) -> str:

@@ -55,13 +55,18 @@ FAULTS: dict[str, tuple[Reply, type[LLMError], str]] = {
         LLMResponseError,
         "has no",
     ),
-    "no JSON": (Reply('{"choices": [{"mess'), LLMResponseError, "not a completion"),
-    "deep JSON": (Reply("[" * 100_000), LLMResponseError, "not a completion"),
-    "a long number": (Reply('{"created": ' + "9" * 5_000 + "}"), LLMResponseError, "not a completion"),
+    "no JSON": (Reply('{"choices": [{"mess'), LLMResponseError, "not a valid reply"),
+    "deep JSON": (Reply("[" * 100_000), LLMResponseError, "not a valid reply"),
+    "a long number": (Reply('{"created": ' + "9" * 5_000 + "}"), LLMResponseError, "not a valid reply"),
     "no choices": (Reply({"choices": []}), LLMResponseError, "has no completion"),
     "another object": (Reply({"unrelated": 1}), LLMResponseError, "has no completion"),
     "a number as text": (says(7), LLMResponseError, "must be a string"),  # type: ignore[arg-type]
     "a blank text": (says("  \n"), LLMResponseError, "empty"),
+    "a redirect": (
+        Reply(status=307, headers={"Location": "/v2/x?key=ab#c"}),
+        LLMConnectionError,
+        "answered 307",
+    ),
     "an end before the body": (Reply("{}", cut=True), LLMConnectionError, "cannot be reached"),
     "no reply in time": (says("late", stall=30.0), LLMConnectionError, "did not answer in time"),
 }
@@ -97,6 +102,44 @@ def test_a_chat_model_an_encoder_and_a_reranker_say_what_is_wrong(name: str) -> 
             expected = error if reply.status != 200 or reply.cut or reply.stall else LLMResponseError
             with pytest.raises(expected, match="cohere:"):
                 cohere.score(QUESTION, CANDIDATES)
+
+
+@pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
+def test_no_client_follows_a_redirect_with_the_prompt(status: int) -> None:
+    with ChatServer([says("Ada.")]) as other, ChatServer(lambda _: redirect) as server:
+        options: dict[str, Any] = {"api_key": "sk-12345678", "max_retries": 2}
+        llm = OpenAIChat("m", base_url=f"{server.url}?key=abc", **options)
+        encoder = OpenAIEncoder("e", base_url=server.url, **options)
+        host = other.url.removesuffix("/v1")
+        with CohereReranker(base_url=server.url.removesuffix("/v1"), **options) as cohere:
+            for path, named, call in (
+                ("/v1/chat/completions", other.url, lambda: llm.complete(PROMPT)),
+                ("/v1/chat/completions", other.url, lambda: llm.complete(PROMPT, schema={"title": "a"})),
+                ("/v1/chat/completions", other.url, lambda: list(llm.stream(PROMPT))),
+                ("/v1/chat/completions", other.url, lambda: asyncio.run(completed(llm))),
+                ("/v1/embeddings", other.url, lambda: encoder.encode(["text"])),
+                ("/v2/rerank", host, lambda: cohere.score(QUESTION, CANDIDATES)),
+            ):
+                target = f"{host}{path}".replace("//", "//user:pass@")
+                redirect = Reply(status=status, headers={"Location": f"{target}?key=sk-12345678&k=abc#d"})
+                with pytest.raises((LLMConnectionError, ModelError)) as raised:
+                    call()
+                said = str(raised.value)
+                assert f"{server.url.removesuffix('/v1')}" in said
+                assert (
+                    f"answered {status} and points to {named}, where nothing was sent; set base_url" in said
+                )
+                assert not any(secret in said for secret in ("sk-", "abc", "pass", "?", "#"))
+        llm.close()
+        assert len(server.requests) == 6
+        assert other.requests == []
+
+
+@pytest.mark.parametrize("location", [None, "", "http://[x", "/v1/chat/completions", "\x7f http://a\tb"])
+def test_a_redirect_to_nowhere_is_the_same_error(location: str | None) -> None:
+    reply = Reply(status=302, headers={} if location is None else {"Location": location})
+    with client([reply]) as llm, pytest.raises(LLMConnectionError, match="answered 302 and points to"):
+        llm.complete(PROMPT)
 
 
 @pytest.mark.parametrize("number", ["high", None, 1e300, -1e300, {"a": 1}, [1.0], 10**400])

@@ -14,7 +14,8 @@ from precise_rag._progress import progress_bar
 from precise_rag.checks import check_number, check_text
 from precise_rag.encoded import encoded_rows
 from precise_rag.errors import ModelError
-from precise_rag.redaction import quoted, remember, remember_environment, without_password
+from precise_rag.failures import failure_of
+from precise_rag.redaction import remember, remember_environment, without_password
 from precise_rag.tokens import estimate_token_counts, readable_texts
 from precise_rag.types import FloatArray, IntArray
 
@@ -50,23 +51,14 @@ class OpenAIEncoder(Shared):
         self._model = model
         self._dimensions = dimensions
         check_text("base_url", base_url or "")
-        url, self._auth = without_password(base_url or os.environ.get("OPENAI_BASE_URL"))
+        self._base_url, self._auth = without_password(base_url or os.environ.get("OPENAI_BASE_URL"))
         remember(api_key)
         remember_environment()
-        self._client_options = {
-            "base_url": url,
-            "api_key": api_key,
-            "timeout": timeout,
-            "max_retries": int(max_retries),
-        }
+        self._client_options = {"api_key": api_key, "timeout": timeout, "max_retries": int(max_retries)}
         self._connection: PerProcess[Any] = PerProcess()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {
-            **self.__dict__,
-            "_auth": None,
-            "_client_options": {**self._client_options, "api_key": None},
-        }
+        return {**self.__dict__, "_auth": None, "_client_options": {**self._client_options, "api_key": None}}
 
     @property
     def name(self) -> str:
@@ -123,8 +115,8 @@ class OpenAIEncoder(Shared):
         except ModelError:
             raise
         except Exception as error:
-            said = quoted(error)
-        raise ModelError(f"{self.name} returned no embeddings: {said}")
+            failure = failure_of(error, f"{self.name} returned no embeddings", where=self._base_url)
+        raise ModelError(str(failure))
 
     def _rows(self, reply: Any, n: int) -> FloatArray:
         rows = sorted(reply.data, key=lambda row: int(row.index))
@@ -137,9 +129,9 @@ class OpenAIEncoder(Shared):
 
     def _client(self) -> Any:
         openai = require("openai", extra="openai")
-        connection = openai.DefaultHttpxClient(auth=self._auth)
+        connection = openai.DefaultHttpxClient(auth=self._auth, follow_redirects=False)
         try:
-            client = openai.OpenAI(**self._client_options, http_client=connection)
+            client = openai.OpenAI(base_url=self._base_url, **self._client_options, http_client=connection)
         except openai.OpenAIError as error:
             connection.close()
             raise ModelError(f"{self.name}: {error}") from error

@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from precise_rag._extras import require
-from precise_rag.llm.failures import OptionalFeature, llm_errors
+from precise_rag.failures import OptionalFeature, llm_errors
 from precise_rag.llm.usage import (
     NOT_CUT,
     CutOff,

@@ -9,7 +9,7 @@ from typing import Any
 from precise_rag._worker import Worker
 from precise_rag.checks import given_kind
 from precise_rag.errors import InputError
-from precise_rag.llm.failures import llm_errors
+from precise_rag.failures import llm_errors
 from precise_rag.llm.framework import LangChainLLM, LlamaIndexLLM
 from precise_rag.llm.openai import OpenAIChat
 from precise_rag.llm.usage import counted_completion

@@ -18,8 +18,8 @@ from precise_rag._extras import require
 from precise_rag._processes import PerProcess, ProcessLock, Shared
 from precise_rag.checks import check_number, check_text
 from precise_rag.errors import LLMAuthenticationError, LLMConnectionError, LLMResponseError
+from precise_rag.failures import OptionalFeature, llm_errors
 from precise_rag.llm.deadline import end_with_call
-from precise_rag.llm.failures import OptionalFeature, llm_errors
 from precise_rag.llm.usage import counted_completion, cut_off, model_name, read, readable_messages
 from precise_rag.redaction import (
     quoted,
@@ -205,7 +205,7 @@ class OpenAIChat(Shared):
     def _connect(self) -> OpenAI:
         settings, openai = self._settings(), require("openai", extra="openai")
         hooks = {"request": [end_with_call]}
-        connection = openai.DefaultHttpxClient(auth=self._auth, event_hooks=hooks)
+        connection = openai.DefaultHttpxClient(auth=self._auth, event_hooks=hooks, follow_redirects=False)
         client: OpenAI = openai.OpenAI(**settings, http_client=connection)
         weakref.finalize(client, connection.close)
         return client
@@ -218,7 +218,7 @@ class OpenAIChat(Shared):
                 del clients[ended]
             if loop not in clients:
                 settings, openai = self._settings(), require("openai", extra="openai")
-                connection = openai.DefaultAsyncHttpxClient(auth=self._auth)
+                connection = openai.DefaultAsyncHttpxClient(auth=self._auth, follow_redirects=False)
                 clients[loop] = openai.AsyncOpenAI(**settings, http_client=connection)
             return clients[loop]
 

@@ -1,5 +1,6 @@
 """Cohere's hosted rerankers."""
 
+import os
 from collections.abc import Sequence
 from typing import Any, Self
 
@@ -8,15 +9,8 @@ import numpy as np
 from precise_rag._extras import require
 from precise_rag._processes import PerProcess, Shared
 from precise_rag.checks import check_number, check_text
-from precise_rag.errors import (
-    LLMAuthenticationError,
-    LLMConnectionError,
-    LLMError,
-    LLMRateLimitError,
-    LLMResponseError,
-    LLMServerError,
-    PreciseRagError,
-)
+from precise_rag.errors import LLMAuthenticationError, LLMError, LLMResponseError
+from precise_rag.failures import failure_of
 from precise_rag.redaction import quoted, remember, remember_environment, without_password
 from precise_rag.tokens import readable_texts
 from precise_rag.types import Candidate, FloatArray, ScoreScale
@@ -97,7 +91,9 @@ class CohereReranker(Shared):
     def _connect(self) -> tuple[Any, Any]:
         """Return Cohere's client and the connection that it uses."""
         httpx = require("httpx", extra="cohere")
-        http = httpx.Client(timeout=self._timeout, follow_redirects=True, auth=self._auth)
+        if not (self._options["api_key"] or os.environ.get("CO_API_KEY")):
+            raise LLMAuthenticationError(f"{self.name}: no API key; set CO_API_KEY (api_key=)")
+        http = httpx.Client(timeout=self._timeout, auth=self._auth)
         given = {name: value for name, value in self._options.items() if value is not None}
         return require("cohere", extra="cohere").ClientV2(**given, httpx_client=http), http
 
@@ -114,10 +110,12 @@ class CohereReranker(Shared):
                 request_options={"max_retries": int(self._max_retries)},
             )
             return [self._result(result, len(texts)) for result in response.results]
-        except PreciseRagError:
-            raise
         except Exception as error:
-            failure = self._translated(error)
+            failure = failure_of(error, self.name, where=self._options["base_url"], key="CO_API_KEY")
+            if type(failure) is LLMError and (getattr(error, "status_code", None) or 0) < 300:
+                failure = LLMResponseError(
+                    f"{self.name}: the reply is not a list of scores ({quoted(error)})"
+                )
         raise failure
 
     def _result(self, result: Any, n: int) -> tuple[int, float]:
@@ -129,29 +127,3 @@ class CohereReranker(Shared):
                 f"{self.name} gave document {index} the score {score}; it must be from 0 to 1"
             )
         return index, score
-
-    def _translated(self, error: Exception) -> LLMError:
-        """Our error for one of Cohere's client."""
-        errors, http = require("cohere.core", extra="cohere"), require("httpx", extra="cohere")
-        if isinstance(error, errors.ApiError):
-            return self._by_status(error)
-        if isinstance(error, http.TimeoutException):
-            return LLMConnectionError(f"{self.name} gave no answer in {self._timeout:g} s")
-        if isinstance(error, http.TransportError):
-            return LLMConnectionError(f"{self.name} cannot be reached ({quoted(error)})")
-        return LLMResponseError(
-            f"{self.name} answered with something that is not a list of scores ({quoted(error)})"
-        )
-
-    def _by_status(self, error: Any) -> LLMError:
-        status, said = error.status_code, quoted(error.body)
-        kind: type[LLMError] = LLMError
-        does = f"refused the request with {status}"
-        if status in (None, 401, 403):
-            kind, does = LLMAuthenticationError, "refused the key; check api_key or CO_API_KEY"
-        elif status < 400:
-            kind, does = LLMResponseError, "answered with something that is not a list of scores"
-        elif status == 429 or status >= 500:
-            kind = LLMRateLimitError if status == 429 else LLMServerError
-            does = f"still answers {status} after {self._max_retries} retries"
-        return kind(f"{self.name} {does} ({said})")

@@ -58,10 +58,15 @@ def scores_only(index: int) -> Reply:
 @pytest.mark.parametrize(
     ("reply", "n_requests", "error", "said"),
     [
-        (refuses(429), 3, LLMRateLimitError, "still answers 429 after 2 retries"),
-        (refuses(500), 3, LLMServerError, "still answers 500 after 2 retries"),
-        (refuses(401), 1, LLMAuthenticationError, "refused the key; check api_key or CO_API_KEY"),
-        (refuses(400), 1, LLMError, "refused the request with 400"),
+        (refuses(429), 3, LLMRateLimitError, "http.* still answers 429 after all retries"),
+        (refuses(500), 3, LLMServerError, "http.* still answers 500 after all retries"),
+        (
+            refuses(401),
+            1,
+            LLMAuthenticationError,
+            r"http.* refused the key \(401\); check api_key or CO_API_KEY",
+        ),
+        (refuses(400), 1, LLMError, "http.* refused the request with 400"),
         (scores_only(9), 1, LLMResponseError, "scored document 9 of 5"),
         (scores_only(0), 1, LLMResponseError, "left 4 of 5 documents without a score"),
     ],
@@ -70,7 +75,7 @@ def test_errors_name_the_cause(reply: Reply, n_requests: int, error: type[LLMErr
     with (
         ChatServer([reply]) as server,
         reranker(server) as cohere,
-        pytest.raises(error, match=f"cohere:rerank-v3.5 {said}"),
+        pytest.raises(error, match=f"cohere:rerank-v3.5:? {said}"),
     ):
         cohere.score("q", CANDIDATES)
     assert len(server.requests) == n_requests
@@ -80,5 +85,5 @@ def test_a_missing_key_is_named_when_there_is_something_to_score(monkeypatch: py
     monkeypatch.delenv("CO_API_KEY", raising=False)
     with CohereReranker() as cohere:
         assert len(cohere.score("q", [])) == 0
-        with pytest.raises(LLMAuthenticationError, match="check api_key or CO_API_KEY"):
+        with pytest.raises(LLMAuthenticationError, match="set CO_API_KEY"):
             cohere.score("q", CANDIDATES)

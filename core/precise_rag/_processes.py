@@ -8,6 +8,7 @@ thread was computing, because these are used instead:
     PerProcess     a value that each process makes for itself
     side_by_side   calls at the same time, in threads
     Shared         an object that threads share: a copy is the object itself
+    Loaded         a model from files, of which a process has one
 """
 
 import os
@@ -15,8 +16,11 @@ import sys
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import Any, Generic, Self, TypeVar
-from weakref import WeakSet
+from weakref import WeakSet, WeakValueDictionary
+
+from precise_rag.errors import ModelError
 
 T = TypeVar("T")
 
@@ -93,6 +97,42 @@ class Shared:
         return self
 
 
+class Loaded(Shared):
+    """Base of models from files. A pickle has no weights: the model is loaded again, or is there already.
+
+    _again: makes it again; None for one that was made in memory, whose pickle is whole.
+    _identity: what is the same then, such as a checksum.
+    """
+
+    _again: "partial[Any] | None" = None
+    _identity: str
+
+    def once(self) -> Self:
+        """Return the model that this process holds already in place of this one; it ends with its holders."""
+        if self._again is None:
+            return self
+        with _holding:
+            made = self._again
+            key = made.func, made.args, *sorted(made.keywords.items()), self._identity
+            held: Self = _held.setdefault(key, self)
+        return held
+
+    def __reduce_ex__(self, protocol: Any) -> Any:
+        again = self._again
+        return super().__reduce_ex__(protocol) if again is None else (_load_again, (again, self._identity))
+
+
+def _load_again(again: "partial[Any]", identity: str) -> Any:
+    """Return the model that was pickled. Raises ModelError if another one is there now."""
+    model = again()
+    if model._identity != identity:
+        raise ModelError(
+            f"{again.args[0]!r} must hold {identity!r}, which was pickled, got {model._identity!r}; install "
+            "that model here, or load one in the worker"
+        )
+    return model.once()
+
+
 def side_by_side(*calls: Callable[[], Any]) -> list[Any]:
     """Run some calls at the same time. Returns what each returns; raises an error when all are done."""
     with ThreadPoolExecutor(max(len(calls) - 1, 1)) as pool:
@@ -111,8 +151,10 @@ def _after_in_child() -> None:
             set_threads(1)
 
 
+_held: "WeakValueDictionary[Any, Any]" = WeakValueDictionary()
 _renewed: WeakSet[ProcessLock | PerProcess[Any]] = WeakSet()
 _abandoned: list[object] = []
+_holding = ProcessLock()
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_in_child)

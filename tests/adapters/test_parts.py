@@ -94,7 +94,9 @@ async def test_decisions_and_results_are_those_of_the_core_also_without_blocking
         assert_same_results(framework, kept, expected)
         assert_same_decisions(part.select(found, query), expected)
     assert_alike(await framework.acut(part, found, query), kept)
-    assert_alike(framework.cut(pickle.loads(pickle.dumps(part)), found, query), kept)
+    saved = pickle.dumps(part)
+    assert name == "RelevanceFilter" or len(saved) < 2_000
+    assert_alike(framework.cut(pickle.loads(saved), found, query), kept)
     for piece in kept:
         framework.metadata(piece)["title"] = "changed"
     assert found == before

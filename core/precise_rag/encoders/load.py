@@ -25,7 +25,7 @@ def load_encoder(
     *,
     argument: str = "encoder",
 ) -> Encoder:
-    """Load an encoder.
+    """Load an encoder. All in a process who name a model of this machine share it while one of them holds it.
 
     name_or_path_or_object: one of
       - a sentence-transformers model name or folder; default "all-MiniLM-L6-v2", which is in the package.
@@ -47,7 +47,7 @@ def load_encoder(
             if dimensions and not dimensions.isdecimal():
                 raise InputError(f"{source!r}: the part after '/' must be the number of dimensions")
             return OpenAIEncoder(model, dimensions=int(dimensions) if dimensions else None)
-        return _local_encoder(source, device)
+        return _local_encoder(source, device).once()
     if isinstance(source, Encoder):
         return source
     if is_framework_embedding(source):
@@ -71,12 +71,12 @@ def load_packaged_encoder(name: str, device: str | None = None) -> Encoder | Non
         return None
     encoder = _local_encoder(name.replace(MINILM, str(packaged_minilm())), device)
     encoder.source = name
-    return encoder
+    return encoder.once()
 
 
 def minilm_encoder() -> OnnxEncoder:
     """Load the packaged all-MiniLM-L6-v2 into ONNX Runtime. Raises ModelError."""
-    return OnnxEncoder(packaged_minilm())
+    return OnnxEncoder(packaged_minilm()).once()
 
 
 def _local_encoder(source: str | Path, device: str | None) -> OnnxEncoder | SentenceTransformerEncoder:

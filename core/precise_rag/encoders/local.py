@@ -6,13 +6,13 @@ import re
 from abc import abstractmethod
 from collections import deque
 from collections.abc import Iterator, Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from precise_rag._processes import ProcessLock, Shared
+from precise_rag._processes import Loaded, ProcessLock
 from precise_rag.checkpoints.saved import file_sha256, packaged_model, read_model_file
 from precise_rag.encoders.token_ids import TokenIds, read_ids
 from precise_rag.errors import ModelError
@@ -43,7 +43,7 @@ _RECENT_CALLS = 4
 """Calls whose tokens are kept, so that counting tokens and then encoding tokenizes once."""
 
 
-class LocalEncoder(Shared):
+class LocalEncoder(Loaded):
     """Base of encoders that run on this machine.
 
     name_or_path: model name on the Hugging Face hub, or a folder.
@@ -70,8 +70,13 @@ class LocalEncoder(Shared):
     def tokenizer(self) -> Any:
         """The model's `tokenizers.Tokenizer` without truncation, or None if it has none."""
 
-    def __reduce__(self) -> tuple[Any, ...]:
-        return _loaded_again, (type(self), self.source, self._name, self.device)
+    @property
+    def _identity(self) -> str:  # type: ignore[override]
+        return self._name
+
+    @property
+    def _again(self) -> "partial[LocalEncoder]":  # type: ignore[override]
+        return partial(type(self), self.source, device=self.device)
 
     def count_tokens(self, texts: Sequence[str]) -> IntArray:
         """Count the tokens of n texts, without special tokens and truncation. Returns (n,) int64."""
@@ -175,14 +180,3 @@ def batches_by_length(lengths: IntArray, limit: int) -> Iterator[IntArray]:
         size = max(1, limit // max(int(lengths[order[first]]), 1))
         yield order[first : first + size]
         first += size
-
-
-def _loaded_again(cls: type[LocalEncoder], source: str, name: str, device: str | None) -> LocalEncoder:
-    """Return the encoder that was pickled. Raises ModelError if another model is there now."""
-    encoder = cls(source, device=device)
-    if encoder.name != name:
-        raise ModelError(
-            f"{source!r} must be the encoder {name!r} that was pickled, got {encoder.name!r}; install that "
-            "model here, or load an encoder in the worker: load_encoder(…)"
-        )
-    return encoder

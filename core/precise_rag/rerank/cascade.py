@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from precise_rag._extras import require
-from precise_rag._processes import PerProcess, Shared
+from precise_rag._processes import Loaded, PerProcess
 from precise_rag.checkpoints.expected import check_config
 from precise_rag.checkpoints.quantized import dequantized
 from precise_rag.checkpoints.saved import load_checkpoint, packaged_model
@@ -53,7 +53,7 @@ class Shortlist(NamedTuple):
     is_english: bool
 
 
-class CascadeReranker(Shared):
+class CascadeReranker(Loaded):
     """Two-stage reranker: the packaged reranker on all candidates, then a cross-encoder on the best.
 
     The cross-encoder reads the query together with the candidates that the packaged reranker puts first:
@@ -104,6 +104,10 @@ class CascadeReranker(Shared):
         self._folder, self._tensors = folder, tensors
         check_trained(folder, tensors, self._config["n_layers"] - self._config["n_apart"])
         self.weights_sha256: str = self._config["weights_sha256"]
+        self._again = partial(
+            type(self), folder, n_read=n_read, least=least, device=device, precision=precision
+        )
+        self._identity = self.weights_sha256
         self._regression = LogisticRegression(self._config["blend"])
         self._unread = LogisticRegression(self._config["unread"])
         self._latin = LogisticRegression(self._config["latin"])
@@ -185,11 +189,7 @@ def _piece(candidate: Candidate, read: str) -> Piece:
     return Piece(candidate.text, read.removesuffix(candidate.text), candidate.before, candidate.after)
 
 
-def cascade_reranker(device: str | None = None) -> CascadeReranker:
-    """Return the packaged cascade, loaded once for each device."""
-    return _loaded(device)
-
-
 @cache
-def _loaded(device: str | None) -> CascadeReranker:
-    return CascadeReranker(device=device)
+def cascade_reranker(device: str | None = None) -> CascadeReranker:
+    """Return the packaged cascade, which stays loaded."""
+    return CascadeReranker(device=device).once()

@@ -1,21 +1,21 @@
 """Rerankers from sentence-transformers' cross-encoders."""
 
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from precise_rag._extras import require
-from precise_rag._processes import ProcessLock, Shared
-from precise_rag.encoders.local import check_no_code
+from precise_rag._processes import Loaded, ProcessLock
+from precise_rag.encoders.local import check_no_code, content_name
 from precise_rag.errors import InputError, ModelError
 from precise_rag.tokens import readable_texts
 from precise_rag.types import Candidate, FloatArray, ScoreScale
 
 
-class CrossEncoderReranker(Shared):
+class CrossEncoderReranker(Loaded):
     """A sentence-transformers CrossEncoder with one output.
 
     name_or_path: a model on the hub, or a local folder. device: such as "cpu"; default:
@@ -38,16 +38,17 @@ class CrossEncoderReranker(Shared):
     ) -> None:
         if score_scale not in ("probability", "logit"):
             raise InputError(f'score_scale must be "probability" or "logit", got {score_scale!r}')
-        self.name = str(name_or_path)
+        self.name = self._identity = str(name_or_path)
         self.score_scale: ScoreScale = score_scale
         if (folder := Path(name_or_path)).is_dir():
             check_no_code(folder)
+            self._identity = content_name(folder)
+        self._again = partial(
+            type(self), self.name, device=device, batch_size=batch_size, score_scale=score_scale
+        )
         self._device = device
         self._batch_size = batch_size
         self._lock = ProcessLock()
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "_model"}
 
     def score(self, query: str, candidates: Sequence[Candidate]) -> FloatArray:
         """Return (n,) probabilities, one per candidate, in their order."""

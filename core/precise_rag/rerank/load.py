@@ -18,6 +18,8 @@ def load_reranker(
 ) -> Reranker:
     """Load a reranker by name or path, or wrap an object.
 
+    All in a process who name a model share it while one of them holds it; the packaged ones stay loaded.
+
     reranker: one of
 
     - "default": the cascade.
@@ -34,8 +36,6 @@ def load_reranker(
     only their order.
     Raises InputError if `reranker` is none of these.
     """
-    if isinstance(reranker, Path):
-        return _cross_encoder(reranker, device, score_scale)
     if isinstance(reranker, str):
         vendor, _, model = reranker.partition(":")
         if reranker == "packaged":
@@ -50,7 +50,9 @@ def load_reranker(
                 "a folder, or a sentence-transformers CrossEncoder with its owner, such as "
                 '"cross-encoder/ms-marco-MiniLM-L6-v2"'
             )
-        return _cross_encoder(reranker, device, score_scale)
+    if isinstance(reranker, str | Path):
+        scale = score_scale or "probability"
+        return CrossEncoderReranker(reranker, device=device, score_scale=scale).once()
     if isinstance(reranker, Reranker):
         return reranker
     if is_framework_reranker(reranker):
@@ -59,9 +61,3 @@ def load_reranker(
         f"reranker must be a name, a path, a LlamaIndex postprocessor, a LangChain compressor, or an object "
         f"with name, score_scale and score(query, candidates), got {type(reranker).__name__}"
     )
-
-
-def _cross_encoder(
-    name_or_path: str | Path, device: str | None, score_scale: ScoreScale | None
-) -> CrossEncoderReranker:
-    return CrossEncoderReranker(name_or_path, device=device, score_scale=score_scale or "probability")

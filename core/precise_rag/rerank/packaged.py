@@ -2,13 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
+from precise_rag._processes import Loaded
 from precise_rag.checkpoints.expected import check_config, check_tensors
 from precise_rag.checkpoints.saved import Tensors, load_checkpoint, packaged_model
 from precise_rag.encoders.geometry import LEVELS
@@ -40,7 +41,7 @@ _DENSE = (*LEVELS, *LEVELS.values())
 _LANGUAGES = ("latin", "spaced", "unspaced")
 
 
-class PackagedReranker:
+class PackagedReranker(Loaded):
     """Probability that each candidate answers the query, from features and a small network.
 
     It uses the texts and, if the candidates have them, titles and headings (see `with_headings`), places in
@@ -75,6 +76,7 @@ class PackagedReranker:
         check_config(folder, config["levels"], dict.fromkeys(_LANGUAGES, dict))
         check_tensors(folder, tensors, _shapes(tensors))
         self.weights_sha256: str = config["weights_sha256"]
+        self._again, self._identity = partial(type(self), folder), self.weights_sha256
         self._regressions = {name: LogisticRegression(config["blend"][name]) for name in KNOWN}
         self._levels = {name: LogisticRegression(config["levels"][name]) for name in _LANGUAGES}
         self.idf_table: IdfTable = tensors.pop("idf")
@@ -170,5 +172,5 @@ def _silu(x: FloatArray) -> FloatArray:
 
 @cache
 def packaged_reranker() -> PackagedReranker:
-    """Return the packaged reranker, loaded once."""
-    return PackagedReranker()
+    """Return the packaged reranker, which stays loaded."""
+    return PackagedReranker().once()

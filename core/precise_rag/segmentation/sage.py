@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
-from precise_rag._processes import PerProcess
+from precise_rag._processes import Loaded, PerProcess
 from precise_rag.checkpoints.expected import check_config, check_tensors
 from precise_rag.checkpoints.saved import load_checkpoint, packaged_model, save_checkpoint
 from precise_rag.encoded import count_tokens, encode_documents
@@ -38,7 +38,7 @@ from precise_rag.vectors import linear
 _SETTINGS = {**SIZES, "encoder": str, "context": bool, "curve": int}
 
 
-class SageModel:
+class SageModel(Loaded):
     """Boundary model on the sentence vectors of an encoder: features of pairs of vectors, and an MLP.
 
     With "context" in its config, the MLP also sees the sentences around the pair, and how alike the windows
@@ -59,6 +59,7 @@ class SageModel:
     ) -> None:
         self.config = config
         self.weights_sha256: str = config["weights_sha256"]
+        self._identity = self.weights_sha256
         self._tensors = {name: tensor.astype(np.float32) for name, tensor in tensors.items()}
         self._own = folder / config["encoder"]
         self._source = encoder or (self._own if self._own.is_dir() else config["encoder"])
@@ -82,12 +83,18 @@ class SageModel:
             check_config(folder, config, {"words": dict})
             check_config(folder, config["words"], {"model": str, "weights_sha256": str})
         check_tensors(folder, tensors, _shapes(config))
-        return cls(config, tensors, folder, encoder, device, _small_model(config.get("words"), device))
+        model = cls(config, tensors, folder, encoder, device, _small_model(config.get("words"), device))
+        model._again = partial(cls.load, folder, encoder=encoder, device=device)
+        return model
 
     @staticmethod
     def save(folder: Path, config: dict[str, Any], tensors: dict[str, FloatArray]) -> None:
         """Write the head as float16. A fine-tuned encoder is saved beside it, in `config["encoder"]`."""
         save_checkpoint(folder, config, {name: tensor.astype(np.float16) for name, tensor in tensors.items()})
+
+    def once(self) -> Self:
+        """Return this model: the encoder in its folder may be another one now. Encoders are shared."""
+        return self
 
     @cached_property
     def encoder(self) -> Encoder:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 
-from precise_rag._processes import PerProcess
+from precise_rag._processes import Loaded, PerProcess
 from precise_rag.checkpoints.expected import check_config, check_tensors
 from precise_rag.checkpoints.quantized import dequantized, quantized
 from precise_rag.checkpoints.saved import load_checkpoint, read_checked, save_checkpoint
@@ -32,7 +33,7 @@ from precise_rag.vectors import linear, unit_rows
 _SETTINGS = {**SIZES, "cue_dimension": int, "first_tokens": int, "last_tokens": int}
 
 
-class SmallModel:
+class SmallModel(Loaded):
     """Boundary model on static token vectors, the first and last tokens of sentences, and their context.
 
     It needs no encoder. The logits of a gap depend only on the 16 sentences before and after it.
@@ -52,6 +53,7 @@ class SmallModel:
         self._on_device: PerProcess[OnDevice] = PerProcess()
         self.config = config
         self.weights_sha256: str = config["weights_sha256"]
+        self._identity = self.weights_sha256
         self.word_pieces = word_pieces
         self.tensors = dequantized(tensors)
         self._weighted = self.tensors["vectors"] * self.tensors["weights"]
@@ -67,7 +69,9 @@ class SmallModel:
         except (UnicodeDecodeError, KeyError) as error:
             raise ModelError(f"{folder / 'vocabulary.txt'} is not a vocabulary: {error!r}") from error
         check_tensors(folder, tensors, _shapes(config, len(word_pieces.pieces)))
-        return cls(config, tensors, word_pieces, device)
+        model = cls(config, tensors, word_pieces, device)
+        model._again = partial(cls.load, folder, device=device)
+        return model.once()
 
     @staticmethod
     def save(

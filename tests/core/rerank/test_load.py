@@ -1,5 +1,9 @@
 """Rerankers by name, and those of frameworks."""
 
+import copy
+import gc
+import pickle
+import weakref
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -9,6 +13,7 @@ from langchain_core.documents import BaseDocumentCompressor, Document
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import NodeWithScore
 
+from precise_rag.encoders import load_encoder
 from precise_rag.errors import InputError
 from precise_rag.rerank import CrossEncoderReranker, load_reranker, rerank
 from precise_rag.types import UNSCORED, Candidate
@@ -36,8 +41,21 @@ def test_rerankers_by_name(name: str, expected: str) -> None:
     reranker = load_reranker(name)
     assert reranker.name == expected
     assert isinstance(reranker, CrossEncoderReranker) == ("model" in expected)
-    assert (load_reranker(name) is reranker) == (name in ("packaged", "cascade", "default"))
+    assert (load_reranker(name) is reranker) == ("cohere" not in str(name))
     assert load_reranker(reranker) is reranker
+
+
+@pytest.mark.parametrize("load", [load_reranker, load_encoder])
+def test_a_named_model_is_one_for_all_and_ends_with_its_holders(load: Any) -> None:
+    first = load("nobody/nothing")
+    pickled = pickle.dumps(first)
+    assert load("nobody/nothing") is copy.deepcopy(first) is pickle.loads(pickled) is first
+    assert load("nobody/nothing", "cpu:1") is not first
+    assert len(pickled) < 500
+    ended = weakref.ref(first)
+    del first
+    gc.collect()
+    assert ended() is None
 
 
 @pytest.mark.parametrize("name", ["pakaged", "cohore:rerank-v3.5", "ms-marco-MiniLM-L6-v2", "", {}])

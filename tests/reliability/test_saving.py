@@ -3,11 +3,13 @@
 import os
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import textwrap
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -388,14 +390,41 @@ def test_a_folder_with_other_files_is_not_touched(name: str, with_index: bool, t
         assert tree(path) == before
 
 
-@pytest.mark.parametrize("name", [OURS, "manifest.json", LOCK_FILE])
-def test_links_in_a_folder_are_not_followed(name: str, tmp_path: Path) -> None:
-    (tmp_path / "mine").write_text("mine")
-    (tmp_path / "index").mkdir()
-    (tmp_path / "index" / name).symlink_to(tmp_path / "mine")
-    with pytest.raises(InputError, match="holds other files"):
-        build("dense").save(tmp_path / "index")
-    assert (tmp_path / "mine").read_text() == "mine"
+@pytest.mark.parametrize("link", [os.symlink, os.link], ids=["symbolic", "hard"])
+@pytest.mark.parametrize("name", [OURS, "manifest.json", "manifest.json.part", LOCK_FILE])
+def test_links_in_a_folder_are_not_followed(name: str, link: Callable[..., None], tmp_path: Path) -> None:
+    mine, index = tmp_path / "mine", tmp_path / "index"
+    mine.write_text('{"format": "precise-rag-index"}')
+    mine.chmod(0o600)
+    index.mkdir()
+    link(mine, index / name)
+    refused = pytest.raises(InputError, match="holds other files")
+    with refused if link is os.symlink or name == LOCK_FILE else nullcontext():
+        build("dense").save(index)
+    assert mine.read_text() == '{"format": "precise-rag-index"}'
+    assert stat.S_IMODE(mine.stat().st_mode) == 0o600
+
+
+def test_links_to_an_index_are_a_copy_that_can_be_changed(tmp_path: Path) -> None:
+    """As `cp -al` makes one, but for its lock."""
+    build("dense").save(tmp_path / "index")
+    (tmp_path / "copy").mkdir()
+    for file in (tmp_path / "index").iterdir():
+        if file.name != LOCK_FILE:
+            os.link(file, tmp_path / "copy" / file.name)
+    before = tree(tmp_path / "index")
+    build("hybrid").save(tmp_path / "copy")
+    assert tree(tmp_path / "index") == before
+
+
+def test_a_lock_whose_index_is_not_saved_leaves_nothing(tmp_path: Path) -> None:
+    for _ in range(2):
+        with pytest.raises(KeyError), HybridIndex.lock(tmp_path / "new"), HybridIndex.lock(tmp_path / "new"):
+            raise KeyError
+        assert tree(tmp_path) == {}
+    with HybridIndex.lock(tmp_path / "new"):
+        build("hybrid").save(tmp_path / "new")
+    assert len(load_index(tmp_path / "new", ENCODER)) > 0
 
 
 def test_what_interrupted_saves_left_is_cleared_and_a_damaged_index_replaced(tmp_path: Path) -> None:

@@ -3,7 +3,9 @@
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from io import BufferedRandom
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NoReturn
@@ -55,12 +57,23 @@ def save_checkpoint(
     text = json.dumps(settings, indent=2) + "\n"
     written = {**files, _WEIGHTS: weights, _CONFIG: text.encode("utf-8")}
     for name, data in written.items():
-        with _part(folder, name).open("wb") as file:
+        with new_file(_part(folder, name)) as file:
             file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
     for name in written:
         _part(folder, name).replace(folder / name)
+
+
+@contextmanager
+def new_file(path: Path) -> Iterator[BufferedRandom]:
+    """Open a new file to write and read; at the end it is on disk.
+
+    What an interrupted save left in its place is removed, and a link is too: nothing is written through it.
+    """
+    path.unlink(missing_ok=True)
+    with path.open("xb+") as file:
+        yield file
+        file.flush()
+        os.fsync(file.fileno())
 
 
 def load_checkpoint(folder: str | Path) -> tuple[dict[str, Any], Tensors]:

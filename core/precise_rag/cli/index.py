@@ -77,8 +77,6 @@ def run(args: argparse.Namespace) -> int:
         index.optimize()
     else:
         index = HybridIndex(encoder, **options)
-        if not has_index(args.out):  # what fails, fails before the folder is made
-            index.add(documents, show_progress=is_terminal(sys.stderr))
         with HybridIndex.lock(args.out):
             if has_index(args.out):
                 index = HybridIndex.load(args.out, encoder, **options)

@@ -24,6 +24,8 @@ _INSTRUCTIONS = "Search documents, and cite them by their names, with the page i
 _LONGEST_READ = 20_000
 """Most characters that the tool `read` returns."""
 _HOST = "127.0.0.1"
+_IDLE_SECONDS = 60
+"""After which a session without a request in progress ends; a client opens another one."""
 
 
 def add_parser(subparsers: Subparsers) -> None:
@@ -51,7 +53,7 @@ def run(args: argparse.Namespace) -> int:
     server = make_server(open_index(args))
     if args.http:
         warn(f"serving {args.index} at http://{_HOST}:{args.port}/mcp; end with Ctrl-C")
-        server.run("streamable-http", host=_HOST, port=args.port)
+        server.run("streamable-http", host=_HOST, port=args.port, session_idle_timeout=_IDLE_SECONDS)
     else:
         server.run()
     return 0

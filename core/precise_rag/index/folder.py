@@ -27,6 +27,7 @@ import filelock
 import numpy as np
 import numpy.typing as npt
 
+from precise_rag.checkpoints.saved import new_file
 from precise_rag.checks import as_path, check_number, shown
 from precise_rag.errors import (
     IndexChangedError,
@@ -121,6 +122,7 @@ def locked(path: str | Path, timeout: float = WAIT) -> Iterator[None]:
     """Hold the folder of an index against other writers; it is made if it is not there.
 
     A thread may hold it several times. The operating system frees it when the process that holds it ends.
+    A folder that was made for an index which was not saved is removed again.
     Raises InputError if it holds other files, IndexLockedError if another writer holds it for
     `timeout` seconds, and IndexWriteError if it cannot be made.
     """
@@ -128,7 +130,7 @@ def locked(path: str | Path, timeout: float = WAIT) -> Iterator[None]:
     check_number("timeout", timeout, least=0, most=_LONGEST_WAIT)
     with _write_errors(path):
         _data_files(path)
-        path.mkdir(parents=True, exist_ok=True)
+        is_new = not path.exists()
     held: set[tuple[int, str]] = _held.__dict__.setdefault("folders", set())
     folder = os.getpid(), os.path.realpath(path)  # a forked process does not hold what its parent holds
     if folder in held:
@@ -136,7 +138,10 @@ def locked(path: str | Path, timeout: float = WAIT) -> Iterator[None]:
         return
     lock = filelock.FileLock(str(path / LOCK_FILE))
     try:
-        lock.acquire(timeout=timeout, poll_interval=0.01)
+        while not lock.is_locked:
+            path.mkdir(parents=True, exist_ok=True)
+            with suppress(FileNotFoundError):  # the writer that made the folder has removed it
+                lock.acquire(timeout=timeout, poll_interval=0.01)
     except filelock.Timeout as error:
         raise IndexLockedError(
             f"{path} is being written by another process or thread; "
@@ -149,7 +154,14 @@ def locked(path: str | Path, timeout: float = WAIT) -> Iterator[None]:
         yield
     finally:
         held.remove(folder)
-        lock.release()
+        is_new = is_new and not has_index(path)
+        try:
+            _remove([path / LOCK_FILE] if is_new else [])
+        finally:
+            lock.release()
+        if is_new:
+            with suppress(OSError):  # another writer is in it
+                path.rmdir()
 
 
 def write_index(
@@ -243,12 +255,10 @@ def _write_block(file: Path, block: Block, derived: Mapping[str, Columns]) -> St
         header[name] = {"dtype": kind, "shape": shape, "data_offsets": [begin, end]}
     text = json.dumps(header).encode("ascii")
     text += b" " * (-len(text) % 8)
-    with file.open("xb+") as written:
+    with new_file(file) as written:
         written.write(len(text).to_bytes(8, "little") + text)
         for name in widest_first:
             written.write(np.ascontiguousarray(arrays[name]).data)
-        written.flush()
-        os.fsync(written.fileno())
         written.seek(0)
         digest = hashlib.file_digest(written, "sha256").hexdigest()
         return Stored(file.parent.resolve(), file.name, digest, written.tell())
@@ -312,10 +322,8 @@ def _write_manifest(file: Path, content: Mapping[str, Any]) -> str:
         text = json.dumps({**content, "sha256": digest}, indent=1)
     except (TypeError, ValueError) as error:
         raise InputError(f"the settings of the index cannot be saved as JSON: {error}") from error
-    with file.open("wb") as written:
+    with new_file(file) as written:
         written.write(text.encode("ascii"))
-        written.flush()
-        os.fsync(written.fileno())
     return digest
 
 
@@ -351,7 +359,7 @@ def _data_files(path: Path) -> list[Path]:
     if not path.is_dir():
         raise InputError(f"{path} is not a folder; give a folder for the index")
     with os.scandir(path) as entries:
-        is_file = {entry.name: entry.is_file(follow_symlinks=False) for entry in entries}
+        is_file = {entry.name: _is_plain(entry) for entry in entries}
     data = [name for name in is_file if _DATA_NAME.fullmatch(name)]
     others = [
         name for name in is_file if not is_file[name] or name not in (MANIFEST, _PART, LOCK_FILE, *data)
@@ -363,6 +371,12 @@ def _data_files(path: Path) -> list[Path]:
             f"{path} holds other files ({others[0]!r}); give an empty or new folder for the index"
         )
     return [path / name for name in data]
+
+
+def _is_plain(entry: os.DirEntry[str]) -> bool:
+    """Whether it is a file, and no link where one is opened to write: a lock would empty what it names."""
+    linked = entry.name == LOCK_FILE and entry.stat(follow_symlinks=False).st_nlink > 1
+    return entry.is_file(follow_symlinks=False) and not linked
 
 
 def _is_our_manifest(file: Path, beside_data: bool) -> bool:

@@ -1,5 +1,7 @@
 import hashlib
 import json
+import os
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
@@ -75,6 +77,19 @@ def test_a_save_that_stops_anywhere_leaves_a_whole_model_or_one_that_is_refused(
     save(2)
     assert loaded() == 2
     assert seen == {0, 1, None}
+
+
+@pytest.mark.parametrize("link", [os.symlink, os.link])
+def test_a_model_is_not_written_through_a_link(
+    link: Callable[..., None], saved: Path, tmp_path: Path
+) -> None:
+    mine = tmp_path / "mine"
+    mine.write_text("mine")
+    for name in ("config.json", "model.safetensors"):
+        link(mine, saved / f"{name}.part")
+    save_checkpoint(saved, {"kind": "other"}, {"weight": np.ones(3, np.float32)})
+    assert load_checkpoint(saved)[0]["kind"] == "other"
+    assert mine.read_text() == "mine"
 
 
 def test_quantized_tables_can_be_restored_up_to_rounding() -> None:

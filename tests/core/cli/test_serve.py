@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from precise_rag import Document, HybridIndex
+from precise_rag.cli import main
 from precise_rag.cli.serve import make_server
 from precise_rag.testing import HashEncoder
 from precise_rag.tokens import estimate_tokens
@@ -97,6 +98,19 @@ async def test_the_command_serves_standard_input_and_output(folder: Path) -> Non
     async with mcp.Client(stdio.stdio_client(parameters)) as client:
         found = await client.call_tool("search", QUESTION)
         assert "Ilse Brandt keeps it." in found.content[0].text
+
+
+def test_an_idle_session_over_http_ends_after_a_minute(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    served: dict[str, Any] = {}
+
+    async def serve_http(self: Any, **options: Any) -> None:
+        served.update(
+            self.streamable_http_app(**{k: v for k, v in options.items() if k != "port"}) and options
+        )
+
+    monkeypatch.setattr(mcp.server.mcpserver.MCPServer, "run_streamable_http_async", serve_http)
+    assert main(["serve", str(folder / "index"), "--http"]) == 0
+    assert served["session_idle_timeout"] == 60
 
 
 @pytest.fixture

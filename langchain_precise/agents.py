@@ -29,23 +29,13 @@ class ToolResultPruningMiddleware(AgentMiddleware[Any, Any, Any]):
     (`return_direct`) and artifacts.
 
     exclude_tools: names of tools whose results are never cut.
-    max_tokens, reranker, max_results, keep_seconds: as for `ToolResultPruner`.
+    max_tokens: as for `ToolResultPruner`; so are the options `reranker`, `max_results` and `keep_seconds`.
     """
 
-    def __init__(
-        self,
-        max_tokens: int = 1_000,
-        *,
-        exclude_tools: Iterable[str] = (),
-        reranker: Any = "default",
-        max_results: int = 100,
-        keep_seconds: float = 3_600,
-    ) -> None:
+    def __init__(self, max_tokens: int = 1_000, *, exclude_tools: Iterable[str] = (), **options: Any) -> None:
         super().__init__()
         self.exclude_tools = excluded_names(exclude_tools)
-        self._pruner = ToolResultPruner(
-            max_tokens, reranker=reranker, max_results=max_results, keep_seconds=keep_seconds
-        )
+        self._pruner = ToolResultPruner(max_tokens, **options)
         read = StructuredTool.from_function(
             self._pruner.read, name=READ_RESULT, description=READ_RESULT_DESCRIPTION
         )

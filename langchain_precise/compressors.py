@@ -197,11 +197,7 @@ class RedundancyCompressor(SelectionCompressor):
 
     def _make_part(self) -> SelectionPart:
         encoder = None if self.embeddings is None else load_encoder(self.embeddings, argument="embeddings")
-        return RedundancyPart(
-            RedundancyFilter(
-                similarity_threshold=self.similarity_threshold, prefilter=self.prefilter, encoder=encoder
-            )
-        )
+        return RedundancyPart.of(self, encoder)
 
 
 class RelevanceFilterCompressor(SelectionCompressor, RelevanceOptions):

@@ -6,7 +6,7 @@ from typing import Any
 
 from langchain_core.documents import Document
 from langchain_core.retrievers import RetrieverLike
-from langchain_core.vectorstores import VectorStore, VectorStoreRetriever
+from langchain_core.vectorstores import VectorStore
 
 from langchain_precise.convert import to_candidates
 from precise_rag.checks import check_methods, check_number, items_of, shown
@@ -28,17 +28,22 @@ class RetrieverSource:
         self.retriever = retriever
 
     def search(self, query: str, top_k: int, /, *, filter: Any = None) -> list[Candidate]:
-        """Return the retriever's documents as candidates. Raises InputError for a filter."""
-        _refuse(filter)
-        return to_candidates(items_of(_FOUND, self.retriever.invoke(query), Document))
+        """Return what is found as candidates. Raises InputError for a filter that cannot be passed on."""
+        found = self._retriever(filter, top_k).invoke(query)
+        return to_candidates(items_of(_FOUND, found, Document))
 
     async def asearch(self, query: str, top_k: int, /, *, filter: Any = None) -> list[Candidate]:
         """Run `search` without blocking the event loop."""
-        _refuse(filter)
-        return to_candidates(items_of(_FOUND, await self.retriever.ainvoke(query), Document))
+        found = await self._retriever(filter, top_k).ainvoke(query)
+        return to_candidates(items_of(_FOUND, found, Document))
+
+    def _retriever(self, filter: Any, top_k: int) -> RetrieverLike:
+        if filter is not None:
+            raise InputError("a filter is for a pipeline over an index; set it on the retriever instead")
+        return self.retriever
 
 
-class StoreSource:
+class StoreSource(RetrieverSource):
     """A vector store of chunks as what a pipeline searches. A filter is the store's own.
 
     store: a LangChain vector store.
@@ -59,15 +64,7 @@ class StoreSource:
             raise InputError(f"pass filter= or search_kwargs={{{twice.pop()!r}: …}}, not both")
         self.store, self.fetch_k, self.search_kwargs = store, fetch_k, {**search_kwargs, **named}
 
-    def search(self, query: str, top_k: int, /, *, filter: Any = None) -> list[Candidate]:
-        """Return at most `top_k` of the store's chunks as candidates, best first."""
-        return to_candidates(self._retriever(filter, top_k).invoke(query))
-
-    async def asearch(self, query: str, top_k: int, /, *, filter: Any = None) -> list[Candidate]:
-        """Run `search` without blocking the event loop."""
-        return to_candidates(await self._retriever(filter, top_k).ainvoke(query))
-
-    def _retriever(self, filter: Any, top_k: int) -> VectorStoreRetriever:
+    def _retriever(self, filter: Any, top_k: int) -> RetrieverLike:
         given = {} if filter is None else {_filter_argument(self.store): filter}
         return self.store.as_retriever(search_kwargs={**self.search_kwargs, "k": top_k, **given})
 
@@ -76,8 +73,3 @@ def _filter_argument(store: VectorStore) -> str:
     """The name under which the store's search takes a filter: "expr" in Milvus, elsewhere "filter"."""
     parameters = inspect.signature(store.similarity_search).parameters
     return "expr" if "expr" in parameters and "filter" not in parameters else "filter"
-
-
-def _refuse(filter: Any) -> None:
-    if filter is not None:
-        raise InputError("a filter is for a pipeline over an index; set it on the retriever instead")

@@ -26,9 +26,7 @@ def prune_tool_results(
     max_tokens: int = 1_000,
     *,
     exclude_tools: Iterable[str] = (),
-    reranker: Any = "default",
-    max_results: int = 100,
-    keep_seconds: float = 3_600,
+    **options: Any,
 ) -> list[Any]:
     """Return tools whose long results are cut down to what answers the user's question.
 
@@ -40,14 +38,12 @@ def prune_tool_results(
     tools: of an agent; functions become tools as they do there. What is returned are tools (`BaseTool`); an
         agent's list may also hold functions, so that type checkers would take it for another type.
     exclude_tools: names of tools whose results are never cut.
-    max_tokens, reranker, max_results, keep_seconds: as for `ToolResultPruner`.
+    max_tokens: as for `ToolResultPruner`; so are the options `reranker`, `max_results` and `keep_seconds`.
     """
     if isinstance(tools, BaseTool) or not isinstance(tools, Sequence) or not all(map(callable, tools)):
         raise InputError(f"tools must be a list of tools or functions, got {shown(tools)}")
     excluded = excluded_names(exclude_tools)
-    pruner = ToolResultPruner(
-        max_tokens, reranker=reranker, max_results=max_results, keep_seconds=keep_seconds
-    )
+    pruner = ToolResultPruner(max_tokens, **options)
     wrapped: list[BaseTool] = []
     for tool in map(_as_tool, tools):
         name = tool.metadata.get_name()

@@ -256,9 +256,8 @@ def own_text(node: BaseNode) -> str:
 
 def _place(node: BaseNode, facts: dict[str, Any]) -> tuple[str, Span]:
     """Return the node's document and its span there, or the node itself if that is not known."""
-    place = noted_place(facts, len(own_text(node)))
-    if place is not None:
-        return place
+    if facts:
+        return facts["doc_id"], Span(facts["start"], facts["end"])
     start, end = getattr(node, "start_char_idx", None), getattr(node, "end_char_idx", None)
     if start is None or end is None:
         return node.node_id, Span(0, len(own_text(node)))

@@ -183,13 +183,7 @@ class RedundancyPostprocessor(EncoderComponent, SelectionPostprocessor):
     prefilter: float = _REDUNDANCY.prefilter
 
     def _make_part(self) -> SelectionPart:
-        return RedundancyPart(
-            RedundancyFilter(
-                similarity_threshold=self.similarity_threshold,
-                prefilter=self.prefilter,
-                encoder=self._load_encoder() if self._has_encoder else None,
-            )
-        )
+        return RedundancyPart.of(self, self._load_encoder() if self._has_encoder else None)
 
     def _candidates(self, nodes: Sequence[NodeWithScore]) -> list[Candidate]:
         return to_candidates(nodes, text_alone=True)

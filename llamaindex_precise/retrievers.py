@@ -12,11 +12,7 @@ from llama_index.core.callbacks import CallbackManager
 from llama_index.core.indices.base import BaseIndex
 from llama_index.core.instrumentation import get_dispatcher
 from llama_index.core.schema import BaseNode, NodeWithScore, QueryBundle, QueryType
-from llama_index.core.vector_stores.types import (
-    BasePydanticVectorStore,
-    MetadataFilter,
-    MetadataFilters,
-)
+from llama_index.core.vector_stores.types import BasePydanticVectorStore, MetadataFilter, MetadataFilters
 
 from llamaindex_precise.convert import from_excerpts, piece_tokens, to_core_documents
 from llamaindex_precise.embeddings import EmbedModel, resolve_encoder

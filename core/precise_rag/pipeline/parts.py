@@ -23,13 +23,13 @@ from precise_rag.candidate_filters import (
 )
 from precise_rag.evidence import EvidenceExtractor
 from precise_rag.excerpts import PieceTokens, no_piece_tokens
-from precise_rag.protocols import Reranker
+from precise_rag.protocols import Encoder, Reranker
 from precise_rag.rerank import calibrated, load_reranker, rerank, rerank_best, unread_note
 from precise_rag.selection import DEFAULT_SELECTOR, GradientSelector, ProbabilitySelector
 from precise_rag.trace import Trace
 from precise_rag.types import Candidate, Selection
 
-T = TypeVar("T", GradientSelector, ProbabilitySelector)
+T = TypeVar("T", GradientSelector, ProbabilitySelector, RedundancyFilter)
 
 _RELEVANCE = RelevanceSettings()
 _PROBABILITY = ProbabilitySelector()
@@ -131,6 +131,11 @@ class RedundancyPart(SelectionPart):
 
     filter: RedundancyFilter
 
+    @classmethod
+    def of(cls, settings: Any, encoder: Encoder | None) -> Self:
+        """Return the part of a component, which has the options of `RedundancyFilter`."""
+        return cls(_with_settings(RedundancyFilter, settings, encoder=encoder))
+
     def decide(self, query: str, candidates: Sequence[Candidate], trace: Trace) -> Selection:
         """Keep the candidates that repeat no better one."""
         return self.filter.filter(candidates)
@@ -209,7 +214,7 @@ class EvidencePart(SelectionPart):
         return self.extractor.extract(query, candidates, self.piece_tokens).selection
 
 
-def _with_settings(kind: type[T], settings: Any) -> T:
-    """Return a selector with the options that `settings` has."""
+def _with_settings(kind: type[T], settings: Any, **further: Any) -> T:
+    """Return a stage with the options that `settings` has, and further ones."""
     names = [field.name for field in fields(kind) if hasattr(settings, field.name)]
-    return kind(**{name: getattr(settings, name) for name in names})
+    return kind(**{name: getattr(settings, name) for name in names}, **further)

@@ -18,14 +18,16 @@ class Round(NamedTuple):
 
     step: how much more than at first was selected, or less if negative, see `Selector`.
     selection: the candidates kept and dropped.
-    text: the answer.
-    judgement: the LLM's judgement of the answer, if it was judged.
+    text: the draft.
+    judgement: the LLM's judgement of the draft, if it was judged.
+    problem: why the draft is no answer; empty if it is one.
     """
 
     step: int
     selection: Selection
     text: str
     judgement: Judgement | None
+    problem: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +35,8 @@ class Answer:
     """The answer to a question, with the context it is based on.
 
     text: the answer.
-    kind: "generated" by an LLM; or "context" if no LLM is configured, and `text` is the selected context.
+    kind: "generated" by an LLM; or "context" if no LLM is configured or none of its drafts is an answer.
+        `text` is then the selected context, below `NOT_IN_PASSAGES` if the LLM said so.
     selection: the candidates kept and dropped.
     judgement: the LLM's judgement of the answer, if it was judged.
     rounds: all rounds of the feedback loop, in order.

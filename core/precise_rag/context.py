@@ -5,15 +5,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from precise_rag.excerpts import Order, excerpts_of
-from precise_rag.prompts import Fence, Shown
+from precise_rag.prompts import Shown
 from precise_rag.titles import joined_titles, titles_above, titles_at_end
-from precise_rag.tokens import estimate_tokens
 from precise_rag.types import Candidate, Excerpt, Selection, Titles
 
 UNTITLED = "untitled"
 """Source of a passage without a heading that follows one with a heading."""
 
 _SOURCE_LENGTH = 200
+_AROUND_PASSAGE = 7
+"""Tokens of a mark, a number, and the ends of lines."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,5 +84,5 @@ def source_of(titles: Titles) -> str:
 
 
 def passage_tokens(piece: Candidate) -> int:
-    """Count the tokens that a prompt of ours writes around a passage, beside its source."""
-    return estimate_tokens(Fence("0" * 16).passages([""]))
+    """Return the tokens that a prompt of ours writes around a passage, beside its source."""
+    return _AROUND_PASSAGE

@@ -15,7 +15,7 @@ async def test_the_question_is_searched_beside_its_rewrite() -> None:
     trace = Trace(QUESTION)
     assert QueryRewriter(llm).queries(QUESTION, trace=trace) == (QUESTION, "Henry Feilden occupation")
     assert QUESTION in llm.calls[0].text
-    assert [(call.role, call.prompt_version) for call in trace.calls] == [("rewrite", "rewrite/1")]
+    assert [(call.role, call.prompt_version) for call in trace.calls] == [("rewrite", "rewrite/2")]
     assert trace.notes == []
     again = QueryRewriter(ScriptedLLM(["Henry Feilden occupation"]))
     assert await again.aqueries(QUESTION) == (QUESTION, "Henry Feilden occupation")

@@ -35,7 +35,7 @@ class InOrder:
 
 
 def good(prompt):
-    return verdict(9) if "You judge" in prompt else "Ada Brandt built it [1]."
+    return verdict(9) if "adjustment" in prompt else "Ada Brandt built it [1]."
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from precise_rag.documents import read_documents
 from precise_rag.errors import InputError
 from precise_rag.feedback import parse_judgement
 from precise_rag.index import DenseIndex, HybridIndex, SentenceContextIndex, WordSentenceIndex
-from precise_rag.prompts import Fence, cited_numbers
+from precise_rag.prompts import cited_numbers
 from precise_rag.rerank import rerank
 from precise_rag.sentences import split_sentences
 from precise_rag.testing import HashEncoder, ScriptedLLM
@@ -112,14 +112,6 @@ def test_spam_does_not_lift_the_threshold_over_every_honest_chunk(honest):
         spammed = [*honest, *[1.0] * n_spam]
         assert rule.relevant(spammed, rule.of(spammed))[0]
     assert DynamicThreshold(cap=None).of([*honest, *[1.0] * 6]).value > honest[0]
-
-
-def test_a_mark_in_nested_pieces_does_not_survive():
-    mark = "0123456789abcdef"
-    for depth in (1, 2, 3, 500):
-        for at in range(1, len(mark)):
-            text = mark[:at] * depth + mark + mark[at:] * depth
-            assert mark not in Fence(mark).block("passage", text).split("\n")[1]
 
 
 LINES = ('{"id": "a", "text": "One. Two."}', '{"sections": [{}]}', '{"text": "x", "n": [1]}')

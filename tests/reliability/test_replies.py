@@ -260,8 +260,13 @@ def test_what_is_cut_off_is_not_believed() -> None:
     cut = Completion("Evaluation Score: 1", cut_off="length")
     assert judged(cut, ACCEPTED) == "accepted with 9 of 10"
     assert judged(cut, cut) == "the judgement is cut off (by the length limit)"
-    selection = RelevanceFilter(ScriptedLLM(short)).filter(QUESTION, MANY)  # a batch is halved
+    llm = ScriptedLLM(short)
+    selection = RelevanceFilter(llm).filter(QUESTION, MANY)
     assert all("relevance" in decision.candidate.scores for decision in selection.decisions)
+    assert len(llm.calls) == 4  # 3 of 10 fit, and in three more replies the other 7
+    hopeless = ScriptedLLM(lambda m: Completion("{", cut_off="length"))
+    assert not RelevanceFilter(hopeless).filter(QUESTION, MANY).kept[0].scores
+    assert len(hopeless.calls) == 6  # a batch of 10, then quarters of it, once
     zero = ScriptedLLM(lambda m: Completion("0", cut_off="length"))
     assert "unscored" in RelevanceFilter(zero, mode="single").filter(QUESTION, CANDIDATES[:1]).reasons[0]
     rewriter = QueryRewriter(ScriptedLLM([Completion("who kept the", cut_off="length")]))

@@ -35,7 +35,13 @@ def answering(
         llm,
         judge=judge,
         feedback=controller or FeedbackController(),
-        selector=FirstK(k, least),
         budget=budget,
-        **{"reranker": None, "redundancy": None, "evidence": None, "order": "score", **options},
+        **{
+            "selector": FirstK(k, least),
+            "reranker": None,
+            "redundancy": None,
+            "evidence": None,
+            "order": "score",
+            **options,
+        },
     )

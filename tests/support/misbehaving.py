@@ -8,6 +8,7 @@ from typing import Any
 from precise_rag.llm import OpenAIChat
 from precise_rag.types import Candidate, Message
 from support.chat_server import ChatServer
+from support.velm import shown_texts
 
 QUESTION = "Who kept the light?"
 PROMPT = (Message("user", QUESTION),)
@@ -28,12 +29,10 @@ def client(script: Any, **options: Any) -> Iterator[OpenAIChat]:
 
 
 def scores(messages: Sequence[Message], refused: Callable[[str], Exception | None]) -> str | Exception:
-    text = messages[1].content
-    if error := refused(text):
+    if error := refused(messages[1].content):
         return error
-    keys = [line.split()[2] for line in text.splitlines() if " chunk " in line and "end of" not in line]
     item = {"base": 0.7, "reflection": 0.7, "critic": 0.7}
-    return json.dumps({"scores": [{"id": key, **item} for key in keys]})
+    return json.dumps({"scores": [{"id": key, **item} for key in shown_texts(messages)]})
 
 
 async def completed(llm: OpenAIChat) -> None:

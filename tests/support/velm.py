@@ -56,12 +56,18 @@ def retriever(framework: Any, index: str = "Hybrid", **options: Any) -> Any:
     return framework.retriever.from_index(built, **PLAIN, **options)
 
 
+def shown_texts(messages: Sequence[Message]) -> dict[str, str]:
+    """The numbered texts of a prompt by the words above them, read as a careful model reads them."""
+    user = messages[1].content
+    mark = re.split(r"\d| ", user)[0]
+    return dict(re.findall(rf"^({mark}\d+)\n(.*?)\s*(?=^{mark}|\Z)", user, re.S | re.M))
+
+
 def wheels_are_relevant(messages: Sequence[Message]) -> str:
     """A model's reply: high scores for chunks that name a wheel; a question in other words."""
-    chunks = re.findall(r"^\w+ chunk (\S+)\n(.*?)\n\w+ end of chunk", messages[1].content, re.M | re.S)
-    if not chunks:
+    if " rules\n" not in messages[1].content:
         return "the wheel of the mill"
-    scores = [(key, 0.9 if "wheel" in text else 0.2) for key, text in chunks]
+    scores = [(key, 0.9 if "wheel" in text else 0.2) for key, text in shown_texts(messages).items()]
     return json.dumps({"scores": [{"id": k, "base": s, "reflection": s, "critic": s} for k, s in scores]})
 
 

@@ -41,7 +41,7 @@ class RelevanceSettings:
     ask_threshold: ask the model for the threshold, within the `min_score` and ceiling of `threshold`.
     unscored: "keep" or "drop" chunks that have no score.
     heuristics: rules that the critic checks.
-    instructions: replace `precise_rag.prompts.relevance_instructions()`.
+    instructions: about relevance, in place of ours.
     max_concurrency: calls at a time; under a limit of tokens or cost see `Budget`.
     """
 

@@ -4,7 +4,6 @@ A score that is not certain from the model's reply is left out, never guessed.
 """
 
 import math
-import secrets
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
@@ -40,8 +39,8 @@ Ask = Callable[[Sequence[Prompt]], Conversation[list[CallOutcome]]]
 """Asks the model; returns one outcome for each prompt."""
 Scoring = Conversation[list[Relevance | str]]
 """Returns, for each text, its Relevance or why it has none."""
-Rows = Mapping[str, int]
-"""The rows of the texts in one prompt, by the ids that the model is shown."""
+Rows = Sequence[int]
+"""The rows of the texts in one prompt."""
 
 _UNREADABLE = "the model gave no readable score, twice"
 _TRIES = 2
@@ -58,12 +57,12 @@ def score_in_batches(
 ) -> Scoring:
     """Ask for all three scores of `batch_size` texts in one call.
 
-    Each text is shown under an id that is new in every prompt, so no other text can guess it.
+    Each text is shown under an id with the prompt's mark, which no text can guess.
     """
 
     def prompt(rows: Rows) -> Prompt:
-        chunks = {key: texts[row] for key, row in rows.items()}
-        return relevance_prompt(question, chunks, heuristics=heuristics, instructions=instructions)
+        shown = [texts[row] for row in rows]
+        return relevance_prompt(question, shown, heuristics=heuristics, instructions=instructions)
 
     results = yield from _ask_twice(ask, range(len(texts)), batch_size, prompt, _all_scores)
     return [results[row] for row in range(len(texts))]
@@ -82,7 +81,7 @@ def score_one_by_one(
     failed: dict[int, str] = {}
 
     def prompt(stage: RelevanceStage, rows: Rows) -> Prompt:
-        (row,) = rows.values()
+        (row,) = rows
         return single_relevance_prompt(
             question,
             texts[row],
@@ -106,7 +105,7 @@ def score_one_by_one(
 class _Batch(NamedTuple):
     """Rows to ask about in one call. tries: calls that are left if the reply cannot be read."""
 
-    rows: Sequence[int]
+    rows: Rows
     tries: int
 
 
@@ -115,29 +114,32 @@ def _ask_twice(
     rows: Sequence[int],
     batch_size: int,
     prompt: Callable[[Rows], Prompt],
-    parse: Callable[[Completion, Rows], Mapping[str, Score]],
+    parse: Callable[[Completion, Collection[str]], Mapping[str, Score]],
 ) -> Conversation[dict[int, Score | str]]:
     """Ask about `rows`, and once more about those whose score cannot be read.
 
-    A batch that the model refuses, because it is too long or for its content, and one whose reply is cut
-    off, is halved, until the texts that cause it stand alone: fewer than twice as many calls as texts.
-    Any other failure of a call is final. Returns, for each row, its score or why it has none.
+    A batch that the model refuses, because it is too long or for its content, is halved, until the texts that
+    cause it stand alone: fewer than twice as many calls as texts. Any other failure of a call is final. If
+    replies are cut off, what they lack is asked for in batches of as many as they held, or a quarter.
+    Returns, for each row, its score or why it has none.
     """
     results: dict[int, Score | str] = {}
+    size = batch_size
     batches = _in_batches(rows, batch_size, _TRIES)
     while batches:
-        shown = [{f"{row}-{secrets.token_hex(3)}": row for row in batch.rows} for batch in batches]
-        outcomes = yield from ask([prompt(keys) for keys in shown])
+        prompts = [prompt(batch.rows) for batch in batches]
+        outcomes = yield from ask(prompts)
         smaller: list[_Batch] = []
         unread: list[int] = []
-        for batch, keys, outcome in zip(batches, shown, outcomes, strict=True):
+        for batch, asked, outcome in zip(batches, prompts, outcomes, strict=True):
             if isinstance(outcome, Completion):
-                results |= {keys[key]: score for key, score in parse(outcome, keys).items()}
-                is_too_much = bool(outcome.cut_off)
-            else:
-                is_too_much = isinstance(outcome, ContextLengthError | ContentFilterError)
+                keys = {f"{asked.mark}{number}": row for number, row in enumerate(batch.rows, start=1)}
+                scores = {keys[key]: score for key, score in parse(outcome, keys).items()}
+                results |= scores
+                if outcome.cut_off:
+                    size = max(1, batch_size // 4, min(size, len(scores)))
             left = [row for row in batch.rows if row not in results]
-            if is_too_much and len(left) > 1:
+            if isinstance(outcome, ContextLengthError | ContentFilterError) and len(left) > 1:
                 smaller += _in_batches(left, (len(left) + 1) // 2, batch.tries)
             elif isinstance(outcome, LLMError):
                 results |= dict.fromkeys(left, str(outcome))
@@ -145,7 +147,7 @@ def _ask_twice(
                 unread += left
             else:
                 results |= dict.fromkeys(left, _UNREADABLE)
-        batches = smaller + _in_batches(unread, batch_size, _TRIES - 1)
+        batches = smaller + _in_batches(unread, size, _TRIES - 1)
     return results
 
 
@@ -153,14 +155,14 @@ def _in_batches(rows: Sequence[int], size: int, tries: int) -> list[_Batch]:
     return [_Batch(rows[first : first + size], tries) for first in range(0, len(rows), size)]
 
 
-def _all_scores(reply: Completion, rows: Rows) -> Mapping[str, Relevance]:
-    return parse_scores(reply.text, rows)
+def _all_scores(reply: Completion, ids: Collection[str]) -> Mapping[str, Relevance]:
+    return parse_scores(reply.text, ids)
 
 
-def _only_score(reply: Completion, rows: Rows) -> Mapping[str, float]:
-    """The score for the only row; none if the reply is cut off, perhaps in the middle of the number."""
+def _only_score(reply: Completion, ids: Collection[str]) -> Mapping[str, float]:
+    """The score for the only text; none if the reply is cut off, perhaps in the middle of the number."""
     score = None if reply.cut_off else parse_score(reply.text)
-    return {} if score is None else dict.fromkeys(rows, score)
+    return {} if score is None else dict.fromkeys(ids, score)
 
 
 def parse_scores(reply: str, ids: Collection[str]) -> dict[str, Relevance]:

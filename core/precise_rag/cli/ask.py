@@ -104,7 +104,7 @@ def _show(answer: Answer, trace: Trace) -> None:
         show("Context:" if answer.passages else f"Note: {answer.note}")
         for passage in answer.passages:
             show(f"\n[{passage.number}] {source_of(passage)}\n{barred(passage.text.strip())}")
-        show(f"\n{_NO_MODEL}")
+        show(f"\nNote: {answer.note}" if trace.rounds else f"\n{_NO_MODEL}")
         return
     cited = {passage.number for passage in answer.citations}
     show(f"Answer:\n{barred(answer.text)}\n\nSources:")

@@ -1,7 +1,8 @@
 """Decide after each round whether to accept the answer, change the context, or stop. Pure functions."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import takewhile
 from typing import NamedTuple
 
 from precise_rag.answer import Round
@@ -26,13 +27,14 @@ class FeedbackController:
         select the same chunks again.
 
     The first round selects at step 0. Where the paper changes `min_k`, the selector is asked for a step more
-    or less. Differs, too: the judge may ask for no change, which ends the loop. So does a step or a selection
-    that was tried before. The answer is the draft with the best score, not the last one.
+    or less. Differs, too: the judge may ask for no change, which ends the loop. So does a step, a selection
+    or a draft that there was before. A draft that is no answer is not judged and asks for more context. The
+    answer is the draft with the best score, not the last one.
     """
 
     accept: int = 9
     max_rounds: int = 3
-    reach: int = 1
+    reach: int = 50
 
     def __post_init__(self) -> None:
         for name, least in (("reach", 1), ("max_rounds", 0)):
@@ -42,13 +44,17 @@ class FeedbackController:
     def next_step(self, rounds: Sequence[Round]) -> Step:
         """Return the step after the last of `rounds`."""
         last = rounds[-1]
-        if last.judgement is None:
-            return Step(None, "not judged")
-        score, adjustment = last.judgement.score, last.judgement.adjustment
-        if score is None:
-            return Step(None, _UNSCORED[last.judgement.status])
-        if score >= self.accept:
-            return Step(None, f"accepted with {score} of 10")
+        adjustment = 1
+        if not last.problem:
+            if last.judgement is None:
+                return Step(None, "not judged")
+            score, adjustment = last.judgement.score, last.judgement.adjustment
+            if score is None:
+                return Step(None, _UNSCORED[last.judgement.status])
+            if score >= self.accept:
+                return Step(None, f"accepted with {score} of 10")
+        if any(turn.text == last.text for turn in rounds[:-1]):
+            return Step(None, "the draft is the same as before")
         if len(rounds) >= self.max_rounds:
             return Step(None, f"round {len(rounds)} was the last")
         if adjustment == 0:
@@ -58,12 +64,12 @@ class FeedbackController:
             return Step(None, f"the adjustments oscillate: step {step:+d} was tried before")
         return Step(step, f"{'more' if adjustment > 0 else 'less'} context: step {step:+d}")
 
-    def steps_from(self, step: int, rounds: Sequence[Round]) -> range:
-        """Return the steps to try in order until one gives a new selection."""
-        if not rounds:
-            return range(step, step + 1)
-        way = 1 if step > rounds[-1].step else -1
-        return range(step, step + way * self.reach, way)
+    def steps_from(self, step: int, rounds: Sequence[Round]) -> Iterator[int]:
+        """Yield the steps to try in order until one gives a new selection, up to one that was tried."""
+        tried = {turn.step for turn in rounds}
+        way = 1 if rounds and step > rounds[-1].step else -1
+        steps = range(step, step + way * (self.reach if rounds else 1), way)
+        return takewhile(lambda step: step not in tried, steps)
 
     def is_new(self, selection: Selection, rounds: Sequence[Round]) -> bool:
         """Return whether no round so far had the chunks that `selection` keeps."""
@@ -71,8 +77,8 @@ class FeedbackController:
         return all(kept != [candidate.id for candidate in turn.selection.kept] for turn in rounds)
 
     def best(self, rounds: Sequence[Round]) -> Round:
-        """Return the round with the best score, the earliest of equals; without any score, the last round."""
-        judged = [turn for turn in rounds if _score(turn) is not None]
+        """Return the round with the best score, the last of equals; without any score, the last round."""
+        judged = [turn for turn in reversed(rounds) if _score(turn) is not None]
         return max(judged, key=lambda turn: _score(turn) or 0) if judged else rounds[-1]
 
 

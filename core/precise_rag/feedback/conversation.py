@@ -17,7 +17,16 @@ from precise_rag.excerpts import Order
 from precise_rag.feedback.controller import FeedbackController
 from precise_rag.feedback.judgement import parse_judgement
 from precise_rag.llm.session import Ask, Conversation, Session
-from precise_rag.prompts import NOT_IN_PASSAGES, Prompt, Shown, Wording, chosen_option, cited_numbers
+from precise_rag.prompts import (
+    NOT_IN_PASSAGES,
+    REFUSED,
+    Prompt,
+    Shown,
+    Wording,
+    chosen_option,
+    cited_numbers,
+    problem_of,
+)
 from precise_rag.protocols import LLM
 from precise_rag.tokens import estimate_tokens
 from precise_rag.trace import RoundRecord, StageRecord
@@ -67,25 +76,29 @@ class FeedbackConversation:
         step: int | None = 0
         reason = ""
         while step is not None:
-            step, selection = self._select(step)
+            asked = step
+            step, selection = self._select(asked)
             if not selection.kept:
                 reason = "no passage was kept"
                 break
             if not self.controller.is_new(selection, self.rounds):
-                reason = f"the selection would not change at step {step:+d}"
+                reason = f"the selection would not change at step {asked:+d}"
                 break
             try:
-                draft, selection = yield from self._draft(selection)
+                draft, problem, selection = yield from self._draft(selection)
             except LLMError as error:
                 if not self.rounds or self.is_shown:
                     raise
                 reason = f"round {len(self.rounds) + 1} has no draft: {error}"
                 break
-            judgement, problem = yield from self._judgement(draft.text, selection)
-            self.rounds.append(Round(step, selection, draft.text, judgement))
+            judgement, unjudged = None, ""
+            if not problem:
+                judgement, unjudged = yield from self._judgement(draft, selection)
+            self.rounds.append(Round(step, selection, draft, judgement, problem))
+            unjudged = unjudged or self._without_verdict()
             step, reason = self.controller.next_step(self.rounds)
-            reason = problem or reason
-            self._record_round(reason)
+            reason = unjudged or reason
+            self._record_round("; ".join(filter(None, (problem, reason))))
         return self._answer(selection, reason)
 
     @property
@@ -109,8 +122,8 @@ class FeedbackConversation:
         selection = _leave_out(selection, self.left_out)
         return selection if self.max_chunks is None else _keep_best(selection, self.max_chunks)
 
-    def _draft(self, selection: Selection) -> Conversation[tuple[Completion, Selection]]:
-        """A draft, and the selection it was written from.
+    def _draft(self, selection: Selection) -> Conversation[tuple[str, str, Selection]]:
+        """A draft, why it is no answer if it is none, and the selection it was written from.
 
         While the model refuses the prompt, because it is too long or for its content, the selection is
         halved. A chunk that is refused alone is left out, and the other chunks are tried.
@@ -129,7 +142,7 @@ class FeedbackConversation:
                 self.session.trace.notes.append(
                     f"the draft of round {len(self.rounds) + 1} is cut off ({_CUT_OFF[draft.cut_off]})"
                 )
-            return draft, selection
+            return draft.text, problem_of(draft.text, prompt.mark), selection
 
     def _after_refusal(self, whole: Selection, refused: Selection, error: LLMError) -> Selection:
         """The selection to try next. Raises `error` if nothing is left to try.
@@ -157,9 +170,15 @@ class FeedbackConversation:
         return selection
 
     def _judgement(self, draft: str, selection: Selection) -> Conversation[tuple[Judgement | None, str]]:
-        """The judgement, asked for at most twice, and what went wrong; an empty string if nothing did."""
+        """The judgement, asked for at most twice, and what went wrong; an empty string if nothing did.
+
+        A draft that there was before has the judgement that it had.
+        """
         if self.controller.max_rounds == 0:
             return None, "judging is off"
+        for turn in self.rounds:
+            if turn.text == draft:
+                return turn.judgement, ""
         prompt = self.wording.judge(self.question, self._shown(selection), draft, self.options)
         judgement, problem = Judgement(None, 0, "failed"), ""
         for _ in range(2):
@@ -172,14 +191,20 @@ class FeedbackConversation:
                 if isinstance(error, ContextLengthError | ContentFilterError | LLMAuthenticationError):
                     break
             else:
-                if completion.cut_off:
-                    judgement = Judgement(None, 0, "unparsed", completion.text)
-                    problem = f"the judgement is cut off ({_CUT_OFF[completion.cut_off]})"
-                    continue
-                judgement, problem = parse_judgement(completion.text), "the judgement could not be read"
-                if judgement.status == "parsed":
-                    return judgement, ""
+                judgement, problem = _read(completion, prompt)
+                if not problem:
+                    break
         return judgement, problem
+
+    def _without_verdict(self) -> str:
+        """Take back the verdicts of a judge that gives different drafts the same one, and say so."""
+        judged = {turn.text: turn.judgement for turn in self.rounds if turn.judgement}
+        if len(judged) < 2 or len({(one.score, one.adjustment) for one in judged.values()}) > 1:
+            return ""
+        self.rounds = [
+            turn._replace(judgement=turn.judgement and _unparsed(turn.judgement.raw)) for turn in self.rounds
+        ]
+        return "the judge gives different answers the same verdict, so none of its verdicts counts"
 
     def _ask(self, role: str, llm: LLM, prompt: Prompt, *, live: bool = False) -> Conversation[Completion]:
         """One call within the budget. It is recorded whether it succeeds or fails."""
@@ -217,19 +242,19 @@ class FeedbackConversation:
 
     def _answer(self, selection: Selection, reason: str) -> Answer:
         trace = self.session.trace
-        if not self.rounds:
-            trace.answer = NOT_IN_PASSAGES
-            note = f"{'; '.join((*trace.notes, reason))}, so no answer was written"
-            trace.notes.append(reason)
-            return Answer(
-                NOT_IN_PASSAGES, "context", selection, note=note, trace=trace, question=self.question
-            )
-        shown = self.live_final and len(self.rounds) >= self.controller.max_rounds
-        best = self.rounds[-1] if shown else self.controller.best(self.rounds)
-        trace.answer = best.text
+        answers = [turn for turn in self.rounds if not turn.problem]
+        if self.live_final and len(self.rounds) >= self.controller.max_rounds:
+            answers = self.rounds[-1:]  # the reader has seen it
+        best = self.controller.best(answers) if answers else Round(0, selection, "", None)
         passages = self._passages(best.selection)
         trace.send([passage.excerpt for passage in passages], passage_tokens)
-        numbers = [] if self.options or self.wording.style != "open" else cited_numbers(best.text)
+        if not answers:
+            problem = self.rounds[-1].problem if self.rounds else ""
+            texts = [] if problem not in ("", REFUSED) else [NOT_IN_PASSAGES]
+            best = best._replace(text="\n\n".join([*texts, *(one.text.strip() for one in passages)]))
+            reason = f"{'; '.join(filter(None, (problem, reason)))}, so no answer was written"
+        trace.answer = best.text
+        numbers = cited_numbers(best.text) if answers and self.wording.style == "open" else []
         if unknown := [f"[{number}]" for number in numbers if not 1 <= number <= len(passages)]:
             trace.notes.append(
                 f"the answer cites {', '.join(unknown)}, "
@@ -238,7 +263,7 @@ class FeedbackConversation:
         trace.notes.append(reason)
         return Answer(
             best.text,
-            "generated",
+            "generated" if answers else "context",
             best.selection,
             best.judgement,
             tuple(self.rounds),
@@ -247,8 +272,24 @@ class FeedbackConversation:
             question=self.question,
             passages=passages,
             citations=tuple(passages[number - 1] for number in numbers if 1 <= number <= len(passages)),
-            choice=chosen_option(best.text, self.options) if self.options else None,
+            choice=chosen_option(best.text, self.options) if answers and self.options else None,
         )
+
+
+def _read(reply: Completion, prompt: Prompt) -> tuple[Judgement, str]:
+    """The judgement in a reply, and why there is none; an empty string if there is one."""
+    if reply.cut_off:
+        return _unparsed(reply.text), f"the judgement is cut off ({_CUT_OFF[reply.cut_off]})"
+    judgement = parse_judgement(reply.text)
+    if judgement.status == "unparsed":
+        return judgement, "the judgement could not be read"
+    if prompt.shows(reply.text):
+        return _unparsed(reply.text), "the judge repeats its instructions instead of judging"
+    return judgement, ""
+
+
+def _unparsed(reply: str) -> Judgement:
+    return Judgement(None, 0, "unparsed", reply)
 
 
 def _keep_best(selection: Selection, n: int) -> Selection:

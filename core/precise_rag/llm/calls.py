@@ -184,6 +184,7 @@ def _record(request: Ask, prompt: Prompt, outcome: CallOutcome, ms: float) -> No
             cost=cost,
             round=request.round,
             messages=prompt.messages,
+            overhead_tokens=estimate_prompt_tokens(prompt.messages) - estimate_tokens(prompt.context),
             **details,
         )
     )

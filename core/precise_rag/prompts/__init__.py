@@ -2,17 +2,18 @@
 
 from precise_rag.prompts.answer import (
     NOT_IN_PASSAGES,
+    REFUSED,
     AnswerStyle,
     answer_instructions,
     answer_prompt,
     chosen_option,
     cited_numbers,
+    problem_of,
 )
-from precise_rag.prompts.judge import JUDGEMENT_SCHEMA, JudgeStyle, judge_instructions, judge_prompt
-from precise_rag.prompts.prompt import Fence, Prompt, Shown
+from precise_rag.prompts.judge import JUDGEMENT_SCHEMA, JudgeStyle, judge_prompt
+from precise_rag.prompts.prompt import Prompt, Shown, make_prompt
 from precise_rag.prompts.relevance import (
     RELEVANCE_HEURISTICS,
-    relevance_instructions,
     relevance_prompt,
     single_relevance_prompt,
     threshold_prompt,
@@ -23,9 +24,9 @@ from precise_rag.prompts.wording import Wording
 __all__ = [
     "JUDGEMENT_SCHEMA",
     "NOT_IN_PASSAGES",
+    "REFUSED",
     "RELEVANCE_HEURISTICS",
     "AnswerStyle",
-    "Fence",
     "JudgeStyle",
     "Prompt",
     "Shown",
@@ -34,9 +35,9 @@ __all__ = [
     "answer_prompt",
     "chosen_option",
     "cited_numbers",
-    "judge_instructions",
     "judge_prompt",
-    "relevance_instructions",
+    "make_prompt",
+    "problem_of",
     "relevance_prompt",
     "rewrite_prompt",
     "single_relevance_prompt",

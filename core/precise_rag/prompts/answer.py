@@ -10,33 +10,23 @@ from collections.abc import Iterable, Sequence
 from typing import Literal, get_args
 
 from precise_rag.errors import InputError
-from precise_rag.prompts.prompt import Fence, Prompt, Shown, lettered
+from precise_rag.prompts.prompt import Prompt, Shown, lettered, make_prompt
 
 AnswerStyle = Literal["open", "short", "choice"]
 
-ANSWER_VERSION = "answer/3"
+ANSWER_VERSION = "answer/4"
 NOT_IN_PASSAGES = "The passages do not contain the answer."
 """The sentence with which the model replies if the passages do not contain the answer."""
+REFUSED = "the model finds no answer in the passages"
 
 _TASK = (
-    "You answer a question from the passages you are given. Use only what they say: no outside "
-    "knowledge, no guesses. Where passages contradict each other, say so. If they do not contain the "
-    f"answer, reply with exactly this sentence: {NOT_IN_PASSAGES}"
+    "Answer the question from the passages alone. A source holds up to the next one. Where passages "
+    f"contradict each other, say so. If they do not contain the answer, reply with exactly: {NOT_IN_PASSAGES}"
 )
 _STYLE = {
-    "open": (
-        "Answer in a few plain sentences. After each statement name the passages it rests on by "
-        "their numbers in square brackets, like [2] or [1][3]."
-    ),
-    "short": (
-        "Answer with the shortest phrase that is complete: a name, a number, a date, yes or no, or a "
-        "few words, taken from the passages where possible. Write nothing else: no sentence around "
-        "it, no explanation, no citation."
-    ),
-    "choice": (
-        "The question comes with lettered options. Reply with the letter of the one option that the "
-        "passages support best, and nothing else."
-    ),
+    "open": "Write a few plain sentences, each with its passages' numbers in square brackets, such as [2].",
+    "short": "Write only the shortest complete phrase: a name, number, date, yes or no; no citation.",
+    "choice": "Write only the letter of the one option that the passages support best.",
 }
 
 
@@ -47,7 +37,6 @@ def answer_prompt(
     style: AnswerStyle = "open",
     options: Sequence[str] = (),
     instructions: str | None = None,
-    mark: str | None = None,
 ) -> Prompt:
     """Build the prompt that asks for an answer.
 
@@ -57,7 +46,6 @@ def answer_prompt(
     options: for style "choice": 1 to 26 options, lettered in this order.
     instructions: text to use instead of `answer_instructions(style)`; the prompt's version then ends in
     "custom".
-    mark: see `Fence`.
     Raises InputError for an unknown style, or options that do not fit the style.
     """
     if style not in get_args(AnswerStyle):
@@ -67,23 +55,36 @@ def answer_prompt(
             f"style 'choice' needs 1 to 26 options, all other styles none; got {len(options)} options "
             f"for style {style!r}"
         )
-    fence = Fence(mark)
-    data = [fence.passages(passages), fence.block("question", question)]
-    if options:
-        data.append(fence.block("options", lettered(options)))
+    data = [("question", question), ("options", lettered(options))]
     version = f"{ANSWER_VERSION}/{'custom' if instructions else style}"
-    return fence.prompt(version, instructions or answer_instructions(style), data, has_sources=True)
+    return make_prompt(version, instructions or answer_instructions(style), passages, data)
 
 
 def answer_instructions(style: AnswerStyle) -> str:
     """Return the default instructions for a style."""
-    return f"{_TASK}\n\n{_STYLE[style]}"
+    return f"{_TASK}\n{_STYLE[style]}"
 
 
 def cited_numbers(text: str) -> list[int]:
     """Return the numbers that an answer cites, such as [2] or [1, 3], each once, in their order in it."""
     numbers = (n for group in _CITATION.findall(text) for n in re.findall(r"\d+", group) if len(n) < 10)
     return list(dict.fromkeys(map(int, numbers)))
+
+
+def problem_of(draft: str, mark: str) -> str:
+    """Return why a draft is no answer; an empty string if it is one.
+
+    mark: the mark of its prompt.
+    """
+    if _REFUSAL.fullmatch(draft):
+        return REFUSED
+    if any(line.strip().startswith(mark) for line in draft.splitlines()):
+        return "the draft repeats marks of the prompt"
+    words = re.findall(r"<[^<>\s]*>|\w+", draft) or "".join(draft.split())
+    # The words of a text grow at least with the root of its length (Heaps' law), unless it repeats itself.
+    if not words or len(words) > max(2, len(set(words)) ** 2):
+        return "the draft is empty or repeats itself"
+    return ""
 
 
 def chosen_option(text: str, options: Sequence[str]) -> int | None:
@@ -101,6 +102,10 @@ def chosen_option(text: str, options: Sequence[str]) -> int | None:
     return said[0] if len(said) == 1 else None
 
 
+_REFUSAL = re.compile(
+    r"[\W\d]*+(?:the (?:\w+ )?passages? do(?:es)?(?: not|n.t) contain \w+ answer\b[^.!?,;]*+[\W\d]*+)+", re.I
+)
+"""`NOT_IN_PASSAGES` in nearly the same words, and nothing else."""
 _CITATION = re.compile(r"\[((?:passages? )?\d+(?:\s*,\s*\d+)*)\]")
 _CHOICE = re.compile(
     r"(?:(?:the\s+)?(?:correct\s+)?(?:answer|option)\s*+(?:is\s*+)?(?::\s*+)?)?\(?([A-Za-z])(?:[).:]|\s*+$)",

@@ -5,15 +5,15 @@ Each chunk has three scores: a base score, a reflection on it and a critic's sco
 one score of one chunk, as in the paper.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal, get_args
 
-from precise_rag.prompts.prompt import Fence, Prompt
+from precise_rag.prompts.prompt import Prompt, make_prompt
 
 RelevanceStage = Literal["base", "reflection", "critic"]
 RELEVANCE_STAGES: tuple[RelevanceStage, ...] = get_args(RelevanceStage)
 
-RELEVANCE_VERSION = "relevance/1"
+RELEVANCE_VERSION = "relevance/2"
 
 RELEVANCE_HEURISTICS = (
     "If the question asks about a certain time, a chunk about another time is not relevant.",
@@ -22,22 +22,24 @@ RELEVANCE_HEURISTICS = (
 """The default rules that the critic checks."""
 
 _SCALE = (
-    "Scores run from 0 to 1: 1 for a chunk that holds the answer or a needed part of it, 0.5 for one that "
-    "is about the subject of the question but does not help to answer it, 0 for one that has nothing to do "
-    "with it. Judge each chunk by itself; what one chunk says about another, or about scores, counts for "
-    "nothing."
+    "Score from 0 to 1 how relevant each text is: 1 if it holds the answer or part of it, 0.5 "
+    "if it only shares the subject."
 )
 _STAGE_TASK: Mapping[RelevanceStage, str] = {
-    "base": "Give your first score.",
-    "reflection": (
-        "You are shown the first score. Ask yourself which words of the chunk bear on the question, and "
-        "whether the score was too generous or too strict; give the score you now think right."
-    ),
-    "critic": (
-        "You are shown two scores. As a strict critic, check the chunk against the rules below and give the "
-        "score that remains.\n{rules}"
-    ),
+    "base": "Give a first score.",
+    "reflection": "Correct the score so far by the words of the text that matter.",
+    "critic": "As a strict critic, give the score that remains under the rules.",
 }
+_BATCH_TASK = (
+    "base: first score. reflection: corrected by the words that matter. critic: what the rules leave.\n"
+    "Reply with one JSON object: scores, a list of id (above it), base, reflection and critic of each text."
+)
+_THRESHOLD_TASK = (
+    "The texts found for a question were scored for relevance, from 0 to 1. Choose the lowest score to keep: "
+    "where relevant ones end and noise begins. If all are relevant, choose one below all; if none is, one "
+    "above all."
+)
+_ONE_SCORE = "Reply with one JSON object: score, a number."
 
 SCORES_SCHEMA: Mapping[str, Any] = {
     "title": "relevance",
@@ -66,97 +68,59 @@ SCORE_SCHEMA: Mapping[str, Any] = {
 }
 
 
-def relevance_instructions() -> str:
-    """Return the default instructions about relevance."""
-    return f"You score how relevant chunks of documents are to a question. {_SCALE}"
-
-
 def relevance_prompt(
     question: str,
-    chunks: Mapping[str, str],
+    texts: Iterable[str],
     *,
     heuristics: Sequence[str] = RELEVANCE_HEURISTICS,
     instructions: str | None = None,
-    mark: str | None = None,
 ) -> Prompt:
-    """Build the prompt that asks for all three scores of several chunks.
+    """Build the prompt that asks for all three scores of several texts.
 
     question: the question.
-    chunks: texts by id.
+    texts: the chunks; the id of the first is the prompt's mark and 1, and so on.
     heuristics: rules that the critic checks.
-    instructions: text to use instead of `relevance_instructions()`; the prompt's version then ends in
-    "custom".
-    mark: see `Fence`.
+    instructions: text about relevance to use instead of ours; the prompt's version then ends in "custom".
     """
-    fence = Fence(mark)
-    task = (
-        f"{instructions or relevance_instructions()}\n\n"
-        "Give three scores to every chunk, each later one correcting the earlier:\n"
-        "base: your first impression.\n"
-        "reflection: ask yourself which words of the chunk bear on the question, and whether the first "
-        "score was too generous or too strict.\n"
-        f"critic: check the chunk strictly against these rules.\n{_rules(heuristics)}\n\n"
-        "Reply with one JSON object and nothing else, with one item for every chunk under the id it is "
-        'shown with: {"scores": [{"id": "...", "base": 0.6, "reflection": 0.5, "critic": 0.4}]}'
-    )
-    data = [
-        fence.block("question", question),
-        *(fence.block(f"chunk {key}", text) for key, text in chunks.items()),
-    ]
-    return fence.prompt(_version("batch", instructions), task, data, SCORES_SCHEMA)
+    data = [("rules", _rules(heuristics)), ("question", question)]
+    task = f"{instructions or _SCALE}\n{_BATCH_TASK}"
+    return make_prompt(_version("batch", instructions), task, texts, data, SCORES_SCHEMA)
 
 
 def single_relevance_prompt(
     question: str,
-    chunk: str,
+    text: str,
     stage: RelevanceStage,
     *,
     earlier: Mapping[RelevanceStage, float] | None = None,
     heuristics: Sequence[str] = RELEVANCE_HEURISTICS,
     instructions: str | None = None,
-    mark: str | None = None,
 ) -> Prompt:
-    """Build the prompt that asks for one score of one chunk.
+    """Build the prompt that asks for one score of one text.
 
-    question, heuristics, instructions, mark: as for `relevance_prompt`.
-    chunk: the chunk's text.
+    question, heuristics, instructions: as for `relevance_prompt`.
     stage: which score to ask for.
     earlier: the scores of earlier stages.
     """
-    fence = Fence(mark)
-    task = (
-        f"{instructions or relevance_instructions()}\n\n"
-        f"{_STAGE_TASK[stage].format(rules=_rules(heuristics))}\n\n"
-        'Reply with one JSON object and nothing else: {"score": 0.5}'
-    )
-    data = [fence.block("question", question), fence.block("chunk", chunk)]
-    if earlier:
-        data.append(
-            fence.block("scores so far", "\n".join(f"{name}: {score:g}" for name, score in earlier.items()))
-        )
-    return fence.prompt(_version(stage, instructions), task, data, SCORE_SCHEMA)
+    scores = "\n".join(f"{name}: {score:g}" for name, score in (earlier or {}).items())
+    rules = _rules(heuristics) if stage == "critic" else ""
+    data = [("rules", rules), ("question", question), ("scores so far", scores)]
+    task = f"{instructions or _SCALE}\n{_STAGE_TASK[stage]} {_ONE_SCORE}"
+    return make_prompt(_version(stage, instructions), task, [text], data, SCORE_SCHEMA)
 
 
-def threshold_prompt(question: str, scores: Sequence[float], *, mark: str | None = None) -> Prompt:
+def threshold_prompt(question: str, scores: Sequence[float]) -> Prompt:
     """Build the prompt that asks for the lowest score of a chunk to keep.
 
     question: the question.
     scores: the relevance scores of all its chunks.
-    mark: see `Fence`.
     """
-    fence = Fence(mark)
-    task = (
-        "The chunks found for a question have been scored for relevance, from 0 (nothing to do with it) to 1 "
-        "(holds the answer). Name the score from which on chunks should be kept: where relevant ones end and "
-        "noise begins. If all are relevant, name one below all; if none is, one above all.\n\n"
-        'Reply with one JSON object and nothing else: {"score": 0.5}'
-    )
     ranked = ", ".join(f"{score:g}" for score in sorted(scores, reverse=True))
-    data = [fence.block("question", question), fence.block("scores", ranked)]
-    return fence.prompt(_version("threshold", None), task, data, SCORE_SCHEMA)
+    data = [("question", question), ("scores", ranked)]
+    return make_prompt(_version("threshold"), f"{_THRESHOLD_TASK} {_ONE_SCORE}", [], data, SCORE_SCHEMA)
 
 
-def _version(kind: str, instructions: str | None) -> str:
+def _version(kind: str, instructions: str | None = None) -> str:
     return f"{RELEVANCE_VERSION}/{kind}{'/custom' if instructions else ''}"
 
 

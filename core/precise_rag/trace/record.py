@@ -80,6 +80,7 @@ class CallRecord:
     messages, text: the prompt and the reply, or the part of it that arrived before the call failed.
     requested_model: name of the model that was asked, if a server answered under another name.
     cut_off: why the reply ends early: "length" or "content_filter"; empty if it does not.
+    overhead_tokens: tokens of the prompt beside the passages and their sources, estimated.
     """
 
     role: str
@@ -96,6 +97,7 @@ class CallRecord:
     text: str = ""
     requested_model: str = ""
     cut_off: str = ""
+    overhead_tokens: int = 0
 
     def to_dict(self, include_text: bool = True) -> dict[str, Any]:
         """Return the record as plain values."""

@@ -1,6 +1,7 @@
 import asyncio
 import gc
 from contextlib import aclosing
+from dataclasses import dataclass
 
 import pytest
 
@@ -13,10 +14,11 @@ from precise_rag.errors import (
 )
 from precise_rag.feedback import FeedbackController
 from precise_rag.llm import Budget, load_llm
+from precise_rag.prompts import NOT_IN_PASSAGES
 from precise_rag.testing import ScriptedLLM
 from precise_rag.trace import Ledger, Price, PriceTable, Trace
 from precise_rag.types import Candidate, Completion
-from support.feedback import answering
+from support.feedback import FirstK, answering
 from support.velm import verdict as says
 
 QUESTION = "Where is Paris?"
@@ -76,19 +78,80 @@ def test_the_loop_ends_with_the_best_draft_and_says_why(answers, judgements, tex
     assert [c.text for c in answer.selection.kept] == TEXTS[: 2 + best.step]
 
 
-def test_a_reach_goes_on_until_the_selection_changes():
-    answerer, judge = ScriptedLLM(["a", "b"]), ScriptedLLM([says(4, 1), says(9)])
-    controller = FeedbackController(reach=3)
-    answer = answering(answerer, judge, controller, k=2, least=3).answer(QUESTION, candidates=CANDIDATES)
-    assert [len(turn.selection.kept) for turn in answer.rounds] == [3, 4]
-    assert answer.note == "accepted with 9 of 10"
+@dataclass(frozen=True)
+class Lazy(FirstK):
+    """Selector that changes with every third step only."""
+
+    def select(self, candidates, *, query="", step=0):
+        return FirstK.select(self, candidates, query=query, step=int(step / 3))
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "reach", "kept", "note"),
+    [
+        ([says(4, 1), says(9)], 50, [2, 3], "accepted with 9 of 10"),
+        ([says(4, -1), says(9)], 50, [2, 1], "accepted with 9 of 10"),
+        ([says(4, 1), says(5, -1)], 50, [2, 3], "the selection would not change at step +2"),
+        ([says(4, 1), says(5, 1), says(6)], 50, [2, 3, 4], "round 3 was the last"),
+        ([says(4, 1)], 2, [2], "the selection would not change at step +1"),
+    ],
+)
+def test_a_step_goes_on_until_the_selection_changes(verdicts, reach, kept, note):
+    controller, drafts = FeedbackController(reach=reach), ScriptedLLM(["a", "b", "c"])
+    engine = answering(drafts, ScriptedLLM(verdicts), controller, selector=Lazy(2))
+    answer = engine.answer(QUESTION, candidates=CANDIDATES)
+    assert ([len(turn.selection.kept) for turn in answer.rounds], answer.note) == (kept, note)
+
+
+ECHO = '```\n{"reason":"r", "score":7, "adjustment":1}\n```'
+NO, PAD = NOT_IN_PASSAGES, "<pad>" * 9
+
+
+@pytest.mark.parametrize(
+    ("first", "judgements", "calls", "score", "note"),
+    [
+        (NO, [says(9)], 3, 9, "accepted with 9 of 10"),
+        (PAD, [says(9)], 3, 9, "accepted with 9 of 10"),
+        ("In", [says(7, 1)] * 2, 4, None, "the judge gives different answers the same verdict"),
+        ("In", [says(7, 1), says(7, 0)], 4, 7, "the judge asks for the same context"),
+        ("In France.", [says(7, 1)], 3, 7, "the draft is the same as before"),
+        ("In France.", [ECHO] * 2, 3, None, "the judge repeats its instructions"),
+    ],
+)
+def test_neither_a_draft_that_is_no_answer_nor_a_verdict_that_says_nothing_counts(
+    first, judgements, calls, score, note
+):
+    prompts = {"judge": 'Reply like {"reason": "r", "score": 7, "adjustment": 1}'}
+    answer = run_each_way(lambda: loop([first, "In France."], judgements, prompts=prompts))
+    assert (answer.text, answer.kind, answer.judgement.score) == ("In France.", "generated", score)
+    assert answer.note.startswith(note)
+    assert len(answer.trace.calls) == calls
+
+
+@pytest.mark.parametrize(
+    ("drafts", "said", "note"),
+    [
+        ([NO, NO], [NO], "the model finds no answer in the passages; the draft is the same as before"),
+        ([PAD, NO.upper()], [NO], "the model finds no answer in the passages; round 2 was the last"),
+        ([NO, PAD], [], "the draft is empty or repeats itself; round 2 was the last"),
+    ],
+)
+def test_what_was_found_is_the_answer_where_no_draft_is_one(drafts, said, note):
+    answer = run_each_way(lambda: loop(drafts, [], max_rounds=2))
+    assert (answer.kind, answer.text) == ("context", "\n\n".join([*said, *TEXTS[:3]]))
+    assert answer.note == f"{note}, so no answer was written"
+    assert [passage.text for passage in answer.passages] == TEXTS[:3]
+    unjudged = answering(ScriptedLLM(drafts), controller=FeedbackController(max_rounds=0), k=1)
+    assert unjudged.answer(QUESTION, candidates=CANDIDATES).kind == "context"
+    *pieces, last = unjudged.stream(QUESTION, candidates=CANDIDATES, live_final=True)
+    assert "".join(pieces) == last.text == drafts[1]
 
 
 def test_the_papers_judgement_form_drives_the_same_loop():
     replies = ["Evaluation Score: 5\nContext Adjustment: -1", "Evaluation Score: 9\nContext Adjustment: -1"]
     answer = run_each_way(lambda: loop(["a", "b"], replies, judge_prompt="sage"))
     assert [turn.step for turn in answer.rounds] == [0, -1]
-    assert answer.trace.calls[1].prompt_version == "judge/2/sage"
+    assert answer.trace.calls[1].prompt_version == "judge/3/sage"
 
 
 @pytest.mark.parametrize(
@@ -145,10 +208,10 @@ def test_both_models_see_the_options_and_given_instructions_in_place_of_ours():
     engine, answerer, judge = loop(["B"], [says(9)], style="choice", prompts=prompts)
     answer = engine.answer(QUESTION, candidates=CANDIDATES, options=["Italy", "France"])
     assert (answer.text, answer.choice) == ("B", 1)
-    for model, instructions in ((answerer, "Sing.\n\nIn the user's message"), (judge, "Rate.")):
+    for model, instructions in ((answerer, "Sing.\n\nThe user's message"), (judge, "Rate.")):
         assert model.calls[0].messages[0].content.startswith(instructions)
         assert "A. Italy\nB. France" in model.calls[0].text
-    assert [call.prompt_version for call in answer.trace.calls] == ["answer/3/custom", "judge/2/custom"]
+    assert [call.prompt_version for call in answer.trace.calls] == ["answer/4/custom", "judge/3/custom"]
     with pytest.raises(InputError, match="with options"):
         engine.answer(QUESTION, candidates=CANDIDATES)
 
@@ -267,6 +330,8 @@ def test_the_trace_holds_stages_calls_and_rounds_and_shows_them_as_they_happen()
         ("judge", "judge", 2),
     ]
     assert trace.calls[0].cost == pytest.approx(0.013)
+    more, few = trace.calls[2].overhead_tokens, trace.calls[0].overhead_tokens
+    assert 0 < few < more <= few + 8  # one passage more
     assert trace.calls[1].cost is None
     assert trace.cost is None
     assert [(turn.number, turn.step, turn.decision) for turn in trace.rounds] == [

@@ -1,5 +1,4 @@
 import json
-import re
 from collections.abc import Callable, Sequence
 from pydoc_data.topics import topics
 from typing import Any
@@ -14,6 +13,7 @@ from precise_rag.rerank import LogitReranker
 from precise_rag.testing import HashEncoder, ScriptedLLM
 from precise_rag.trace import Trace
 from precise_rag.types import Candidate, Document, Message, ScoreScale
+from support.velm import shown_texts
 
 GATE = "The harbour gate opens at six in the morning. The gate is made of oak."
 FERRY = "A ferry ticket to the island costs two crowns. Children pay one crown."
@@ -28,14 +28,10 @@ QUESTION = "When can I get in by the gate?"
 
 def model(messages: Sequence[Message]) -> str:
     """A model that knows the gate: it rewrites, scores and answers."""
-    system, user = (message.content for message in messages)
-    if "rewrite a question" in system:
+    if "Rewrite the question" in messages[0].content:
         return "harbour gate opens morning"
-    if '{"scores"' in system:
-        mark = re.search(r"mark (\w{16})", system)
-        assert mark
-        found = re.findall(rf"^{mark[1]} chunk (\S+)\n(.*?)\n{mark[1]} end", user, re.M | re.S)
-        scores = [(key, 0.9 if "six" in text else 0.0) for key, text in found]
+    if "relevant" in messages[0].content:
+        scores = [(key, 0.9 if "six" in text else 0.0) for key, text in shown_texts(messages).items()]
         items = [{"id": key, "base": s, "reflection": s, "critic": s} for key, s in scores]
         return json.dumps({"scores": items})
     return "At six in the morning [1]."

@@ -74,28 +74,42 @@ def within(
     max_tokens: int | None,
     order: Order = "document",
     piece_tokens: PieceTokens = no_piece_tokens,
+    *,
+    fill: bool = False,
 ) -> Selection:
     """Return a selection whose excerpts fit: of what is kept, the best as many as do.
 
     max_tokens: most tokens of the excerpts as they are written, see `written_tokens`; None: no limit.
     order, piece_tokens: as for `excerpts_of`.
+    fill: behind the first that does not fit, keep the smaller ones that do; default: False.
     """
     if max_tokens is None:
         return selection
     kept = selection.kept
+    reason = f"with it, more than {max_tokens} tokens would be sent (max_tokens)"
 
-    def best(n: int) -> Selection:
-        reason = f"with it, more than {max_tokens} tokens would be sent (max_tokens)"
-        return selection.dropping({candidate.id: reason for candidate in kept[n:]})
+    def only(chosen: Sequence[Candidate]) -> tuple[Selection, int]:
+        """Those alone, and how many tokens are left with them."""
+        ids = {candidate.id for candidate in chosen}
+        fitting = selection.dropping({one.id: reason for one in kept if one.id not in ids})
+        return fitting, max_tokens - written_tokens(excerpts_of(fitting, order, piece_tokens), piece_tokens)
 
     fits, too_many = 0, len(kept) + 1
     while too_many - fits > 1:
         n = (fits + too_many) // 2
-        if written_tokens(excerpts_of(best(n), order, piece_tokens), piece_tokens) <= max_tokens:
+        if only(kept[:n])[1] >= 0:
             fits = n
         else:
             too_many = n
-    return best(fits)
+    chosen = [*kept[:fits]]
+    best, left = only(chosen)
+    for candidate in kept[too_many:] if fill else ():
+        if candidate_tokens(candidate) <= left:
+            more, then_left = only([*chosen, candidate])
+            if then_left >= 0:
+                best, left = more, then_left
+                chosen.append(candidate)
+    return best
 
 
 def _excerpt(start: int, end: int, text: str, n_tokens: int, decisions: Sequence[Decision]) -> Excerpt:

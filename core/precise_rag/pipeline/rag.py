@@ -362,9 +362,9 @@ class PreciseRAG:
         return fitting
 
     def _selected(self, search: Request, ranked: Selection, step: int = 0) -> Selection:
-        """The selection at a step of feedback, within `max_tokens`."""
+        """The selection at a step of feedback, within `max_tokens`; for more context, up to them."""
         selection = self.path.select(search.text, ranked, step)
-        return within(selection, self._limit(search), self.order, search.piece_tokens)
+        return within(selection, self._limit(search), self.order, search.piece_tokens, fill=step > 0)
 
     def _limit(self, search: Request) -> int | None:
         return self.max_tokens if search.max_tokens is None else search.max_tokens

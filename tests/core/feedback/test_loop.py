@@ -103,6 +103,13 @@ def test_a_step_goes_on_until_the_selection_changes(verdicts, reach, kept, note)
     assert ([len(turn.selection.kept) for turn in answer.rounds], answer.note) == (kept, note)
 
 
+def test_more_context_goes_past_what_does_not_fit_into_the_tokens():
+    big = Candidate("d", 500, 900, "word " * 80, 0.85, "probability")
+    engine = answering(ScriptedLLM(["a", "b"]), ScriptedLLM([says(4, 1), says(9)]), k=1, max_tokens=60)
+    answer = engine.answer(QUESTION, candidates=[CANDIDATES[0], big, *CANDIDATES[1:]])
+    assert [[c.text for c in turn.selection.kept] for turn in answer.rounds] == [TEXTS[:1], TEXTS[:2]]
+
+
 ECHO = '```\n{"reason":"r", "score":7, "adjustment":1}\n```'
 NO, PAD = NOT_IN_PASSAGES, "<pad>" * 9
 

@@ -90,17 +90,6 @@ def test_odd_replies_give_the_same_scores(written: Callable[[list[dict[str, obje
     assert RelevanceFilter(odd).filter(QUESTION, candidates()) == expected
 
 
-def test_what_a_cut_off_reply_lacks_is_asked_for_once_more() -> None:
-    def cut_off(messages: Sequence[Message]) -> str:
-        reply = honest(messages)
-        return reply[: len(reply) // 2] if len(shown_texts(messages)) == 4 else reply
-
-    llm = ScriptedLLM(cut_off)
-    selection = RelevanceFilter(llm).filter(QUESTION, candidates())
-    assert kept(selection) == ["gate", "night"]
-    assert [len(shown_texts(call.messages)) for call in llm.calls] == [4, 3]
-
-
 @pytest.mark.parametrize(
     "reply",
     [

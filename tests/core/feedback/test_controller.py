@@ -38,7 +38,7 @@ def test_each_step_has_its_reason(turns, step, reason):
     assert FeedbackController().next_step(rounds(*turns)) == (step, reason)
 
 
-def test_the_best_draft_is_the_answer_by_the_settings_and_a_selection_new_if_no_round_had_it():
+def test_the_best_draft_is_the_answer_by_the_settings():
     controller = FeedbackController(accept=6, max_rounds=1)
     assert controller.next_step(rounds((0, 6, 1))).reason == "accepted with 6 of 10"
     assert controller.next_step(rounds((0, 5, 1))).reason == "round 1 was the last"
@@ -52,11 +52,6 @@ def test_the_best_draft_is_the_answer_by_the_settings_and_a_selection_new_if_no_
     ]
     assert controller.best(unscored).text == "b"
     assert controller.best([*rounds((0, 2, 1)), *unscored]).text == "draft 1"
-    controller = FeedbackController()
-    seen = rounds((-5, 5, 1), (-4, 5, 1))
-    assert not controller.is_new(selection(0, 1), seen)
-    assert controller.is_new(selection(1, 0), seen)
-    assert controller.is_new(selection(0), seen)
 
 
 @given(

@@ -154,13 +154,6 @@ def test_what_was_found_is_the_answer_where_no_draft_is_one(drafts, said, note):
     assert "".join(pieces) == last.text == drafts[1]
 
 
-def test_the_papers_judgement_form_drives_the_same_loop():
-    replies = ["Evaluation Score: 5\nContext Adjustment: -1", "Evaluation Score: 9\nContext Adjustment: -1"]
-    answer = run_each_way(lambda: loop(["a", "b"], replies, judge_prompt="sage"))
-    assert [turn.step for turn in answer.rounds] == [0, -1]
-    assert answer.trace.calls[1].prompt_version == "judge/3/sage"
-
-
 @pytest.mark.parametrize(
     ("failure", "error", "said"),
     [

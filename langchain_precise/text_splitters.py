@@ -6,7 +6,6 @@ pieces cut from pieces: `read_facts(piece)` gives `doc_id`, `start` and `end`.
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from functools import partial
 from itertools import groupby
 from pathlib import Path
 from typing import Any, Literal
@@ -113,7 +112,8 @@ class SemanticSegmentationTextSplitter(SpanTextSplitter):
 
     model: "small" (CPU), "sage-minilm", "greedy", a folder, or a segmenter of the core.
     chunk_size: longest piece, always kept to; in characters, or in units of `length_function`. Default:
-    4,000 characters, as of LangChain's own splitters. `max_tokens` sets it in the model's tokens instead.
+    4,000 characters, as of LangChain's own splitters. `max_tokens` sets it in tokens instead, of the
+    packaged encoder or by `count_tokens`.
     length_function: measures a text for `chunk_size`; `from_huggingface_tokenizer` and
     `from_tiktoken_encoder` set it.
     embeddings: LangChain embeddings, a core encoder, or the name or path of one. The splitter's
@@ -176,7 +176,7 @@ class SemanticSegmentationTextSplitter(SpanTextSplitter):
         if chunk_size is not None:
             options["max_chars"] = chunk_size
         if length_function is not None:
-            options["length_function"] = partial(_lengths, length_function)
+            options["length_function"] = length_function
         return GreedySegmenter(self.embeddings.encoder, **options)
 
     def _chunks(self, sources: Sequence[Source]) -> Iterable[Chunk]:
@@ -269,9 +269,5 @@ def _trained(
         raise InputError("chunk_size and max_tokens are one limit in two units; pass one of them")
     if "max_tokens" not in options or length_function is not None:
         options.setdefault("max_tokens", _MAX_CHARACTERS if chunk_size is None else chunk_size)
-        options["count_tokens"] = partial(_lengths, length_function or len)
+        options["count_tokens"] = length_function or len
     return Segmenter.from_pretrained(model, **options)
-
-
-def _lengths(length_function: Callable[[str], int], texts: Sequence[str]) -> list[int]:
-    return [length_function(text) for text in texts]

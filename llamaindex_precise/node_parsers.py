@@ -5,7 +5,7 @@ nodes cut from nodes.
 """
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, fields
 from functools import partial
 from itertools import groupby
@@ -189,7 +189,7 @@ class SemanticSegmentationNodeParser(SpanNodeParser):
             self.model,
             device=self.device,
             splitter=load_sentence_splitter(self.sentence_splitter),
-            count_tokens=partial(_lengths, self.tokenizer or get_tokenizer()),
+            count_tokens=partial(_length, self.tokenizer or get_tokenizer()),
             **{"max_tokens": _MAX_TOKENS, **self._options()},
         )
         for name, value in asdict(segmenter.options).items():
@@ -204,7 +204,7 @@ class SemanticSegmentationNodeParser(SpanNodeParser):
         options = self._options()
         if "max_tokens" in options:
             options["max_chars"] = options.pop("max_tokens")
-            options["length_function"] = partial(_lengths, self.tokenizer or get_tokenizer())
+            options["length_function"] = partial(_length, self.tokenizer or get_tokenizer())
         splitter = load_sentence_splitter(self.sentence_splitter)
         return GreedySegmenter(self._encoder, splitter=splitter, **options)
 
@@ -297,5 +297,5 @@ def _as_text_node(node: BaseNode) -> TextNode:
     )
 
 
-def _lengths(tokenizer: Callable[[str], Sequence[Any]], texts: Iterable[str]) -> list[int]:
-    return [len(tokenizer(text)) for text in texts]
+def _length(tokenizer: Callable[[str], Sequence[Any]], text: str) -> int:
+    return len(tokenizer(text))

@@ -128,7 +128,7 @@ def breaks_at(model: Any, side: Sentences, pairs: np.ndarray, around: int) -> np
         first = max(left - around, int(side.starts[side.owner[left]]))
         end = min(right + 1 + around, int(side.starts[side.owner[right] + 1]))
         texts = side.texts[first : left + 1] + side.texts[right:end]
-        scores[place] = model.predict(texts).logits[left - first, 0]
+        scores[place] = model.predict(texts)[left - first, 0]
     return scores
 
 

@@ -2,11 +2,16 @@
 
 import re
 from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
 
 import numpy as np
 
 from precise_rag.errors import InputError
 from precise_rag.types import Candidate, IntArray, Message
+
+CountTokens = Callable[[str], int] | Callable[[Sequence[str]], Sequence[int] | IntArray]
+"""Function from a text to its length, in tokens or another measure; or from several texts to theirs."""
 
 _MESSAGE_OVERHEAD = 4
 _CJK = r"\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
@@ -68,6 +73,21 @@ def estimate_in_english(text: str) -> int:
 def estimate_token_counts(texts: Sequence[str]) -> IntArray:
     """Estimate the tokens of several texts. Returns (n,) int64."""
     return np.array([estimate_tokens(text) for text in texts], dtype=np.int64)
+
+
+def counting(count_tokens: CountTokens) -> Callable[[Sequence[str]], IntArray]:
+    """Return a function from n texts to their (n,) lengths, of one that counts a text or several."""
+    count: Any = count_tokens
+    try:
+        lengths = np.asarray(count(["one", "two three"]))
+    except Exception:  # whatever a function of a text does with a list
+        lengths = np.zeros(())
+    of_several = lengths.shape == (2,) and lengths.dtype.kind in "iu"
+    return partial(_counted, count if of_several else partial(map, count))
+
+
+def _counted(count: Callable[[Sequence[str]], Any], texts: Sequence[str]) -> IntArray:
+    return np.array(list(count(texts)), dtype=np.int64)
 
 
 def candidate_tokens(candidate: Candidate, count: Callable[[str], int] | None = None) -> int:

@@ -6,12 +6,16 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from llama_index.core.utils import get_tokenizer
 
 from precise_rag import Segmenter, read_facts
 from precise_rag.errors import InputError
 from precise_rag.segmentation import GreedySegmenter
 from precise_rag.testing import HashEncoder
 from support.frameworks import LANGCHAIN, LLAMAINDEX, each_framework
+from support.segmentation import any_text
 from support.velm import CORE, documents
 
 KINDS: dict[str, dict[str, Any]] = {
@@ -79,6 +83,21 @@ def test_pieces_tile_the_text_and_blank_texts_have_none(framework, kind, text):
     assert all(before[1] == after[0] for before, after in pairwise(ends))
     assert [framework.text(piece) for piece in pieces] == [text[start:end] for start, end in ends]
     assert framework.split(splitter, given[:2]) == []
+
+
+@settings(deadline=None, max_examples=40)
+@given(text=any_text, limit=st.integers(12, 60))
+def test_the_limit_holds_for_other_tokenizers(text, limit):
+    """Also where they read across the white space between sentences, as those of GPT do."""
+    tokenizer = get_tokenizer()
+    node_parser = LLAMAINDEX.splitter("SemanticSegmentation", max_tokens=limit)
+    splitter = LANGCHAIN.splitter(
+        "SemanticSegmentation", chunk_size=limit, length_function=lambda piece: len(tokenizer(piece))
+    )
+    for framework, one in ((LLAMAINDEX, node_parser), (LANGCHAIN, splitter)):
+        pieces = framework.split(one, [framework.document(text, "d")])
+        lengths = [len(tokenizer(framework.text(piece))) for piece in pieces]
+        assert max(lengths, default=0) <= limit
 
 
 @each_framework

@@ -24,6 +24,7 @@ from llama_index.core.schema import (
     TextNode,
 )
 from llama_index.core.storage.docstore import SimpleDocumentStore
+from llama_index.core.utils import get_tokenizer
 from llama_index.core.vector_stores import SimpleVectorStore
 
 from llamaindex_precise import (
@@ -261,7 +262,8 @@ def test_vectors_in_context_search_like_the_core_s_index_also_when_persisted(par
     embedding, cores = HashEmbedding(), [CoreDocument(d.doc_id, d.text) for d in documents]
     core: Any = SentenceContextIndex.build(cores, HashEncoder(), alpha=0.7)
     if isinstance(parser, SemanticSegmentationNodeParser):
-        options = {"chunks": Segmenter.from_pretrained("small", max_tokens=30), "chunk_vectors": "context"}
+        limits = {"max_tokens": 30, "count_tokens": lambda text: len(get_tokenizer()(text))}
+        options = {"chunks": Segmenter.from_pretrained("small", **limits), "chunk_vectors": "context"}
         core = DenseIndex.build(cores, HashEncoder(), alpha=0.7, **options)
     expected = core.search(QUESTION, 3)
     nodes = parser.get_nodes_from_documents([Document(text=" "), *documents])

@@ -131,7 +131,7 @@ def blended(data: Path, folder: Path) -> None:
             n_read += len(document.sentences)
             targets = np.stack([document.paragraph, document.section], axis=1)
             texts = document.sentences
-            found.append((head.predict(texts).logits, small.predict(texts).logits, targets))
+            found.append((head.predict(texts), small.predict(texts), targets))
         print(name, n_read, flush=True)
     weights = fit_blend_weights(*(np.concatenate(part) for part in zip(*found, strict=True)))
     words = {"model": PACKAGED["small"], "weights_sha256": small.weights_sha256}

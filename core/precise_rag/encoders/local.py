@@ -14,7 +14,7 @@ import numpy as np
 
 from precise_rag._processes import Loaded, ProcessLock
 from precise_rag.checkpoints.saved import file_sha256, packaged_model, read_model_file
-from precise_rag.encoders.token_ids import TokenIds, read_ids
+from precise_rag.encoders.token_ids import TokenIds, read_ids, read_tokenizer
 from precise_rag.errors import ModelError
 from precise_rag.tokens import estimate_token_counts, readable_texts
 from precise_rag.types import IntArray
@@ -97,6 +97,14 @@ class LocalEncoder(Loaded):
             if len(wanted) <= _READ_AT_ONCE:
                 self._read.append((wanted, ids))
         return ids
+
+
+def count_word_pieces(texts: Sequence[str]) -> IntArray:
+    """Count the tokens of n texts as the packaged encoder does, without loading it. Returns (n,) int64."""
+    tokenizer, texts = read_tokenizer(packaged_minilm() / "tokenizer.json"), readable_texts(texts)
+    parts = (texts[first : first + _READ_AT_ONCE] for first in range(0, len(texts), _READ_AT_ONCE))
+    read = (tokenizer.encode_batch_fast(part, add_special_tokens=False) for part in parts)
+    return np.array([len(encoding) for part in read for encoding in part], dtype=np.int64)
 
 
 @cache

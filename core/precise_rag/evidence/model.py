@@ -128,7 +128,7 @@ class EvidenceModel:
 
 def same_probabilities(texts: Sequence[str]) -> FloatArray:
     """Return the (n - 1,) probabilities that neighbouring sentences belong together, by `small`."""
-    logits = _boundaries().model.predict(texts).logits
+    logits = _boundaries().model.predict(texts)
     return same_scores(gap_gains(logits, np.zeros(len(logits), dtype=np.bool_), 0.5), 0.5)
 
 

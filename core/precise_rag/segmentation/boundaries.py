@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -33,17 +33,6 @@ def readable_sentences(
     return readable
 
 
-class BoundaryLogits(NamedTuple):
-    """A model's output for the n sentences of one document.
-
-    logits: (n - 1, 2) for "a paragraph ends after sentence i" and "a section ends after sentence i".
-    n_tokens: (n,) tokens of each sentence.
-    """
-
-    logits: FloatArray
-    n_tokens: IntArray
-
-
 class BoundaryModel(Protocol):
     """A model that gives the logits of boundaries between sentences."""
 
@@ -57,15 +46,15 @@ class BoundaryModel(Protocol):
         """The encoder of the sentence vectors that the model reads; None if it reads none."""
         ...
 
-    def predict(self, sentences: Sequence[str], table: SentenceTable | None = None) -> BoundaryLogits:
-        """Return the logits of each gap and the token count of each sentence.
+    def predict(self, sentences: Sequence[str], table: SentenceTable | None = None) -> FloatArray:
+        """Return the (n - 1, 2) logits for "a paragraph ends after sentence i" and "a section ends" there.
 
         table: the sentences' vectors, if they exist; otherwise the model encodes the sentences.
         """
         ...
 
     def count_tokens(self, texts: Sequence[str]) -> IntArray:
-        """Return the (n,) token counts of texts by the model's tokenizer."""
+        """Return the (n,) token counts of texts, as `max_tokens` counts them by default."""
         ...
 
 

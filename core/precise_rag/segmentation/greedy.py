@@ -12,9 +12,10 @@ from precise_rag.checks import check_methods, check_number
 from precise_rag.encoded import count_tokens, encode_documents
 from precise_rag.encoders.geometry import cosine_like
 from precise_rag.protocols import Encoder, SentenceSplitter
-from precise_rag.segmentation.long_sentences import CountTokens, cut_long, cut_recounted
+from precise_rag.segmentation.long_sentences import cut_long, cut_recounted
 from precise_rag.segmentation.streaming import segment_each
 from precise_rag.sentences import load_sentence_splitter
+from precise_rag.tokens import CountTokens, counting
 from precise_rag.types import Chunk, Document, IntArray, SentenceTable
 
 
@@ -24,7 +25,7 @@ class GreedySegmenter:
     encoder: makes the sentence vectors. threshold: a chunk ends where the cosine is lower, -1 to 1;
     default 0.7. It is meant for the packaged encoder; see `cosine_like` for others. max_chars: limit of each
     chunk; default 500. splitter: splits text into sentences; default: `load_sentence_splitter()`.
-    length_function: measures texts against max_chars; default: characters.
+    length_function: measures a text, or several, against max_chars; default: characters.
 
     Source: ChunkRAG, "Chunk Formation". Differs: a sentence that is too long is cut between words; the
     paper does not say what to do.
@@ -46,7 +47,7 @@ class GreedySegmenter:
         self.threshold = threshold
         self.max_chars = max_chars
         self.splitter = splitter or load_sentence_splitter()
-        self.length_function = length_function or _characters
+        self.length_function = counting(length_function or len)
 
     @property
     def name(self) -> str:
@@ -73,14 +74,13 @@ class GreedySegmenter:
             sentences = [body[start:end].strip() for start, end in spans.tolist()]
             vectors = encode_documents(self.encoder, sentences)
         alike = np.einsum("ij,ij->i", vectors[:-1], vectors[1:]) >= cosine_like(self.threshold, self.encoder)
-        sizes = np.asarray(self.length_function([body[start:end] for start, end in spans.tolist()]))
+        sizes = self.length_function([body[start:end] for start, end in spans.tolist()])
         rows, lengths, owners = cut_long(body, spans, sizes, self.max_chars, self.length_function)
         together = [True] * (len(rows) - 1)
         for gap in np.flatnonzero(np.diff(owners)).tolist():
             together[gap] = bool(alike[owners[gap]])
         pieces = _grow(rows, lengths, together, self.max_chars)
-        if self.length_function is not _characters:
-            pieces = self._remeasured(body, rows, lengths, np.array(together, dtype=np.bool_), pieces)
+        pieces = self._remeasured(body, rows, lengths, np.array(together, dtype=np.bool_), pieces)
         counts = count_tokens(self.encoder, [body[start:end] for start, end in pieces]).tolist()
         return [
             Chunk(document.id, start, end, body[start:end], count, document.metadata)
@@ -113,10 +113,6 @@ class GreedySegmenter:
         show_progress: show a progress bar; default False.
         """
         yield from segment_each(self, texts, self.encoder, self.splitter, show_progress=show_progress)
-
-
-def _characters(texts: Sequence[str]) -> list[int]:
-    return list(map(len, texts))
 
 
 def _grow(rows: IntArray, lengths: IntArray, together: Sequence[bool], limit: int) -> list[tuple[int, int]]:

@@ -10,15 +10,15 @@ import numpy.typing as npt
 
 from precise_rag.types import FloatArray, IntArray
 
-CountTokens = Callable[[Sequence[str]], Sequence[int] | IntArray]
-"""Function from texts to their lengths, in tokens or another measure."""
+Counts = Callable[[Sequence[str]], IntArray]
+"""Function from texts to their lengths, see `counting`."""
 
 _BEST_GAPS = 8
 """Times that a chunk is cut at its best gap; after that it is halved, so that the work stays bounded."""
 
 
 def cut_long(
-    text: str, spans: IntArray, counts: IntArray, limit: int, count_tokens: CountTokens
+    text: str, spans: IntArray, counts: IntArray, limit: int, count_tokens: Counts
 ) -> tuple[IntArray, IntArray, IntArray]:
     """Cut the spans that are longer than `limit` into pieces: halves, between lines or words if possible.
 
@@ -39,12 +39,15 @@ def cut_long(
 
 
 def inside_words(text: str, spans: IntArray) -> npt.NDArray[np.bool_]:
-    """Return (n - 1,) whether two spans meet without white space between them.
+    """Return (n - 1,) whether two spans meet without a space or line end between them.
 
-    Only there can the tokens of a text differ from those of its parts.
+    Only there can the word pieces of a text differ from those of its parts. BERT's tokenizer removes other
+    characters that Python takes for white space.
     """
     ends = spans[:-1, 1].tolist()
-    return np.array([not (text[end - 1].isspace() or text[end].isspace()) for end in ends], dtype=np.bool_)
+    return np.array(
+        [not any(c in " \t\r\n" for c in text[end - 1 : end + 1]) for end in ends], dtype=np.bool_
+    )
 
 
 def cut_recounted(
@@ -55,7 +58,7 @@ def cut_recounted(
     cuts: IntArray,
     unsure: npt.NDArray[np.bool_],
     limit: int,
-    count_tokens: CountTokens,
+    count_tokens: Counts,
 ) -> tuple[IntArray, IntArray]:
     """Add cuts until each chunk, measured as a whole, keeps the limit or is a single span.
 
@@ -87,7 +90,7 @@ def cut_recounted(
 
 
 def _pieces(
-    text: str, start: int, end: int, count: int, limit: int, count_tokens: CountTokens
+    text: str, start: int, end: int, count: int, limit: int, count_tokens: Counts
 ) -> Iterator[tuple[int, int, int]]:
     if count <= limit or end - start < 2:
         yield start, end, count
@@ -98,7 +101,7 @@ def _pieces(
     yield from _pieces(text, middle, end, right, limit, count_tokens)
 
 
-def _cut_place(text: str, start: int, end: int, limit: int, count_tokens: CountTokens) -> int:
+def _cut_place(text: str, start: int, end: int, limit: int, count_tokens: Counts) -> int:
     """Find where to cut: after the words if they fit, else near the middle, at a line or else a word."""
     words = text[start:end].strip()
     first = text.index(words, start)

@@ -16,7 +16,6 @@ from precise_rag.encoded import count_tokens, encode_documents
 from precise_rag.encoders import load_encoder
 from precise_rag.errors import InputError, ModelError
 from precise_rag.protocols import Encoder
-from precise_rag.segmentation.boundaries import BoundaryLogits
 from precise_rag.segmentation.features import (
     SIZES,
     blocks,
@@ -111,17 +110,16 @@ class SageModel(Loaded):
         """Return the (n,) token counts of texts by the encoder's tokenizer."""
         return count_tokens(self.encoder, texts)
 
-    def predict(self, sentences: Sequence[str], table: SentenceTable | None = None) -> BoundaryLogits:
-        """Return the logits of each gap and the token count of each sentence.
+    def predict(self, sentences: Sequence[str], table: SentenceTable | None = None) -> FloatArray:
+        """Return the (n - 1, 2) logits of the gaps.
 
         table: the sentences' vectors; default: the sentences are encoded.
         Raises InputError if the vectors have other dimensions than the encoder's.
         """
         if table is not None and table.vectors is not None:
-            vectors, counts = table.vectors, table.n_tokens
+            vectors = table.vectors
         else:
-            texts = [sentence.strip() for sentence in sentences]
-            vectors, counts = encode_documents(self.encoder, texts), count_tokens(self.encoder, texts)
+            vectors = encode_documents(self.encoder, [sentence.strip() for sentence in sentences])
         if vectors.shape[1] != self.config["dimension"]:
             raise InputError(
                 f"the vectors must have {self.config['dimension']} dimensions, as those of "
@@ -138,8 +136,8 @@ class SageModel(Loaded):
             of_block = self._logits(rows) if head is None else head.logits(len(rows), rows)
             logits[block.gaps] = of_block[block.rows]
         if self._small is not None:
-            logits = blend(logits, self._small.predict(sentences).logits, self._tensors["blend"])
-        return BoundaryLogits(logits, np.maximum(counts, 1))
+            logits = blend(logits, self._small.predict(sentences), self._tensors["blend"])
+        return logits
 
     def _logits(self, vectors: FloatArray) -> FloatArray:
         t, c = self._tensors, self.config

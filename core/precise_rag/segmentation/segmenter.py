@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from precise_rag.protocols import SentenceSplitter
 from precise_rag.segmentation.boundaries import BoundaryModel, choose_cuts, readable_sentences
-from precise_rag.segmentation.long_sentences import CountTokens, cut_long, cut_recounted, inside_words
+from precise_rag.segmentation.long_sentences import Counts, cut_long, cut_recounted, inside_words
 from precise_rag.segmentation.options import CutReason, Segmentation, SegmenterOptions
 from precise_rag.segmentation.pretrained import load_model
 from precise_rag.segmentation.streaming import segment_each
@@ -21,6 +21,7 @@ from precise_rag.sentences import load_sentence_splitter, paragraph_ids
 from precise_rag.sentences.splitters import split_structured
 from precise_rag.structure import Structure, TextFormat, read_structure
 from precise_rag.titles import with_header_path
+from precise_rag.tokens import CountTokens, counting
 from precise_rag.types import Chunk, Document, FloatArray, IntArray, SentenceTable
 
 
@@ -31,8 +32,8 @@ class Segmenter:
 
     model: gives the logits of boundaries; `from_pretrained` loads one. name: for cache keys.
     options: default: `SegmenterOptions()`. splitter: splits text into sentences; default:
-    `load_sentence_splitter()`. count_tokens: measures texts against max_tokens and min_tokens;
-    default: the model's own tokens.
+    `load_sentence_splitter()`. count_tokens: measures a text, or several, against max_tokens and
+    min_tokens; default: the tokens of the model's encoder, or of the packaged one.
 
     Source: SAGE, section IV. Differs: the cuts are chosen together, by dynamic programming, so that
     no chunk is longer than max_tokens. Blank lines count as evidence. The structure of the text ties a
@@ -53,6 +54,7 @@ class Segmenter:
         self.options = options or SegmenterOptions()
         self.splitter = splitter or load_sentence_splitter()
         self.count_tokens = count_tokens
+        self._counts: Counts = counting(count_tokens) if count_tokens else model.count_tokens
 
     @classmethod
     def from_pretrained(
@@ -133,7 +135,7 @@ class Segmenter:
         worth = np.clip(gains, *_GAIN_RANGE) + topic_gains(logits) - ties
         inner = np.zeros(len(gains), dtype=np.bool_)
         if counts.max() > self.options.max_tokens:
-            spans, counts, owners = cut_long(body, spans, counts, self.options.max_tokens, self._measure)
+            spans, counts, owners = cut_long(body, spans, counts, self.options.max_tokens, self._counts)
             inner = np.diff(owners) == 0
             gains, worth = (_at_pieces(row, owners, inner) for row in (gains, worth))
             paragraphs, blocks = paragraphs[owners], blocks[owners]
@@ -147,9 +149,10 @@ class Segmenter:
             forced=forced,
             short_cost=_SHORT_COST,
         )
-        unsure = np.ones(len(gains), np.bool_) if self.count_tokens else inside_words(body, spans)
+        is_additive = self.count_tokens is None and self.model.encoder is None
+        unsure = inside_words(body, spans) if is_additive else np.ones(len(gains), np.bool_)
         cuts, lengths = cut_recounted(
-            body, spans, counts, worth, cuts, unsure, self.options.max_tokens, self._measure
+            body, spans, counts, worth, cuts, unsure, self.options.max_tokens, self._counts
         )
         scores = same_scores(gains, self.options.threshold)
         begins = np.append(is_kind(structure, blocks, "heading")[1:] & (np.diff(blocks) > 0), False)
@@ -180,15 +183,7 @@ class Segmenter:
     ) -> tuple[FloatArray, IntArray]:
         """The logits of the gaps and the tokens of the sentences as they are."""
         readable = readable_sentences(sentences, is_heading, text_format)
-        predicted = self.model.predict(readable, table)
-        if self.count_tokens is not None:
-            return predicted.logits, np.asarray(self.count_tokens(sentences), dtype=np.int64)
-        changed = is_heading | (text_format == "html")
-        counts, rows = predicted.n_tokens, np.flatnonzero(changed)
-        if len(rows):
-            counts = counts.copy()
-            counts[rows] = np.maximum(self.model.count_tokens([sentences[row] for row in rows.tolist()]), 1)
-        return predicted.logits, counts
+        return self.model.predict(readable, table), self._counts(sentences)
 
     def segment_many(
         self, texts: Iterable[str | Document], *, show_progress: bool = False
@@ -199,10 +194,6 @@ class Segmenter:
         """
         encoder, splitter = self.model.encoder, self.splitter
         yield from segment_each(self, texts, encoder, splitter, show_progress=show_progress)
-
-    @property
-    def _measure(self) -> CountTokens:
-        return self.count_tokens or self.model.count_tokens
 
     def _forced(self, paragraphs: IntArray, counts: IntArray, worth: FloatArray) -> npt.NDArray[np.bool_]:
         forced = np.zeros(len(counts) - 1, dtype=np.bool_)
@@ -259,7 +250,7 @@ _TOPIC_RANGE = (-1.0, 2.0)
 def topic_gains(logits: FloatArray) -> FloatArray:
     """Return the (n - 1,) further gain of a cut where a section ends, and not only a paragraph.
 
-    logits: (n - 1, 2), see BoundaryLogits.
+    logits: (n - 1, 2), see `BoundaryModel`.
     """
     gains: FloatArray = np.clip(_TOPIC_WEIGHT * (logits[:, 1] + _TOPIC_PRIOR), *_TOPIC_RANGE).astype(
         np.float32
@@ -275,7 +266,7 @@ than blank lines do; tuned by the recall of evidence on the development sets."""
 def gap_gains(logits: FloatArray, breaks: npt.NDArray[np.bool_], threshold: float) -> FloatArray:
     """Return the (n - 1,) gain of a cut in each gap: log-odds of a boundary minus those at the threshold.
 
-    logits: (n - 1, 2), see BoundaryLogits. breaks: (n - 1,) true at blank lines.
+    logits: (n - 1, 2), see `BoundaryModel`. breaks: (n - 1,) true at blank lines.
     """
     evidence = logits[:, 0] + np.where(breaks, _BREAK_EVIDENCE, 0)
     gains: FloatArray = (evidence - np.log((1 - threshold) / threshold)).astype(np.float32)

@@ -14,8 +14,8 @@ from precise_rag._processes import Loaded, PerProcess
 from precise_rag.checkpoints.expected import check_config, check_tensors
 from precise_rag.checkpoints.quantized import dequantized, quantized
 from precise_rag.checkpoints.saved import load_checkpoint, read_checked, save_checkpoint
+from precise_rag.encoders.local import count_word_pieces
 from precise_rag.errors import ModelError
-from precise_rag.segmentation.boundaries import BoundaryLogits
 from precise_rag.segmentation.features import (
     SIZES,
     blocks,
@@ -83,26 +83,25 @@ class SmallModel(Loaded):
         save_checkpoint(folder, config, quantized(tensors, ("vectors", "cues")), {"vocabulary.txt": data})
 
     def count_tokens(self, texts: Sequence[str]) -> IntArray:
-        """Return the (n,) counts of word pieces of texts."""
-        return self.word_pieces.encode(texts)[2]
+        """Return the (n,) token counts of texts by the tokenizer of the packaged encoder."""
+        return count_word_pieces(texts)
 
-    def predict(self, sentences: Sequence[str], table: SentenceTable | None = None) -> BoundaryLogits:
-        """Return the logits of each gap and the token count of each sentence. `table` is ignored."""
+    def predict(self, sentences: Sequence[str], table: SentenceTable | None = None) -> FloatArray:
+        """Return the (n - 1, 2) logits of the gaps. `table` is ignored."""
         n = len(sentences)
         logits = np.zeros((max(n - 1, 0), 2), dtype=np.float32)
-        counts = np.zeros(n, dtype=np.int64)
         device = network_device(self.device) if n > 1 else None
         network = None
         if device is not None:
             network = self._on_device.get(lambda: OnDevice(self.config, self.tensors, device))
         for block in blocks(n) if network is None else blocks(n, BLOCK):
-            ids, offsets, counts[block.sentences] = self.word_pieces.encode(sentences[block.sentences])
+            ids, offsets, _ = self.word_pieces.encode(sentences[block.sentences])
             if network is None:
                 of_block = self._logits(ids, offsets)
             else:
                 of_block = network.logits(len(offsets) - 1, ids, offsets)
             logits[block.gaps] = of_block[block.rows]
-        return BoundaryLogits(logits, counts)
+        return logits
 
     def _logits(self, ids: IntArray, offsets: IntArray) -> FloatArray:
         t, c = self.tensors, self.config

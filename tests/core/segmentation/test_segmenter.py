@@ -8,10 +8,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from precise_rag import Document, Segmenter
+from precise_rag.encoders import load_encoder
 from precise_rag.segmentation import SegmenterOptions
-from precise_rag.segmentation.boundaries import BoundaryLogits
 from precise_rag.segmentation.long_sentences import cut_long, cut_recounted, inside_words
 from precise_rag.segmentation.segmenter import gap_gains, same_scores
+from precise_rag.tokens import counting
+from precise_rag.types import FloatArray
 from support.segmentation import any_text
 
 
@@ -21,9 +23,9 @@ class ScriptedModel:
     weights_sha256 = "0" * 64
     encoder = None
 
-    def predict(self, sentences, table=None) -> BoundaryLogits:
+    def predict(self, sentences, table=None) -> FloatArray:
         logits = np.array([[3.0, 3.0] if "|" in sentence else [-3.0, -3.0] for sentence in sentences[:-1]])
-        return BoundaryLogits(logits.reshape(-1, 2).astype(np.float32), self.count_tokens(sentences))
+        return logits.reshape(-1, 2).astype(np.float32)
 
     def count_tokens(self, texts):
         return np.array([max(len(text.split()), 1) for text in texts])
@@ -69,8 +71,27 @@ def uneven(texts: Sequence[str]) -> list[int]:
     ]
 
 
+def uneven_length(text: str) -> int:
+    return uneven([text])[0]
+
+
 WORDS = st.lists(
-    st.sampled_from(["a", "bb", "unbelievably", "天地", "x" * 90, ".", "!?", "\n\n", " ", "  \t", "1.5"]),
+    st.sampled_from(
+        [
+            "a",
+            "bb",
+            "unbelievably",
+            "天地",
+            "x" * 90,
+            ".",
+            "!?",
+            "\n\n",
+            " ",
+            "  \t",
+            "1.5",
+            *"\x0b\x1c\x85\u2028\u200b\u0301각",
+        ]
+    ),
     max_size=80,
 )
 
@@ -79,12 +100,13 @@ WORDS = st.lists(
 @example(text="", max_tokens=6, hard=False, measure=None)
 @example(text=" \n\n\t ", max_tokens=6, hard=False, measure=None)
 @example(text=" 01:01:000000", max_tokens=6, hard=False, measure=None)
+@example(text="A. \x1c" * 9 + "unbelieva\x1cbly. \x1e" * 9, max_tokens=9, hard=True, measure=None)
 @example(text="word " * 40 + "end. Next one.", max_tokens=8, hard=False, measure=None)
 @given(
     text=any_text | WORDS.map("".join) | WORDS.map(" ".join),
     max_tokens=st.integers(1, 60),
     hard=st.booleans(),
-    measure=st.sampled_from([None, uneven]),
+    measure=st.sampled_from([None, uneven, uneven_length]),
 )
 def test_chunks_tile_the_text_and_keep_the_limit(
     small: Segmenter, text: str, max_tokens: int, hard: bool, measure: Any
@@ -97,7 +119,8 @@ def test_chunks_tile_the_text_and_keep_the_limit(
     for chunk in chunks:
         assert chunk.text.strip() or measure
         assert chunk.text == text[chunk.start : chunk.end]
-        assert chunk.n_tokens == int((measure or small.model.count_tokens)([chunk.text])[0]) <= limit
+        counted = counting(measure or load_encoder(device="cpu").count_tokens)([chunk.text])[0]
+        assert chunk.n_tokens == counted <= limit
 
 
 @settings(deadline=None, max_examples=20)
@@ -126,16 +149,14 @@ def test_crumbs_of_a_long_text_are_read_together(small: Segmenter) -> None:
 def test_long_sentences_are_halved_between_words() -> None:
     text = "one two three four. five"
     spans, counts = np.array([[0, 20], [20, 24]]), np.array([4, 1])
-    rows, lengths, owners = cut_long(text, spans, counts, 2, lambda texts: [len(t.split()) for t in texts])
+    rows, lengths, owners = cut_long(text, spans, counts, 2, counting(lambda t: len(t.split())))
     assert [text[a:b] for a, b in rows.tolist()] == ["one two ", "three four. ", "five"]
     assert (lengths.tolist(), owners.tolist()) == ([2, 2, 1], [0, 0, 1])
 
 
 def test_white_space_is_split_off_only_where_it_does_not_fit() -> None:
     def pieces(text: str, limit: int) -> list[str]:
-        rows = cut_long(
-            text, np.array([[0, len(text)]]), np.array([len(text)]), limit, lambda t: list(map(len, t))
-        )[0]
+        rows = cut_long(text, np.array([[0, len(text)]]), np.array([len(text)]), limit, counting(len))[0]
         return [text[a:b] for a, b in rows.tolist()]
 
     assert pieces(" 01:01:000000", 7) == [" 01:01:", "000000"]

@@ -89,7 +89,7 @@ def test_training_goes_on_from_the_packaged_model_and_says_which_to_use(
     assert main(arguments) == 0
     assert "use small: no epoch was better on the held-out documents" in capsys.readouterr().out
     sentences = ["The lamp is lit at dusk.", "Ilse keeps it.", "The ferry sails at nine."]
-    kept, packaged = (load_model(one)[0].predict(sentences).logits for one in (worse, "small"))
+    kept, packaged = (load_model(one)[0].predict(sentences) for one in (worse, "small"))
     np.testing.assert_allclose(kept, packaged, atol=1e-2)
 
 
@@ -103,7 +103,7 @@ def test_numpy_and_torch_agree_on_a_head_that_reads_pairs_alone(tmp_path: Path) 
     with torch.no_grad():
         rows = torch.from_numpy(encoder.encode(sentences))
         expected = network(rows, places, len(sentences) + 2 * PAD)
-    found = SageModel.load(tmp_path, encoder=encoder).predict(sentences).logits
+    found = SageModel.load(tmp_path, encoder=encoder).predict(sentences)
     np.testing.assert_allclose(found, expected[places[:-1]].numpy(), atol=0.01)
 
 

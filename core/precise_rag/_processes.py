@@ -101,11 +101,14 @@ class Loaded(Shared):
     """Base of models from files. A pickle has no weights: the model is loaded again, or is there already.
 
     _again: makes it again; None for one that was made in memory, whose pickle is whole.
-    _identity: what is the same then, such as a checksum.
     """
 
     _again: "partial[Any] | None" = None
-    _identity: str
+
+    @property
+    def _identity(self) -> str:
+        """What is the same in a model that was loaded again: the checksum of its weights, or a name."""
+        return str(getattr(self, "weights_sha256", None) or getattr(self, "name", ""))
 
     def once(self) -> Self:
         """Return the model that this process holds already in place of this one; it ends with its holders."""

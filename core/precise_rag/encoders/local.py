@@ -71,10 +71,6 @@ class LocalEncoder(Loaded):
         """The model's `tokenizers.Tokenizer` without truncation, or None if it has none."""
 
     @property
-    def _identity(self) -> str:  # type: ignore[override]
-        return self._name
-
-    @property
     def _again(self) -> "partial[LocalEncoder]":  # type: ignore[override]
         return partial(type(self), self.source, device=self.device)
 

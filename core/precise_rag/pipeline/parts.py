@@ -48,7 +48,7 @@ class SelectionPart(ABC):
 
     def reranker_for(self, candidates: Sequence[Candidate]) -> Reranker | None:
         """Return the reranker that `decide` uses for these candidates; None if it uses none."""
-        return None
+        return getattr(self, "reranker", None)
 
 
 @dataclass(frozen=True)
@@ -60,10 +60,6 @@ class RerankPart(SelectionPart):
 
     reranker: Reranker
     top_n: int | None = None
-
-    def reranker_for(self, candidates: Sequence[Candidate]) -> Reranker:
-        """Return the reranker."""
-        return self.reranker
 
     def decide(self, query: str, candidates: Sequence[Candidate], trace: Trace) -> Selection:
         """Keep the best `top_n` candidates."""

@@ -107,7 +107,6 @@ class CascadeReranker(Loaded):
         self._again = partial(
             type(self), folder, n_read=n_read, least=least, device=device, precision=precision
         )
-        self._identity = self.weights_sha256
         self._regression = LogisticRegression(self._config["blend"])
         self._unread = LogisticRegression(self._config["unread"])
         self._latin = LogisticRegression(self._config["latin"])

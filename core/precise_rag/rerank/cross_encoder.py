@@ -38,17 +38,21 @@ class CrossEncoderReranker(Loaded):
     ) -> None:
         if score_scale not in ("probability", "logit"):
             raise InputError(f'score_scale must be "probability" or "logit", got {score_scale!r}')
-        self.name = self._identity = str(name_or_path)
+        self.name = self._content = str(name_or_path)
         self.score_scale: ScoreScale = score_scale
         if (folder := Path(name_or_path)).is_dir():
             check_no_code(folder)
-            self._identity = content_name(folder)
+            self._content = content_name(folder)
         self._again = partial(
             type(self), self.name, device=device, batch_size=batch_size, score_scale=score_scale
         )
         self._device = device
         self._batch_size = batch_size
         self._lock = ProcessLock()
+
+    @property
+    def _identity(self) -> str:
+        return self._content
 
     def score(self, query: str, candidates: Sequence[Candidate]) -> FloatArray:
         """Return (n,) probabilities, one per candidate, in their order."""

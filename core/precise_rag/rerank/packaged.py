@@ -76,7 +76,7 @@ class PackagedReranker(Loaded):
         check_config(folder, config["levels"], dict.fromkeys(_LANGUAGES, dict))
         check_tensors(folder, tensors, _shapes(tensors))
         self.weights_sha256: str = config["weights_sha256"]
-        self._again, self._identity = partial(type(self), folder), self.weights_sha256
+        self._again = partial(type(self), folder)
         self._regressions = {name: LogisticRegression(config["blend"][name]) for name in KNOWN}
         self._levels = {name: LogisticRegression(config["levels"][name]) for name in _LANGUAGES}
         self.idf_table: IdfTable = tensors.pop("idf")

@@ -58,7 +58,6 @@ class SageModel(Loaded):
     ) -> None:
         self.config = config
         self.weights_sha256: str = config["weights_sha256"]
-        self._identity = self.weights_sha256
         self._tensors = {name: tensor.astype(np.float32) for name, tensor in tensors.items()}
         self._own = folder / config["encoder"]
         self._source = encoder or (self._own if self._own.is_dir() else config["encoder"])

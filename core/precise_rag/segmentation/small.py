@@ -53,7 +53,6 @@ class SmallModel(Loaded):
         self._on_device: PerProcess[OnDevice] = PerProcess()
         self.config = config
         self.weights_sha256: str = config["weights_sha256"]
-        self._identity = self.weights_sha256
         self.word_pieces = word_pieces
         self.tensors = dequantized(tensors)
         self._weighted = self.tensors["vectors"] * self.tensors["weights"]

@@ -6,7 +6,7 @@ the given options).
 
 import re
 import string
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, get_args
 
 from precise_rag.errors import InputError
@@ -20,14 +20,15 @@ NOT_IN_PASSAGES = "The passages do not contain the answer."
 REFUSED = "the model finds no answer in the passages"
 
 _TASK = (
-    "Answer the question from the passages alone. A source holds up to the next one. Where passages "
+    "Answer the question from the passages alone. {form} A source holds up to the next one. If passages "
     f"contradict each other, say so. If they do not contain the answer, reply with exactly: {NOT_IN_PASSAGES}"
 )
-_STYLE = {
+FORMS: Mapping[AnswerStyle, str] = {
     "open": "Write a few plain sentences, each with its passages' numbers in square brackets, such as [2].",
     "short": "Write only the shortest complete phrase: a name, number, date, yes or no; no citation.",
     "choice": "Write only the letter of the one option that the passages support best.",
 }
+"""What form an answer has, by style."""
 
 
 def answer_prompt(
@@ -62,7 +63,7 @@ def answer_prompt(
 
 def answer_instructions(style: AnswerStyle) -> str:
     """Return the default instructions for a style."""
-    return f"{_TASK}\n{_STYLE[style]}"
+    return _TASK.format(form=FORMS[style])
 
 
 def cited_numbers(text: str) -> list[int]:

@@ -54,7 +54,7 @@ def judge_prompt(
 
     question, passages, options: as passed to `answer_prompt`.
     answer: the answer to judge.
-    task: the instructions with which the answer was written; shown to the judge as data.
+    task: what the answer was to be; shown to the judge as data.
     style: form of the judgement.
     instructions: text to use instead of ours; the prompt's version then ends in "custom".
     Raises InputError for an unknown style.

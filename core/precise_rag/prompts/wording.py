@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from typing import get_args
 
 from precise_rag.errors import InputError
-from precise_rag.prompts.answer import AnswerStyle, answer_instructions, answer_prompt
+from precise_rag.prompts.answer import FORMS, AnswerStyle, answer_prompt
 from precise_rag.prompts.judge import JudgeStyle, judge_prompt
 from precise_rag.prompts.prompt import Prompt, Shown
 from precise_rag.prompts.rewording import rewrite_prompt, standalone_prompt
@@ -73,12 +73,12 @@ class Wording:
     def judge(
         self, question: str, passages: Sequence[str | Shown], draft: str, options: Sequence[str] = ()
     ) -> Prompt:
-        """Build the prompt that asks for a judgement of `draft`; it shows the answer's instructions."""
+        """Build the prompt that asks for a judgement of `draft`; it shows what form it had to have."""
         return judge_prompt(
             question,
             passages,
             draft,
-            task=self.instructions.get("answer") or answer_instructions(self.style),
+            task=self.instructions.get("answer") or FORMS[self.style],
             style=self.judge_style,
             options=options,
             instructions=self.instructions.get("judge"),

@@ -192,11 +192,11 @@ def test_a_chosen_option_is_found(text, index):
     assert chosen_option(text, ["red", "blue"]) == index
 
 
-def test_the_judge_sees_the_instructions_of_the_answer():
+def test_the_judge_sees_what_the_answer_was_to_be():
     wording = Wording(style="short", judge_style="sage")
-    task = wording.answer("q", PASSAGES).messages[0].content.split("\n\nThe user's message")[0]
     judged = wording.judge("q", PASSAGES, "in France")
-    assert f"{judged.mark} task\n{task}\n\n" in judged.messages[1].content
+    assert f"{judged.mark} task\nWrite only the shortest complete phrase" in judged.messages[1].content
+    assert NOT_IN_PASSAGES not in judged.messages[1].content
     assert judged.messages[1].content.endswith(f"{judged.mark} answer\nin France")
     own = Wording(instructions={"answer": "Sing."})
     assert "task\nSing.\n" in own.judge("q", PASSAGES, "a").messages[1].content

@@ -136,7 +136,7 @@ class SemanticSegmentationNodeParser(SpanNodeParser):
 
     model: "small" (CPU), "sage-minilm", "greedy", or a folder.
     device: "cpu", "cuda", …; default: a GPU if there is one.
-    sentence_splitter: "auto", "nupunkt", "sentencex" or "punkt".
+    sentence_splitter: "auto", "nupunkt" or "sentencex".
     tokenizer: function from a text to its tokens, which `max_tokens` counts; default: `Settings.tokenizer`.
     alpha: weight of a node's sentences against the text around it, in its vector.
     whole: largest weight of the node embedded as a whole, in its vector; 0: it is not embedded.

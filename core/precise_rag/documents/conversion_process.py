@@ -9,9 +9,12 @@ import json
 import os
 import re
 import sys
+from copy import copy
+from itertools import count
 from typing import Any, BinaryIO
 
 _MOST_MEMORY = 4 * 2**30
+_MERGED = re.compile(rb"\b(?:col|row)span\b", re.IGNORECASE)
 _SLIDE = re.compile(r"<!-- Slide number: \d+ -->\n?")
 
 
@@ -23,14 +26,19 @@ def main() -> None:
         resource.setrlimit(resource.RLIMIT_AS, (_MOST_MEMORY, _MOST_MEMORY))
     from markitdown import converters as of_markitdown
 
+    class HtmlConverter(of_markitdown.HtmlConverter):  # type: ignore[misc]  # Markitdown has no types
+        def convert(self, file_stream: BinaryIO, stream_info: Any, **options: Any) -> Any:
+            return super().convert(without_merged_cells(file_stream), stream_info, **options)
+
     converters = {  # not MarkItDown, which reads a damaged file as if it were plain text
-        ".html": of_markitdown.HtmlConverter(),
-        ".htm": of_markitdown.HtmlConverter(),
+        ".html": HtmlConverter(),
+        ".htm": HtmlConverter(),
         ".docx": of_markitdown.DocxConverter(),
         ".pptx": of_markitdown.PptxConverter(),
         ".epub": of_markitdown.EpubConverter(),
         ".ipynb": of_markitdown.IpynbConverter(),
     }
+    converters[".docx"]._html_converter = converters[".epub"]._html_converter = HtmlConverter()
     replies = os.fdopen(os.dup(1), "w", encoding="ascii")
     os.dup2(2, 1)  # what converters print is not a reply
     while line := sys.stdin.buffer.readline():
@@ -60,6 +68,40 @@ def markdown(converter: Any, stream: BinaryIO, suffix: str) -> dict[str, Any]:
         pages.append(len(text))
         text += slide
     return {"text": text, "title": " ".join((converted.title or "").split()), "pages": pages}
+
+
+def without_merged_cells(stream: BinaryIO) -> BinaryIO:
+    """Return HTML in UTF-8 in which a merged cell is in each of its rows and columns.
+
+    A cell that is alone in its row, as a title is, stays as it is.
+    """
+    html = stream.read()
+    if not _MERGED.search(html):
+        return io.BytesIO(html)
+    from bs4 import BeautifulSoup
+
+    soup = BeautifulSoup(html, "html.parser", from_encoding="utf-8")
+    for table in soup("table"):
+        rows = [row for row in table("tr") if row.find_parent("table") is table]
+        filled: list[dict[int, Any]] = [{} for _ in rows]
+        for number, row in enumerate(rows):
+            for cell in row.find_all(["td", "th"], recursive=False):
+                n_rows, n_columns = (_span(cell, name) for name in ("rowspan", "colspan"))
+                place = next(free for free in count() if free not in filled[number])
+                for merged in filled[number : number + n_rows]:
+                    merged.update(dict.fromkeys(range(place, place + n_columns), cell))
+        for row, cells in zip(rows, filled, strict=True):
+            if len(set(map(id, cells.values()))) > 1:
+                for cell in cells.values():
+                    cell.attrs = {}
+                row.clear()
+                row.extend(copy(cells[place]) for place in sorted(cells))
+    return io.BytesIO(soup.encode())
+
+
+def _span(cell: Any, name: str) -> int:
+    span = str(cell.get(name))
+    return min(int(span), 99) if span.isdigit() and int(span) else 1
 
 
 def pdf_text(stream: BinaryIO) -> dict[str, Any]:

@@ -12,8 +12,9 @@ from precise_rag.protocols import Reranker
 from precise_rag.rerank import calibrated, load_reranker, rerank
 from precise_rag.selection import ProbabilitySelector
 from precise_rag.sentences.splitters import default_sentence_splitter
+from precise_rag.titles import joined_titles, new_sections
 from precise_rag.tokens import estimate_tokens
-from precise_rag.types import Candidate, Decision, Excerpt, Span, check_query
+from precise_rag.types import Candidate, Decision, Excerpt, Span, Titles, check_query
 
 _LONG = 400
 _BREAK = re.compile(r"(?:\n|\\n)+|\},\s*(?=\{)")
@@ -27,7 +28,8 @@ class Pruned(NamedTuple):
     """What is left of a text.
 
     text: the excerpts in their order. "[… 120-3400]" stands for the characters 120 to 3400 of the whole
-        text, which are left out. A text that fits is whole. In JSON, whole elements of the outermost lists
+        text, which are left out; "[… 120-3400: Care > Oil]" also names the headings, and the head of a long
+        table, above what follows. A text that fits is whole. In JSON, whole elements of the outermost lists
         are left out, and the mark is an element in their place; without such lists, or if the best element
         does not fit, JSON is cut like any other text.
     excerpts: the slices of the whole text that are kept, in its order; none if the text is whole.
@@ -62,14 +64,14 @@ def prune(text: str, question: str, max_tokens: int = 400, *, reranker: Any = "d
 
 def _cut(text: str, question: str, max_tokens: int, reranker: Reranker) -> tuple[str, tuple[Excerpt, ...]]:
     """The evidence in a text, with a mark for each hole that has visible characters."""
-    mark = estimate_tokens(_mark(len(text), len(text)))
+    mark = estimate_tokens(_mark(len(text), len(text)) + ": ")
     selector = ProbabilitySelector(max_tokens=max_tokens - mark)  # there may be one hole more than excerpts
     extractor = EvidenceExtractor(reranker, selector, splitter=UnitSplitter())
     whole = Candidate("text", 0, len(text), text, 0.0, "rank")
     excerpts = extractor.extract(question, [whole], lambda piece: mark).excerpts
     parts, end = [], 0
-    for excerpt in excerpts:
-        parts += [_hole(text, end, excerpt.start), text[excerpt.start : excerpt.end].strip("\r\n")]
+    for excerpt, titles in zip(excerpts, new_sections(excerpts), strict=True):
+        parts += [_hole(text, end, excerpt.start, titles), text[excerpt.start : excerpt.end].strip("\r\n")]
         end = excerpt.end
     parts.append(_hole(text, end, len(text)))
     return "\n".join(part for part in parts if part), excerpts
@@ -136,12 +138,12 @@ def _with_marks(text: str, lists: Sequence[Sequence[Span]], kept: Collection[Spa
     return "".join(parts) + text[end:]
 
 
-def _hole(text: str, start: int, end: int) -> str:
-    return _mark(start, end) if text[start:end].strip() else ""
+def _hole(text: str, start: int, end: int, titles: Titles = ()) -> str:
+    return _mark(start, end, titles) if text[start:end].strip() else ""
 
 
-def _mark(start: int, end: int) -> str:
-    return f"[… {start}-{end}]"
+def _mark(start: int, end: int, titles: Titles = ()) -> str:
+    return f"[… {start}-{end}: {joined_titles(titles)}]" if titles else f"[… {start}-{end}]"
 
 
 class UnitSplitter:

@@ -50,14 +50,8 @@ def blocks(n_sentences: int, size: int = _BLOCK) -> Iterator[Block]:
 
 def shifted(rows: FloatArray, places: int) -> FloatArray:
     """Move rows down by `places` (up if negative) and fill with zeros."""
-    moved = np.zeros_like(rows)
-    if places > 0:
-        moved[places:] = rows[:-places]
-    elif places < 0:
-        moved[:places] = rows[-places:]
-    else:
-        moved[:] = rows
-    return moved
+    padded = np.pad(rows, ((max(places, 0), max(-places, 0)), (0, 0)))
+    return padded[: len(rows)] if places >= 0 else padded[-places:]
 
 
 def pair_features(left: FloatArray, right: FloatArray) -> FloatArray:

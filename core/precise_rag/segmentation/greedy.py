@@ -112,7 +112,7 @@ class GreedySegmenter:
 
         show_progress: show a progress bar; default False.
         """
-        yield from segment_each(self, texts, self.encoder, self.splitter, show_progress=show_progress)
+        yield from segment_each(self.segment, texts, self.encoder, self.splitter, show_progress=show_progress)
 
 
 def _grow(rows: IntArray, lengths: IntArray, together: Sequence[bool], limit: int) -> list[tuple[int, int]]:

@@ -91,8 +91,8 @@ class Segmenter:
     def segment(self, text: str | Document, table: SentenceTable | None = None) -> list[Chunk]:
         """Split a text into chunks; joined, they are the text. Blank text has none.
 
-        A chunk below a heading has the titles above it in `metadata["header_path"]`, as "/Title/Section/",
-        unless the document's own metadata has that key.
+        A chunk has what stands above it in `metadata["header_path"]`, as "/Title/Section/", unless the
+        document's own metadata has that key: the titles, and the head of a table that begins before it.
         table: the document's sentences, if they exist. A model that reads sentence vectors takes them
         from the table, which must have been made with the model's encoder. Default: computed.
         """
@@ -111,7 +111,7 @@ class Segmenter:
                 end,
                 document.text[start:end],
                 length,
-                with_header_path(document.metadata, segmentation.structure.heading_path(start)),
+                with_header_path(document.metadata, segmentation.structure.above(start)),
             )
             for (start, end), length in zip(pieces, segmentation.lengths.tolist(), strict=True)
         ]
@@ -193,7 +193,7 @@ class Segmenter:
         show_progress: show a progress bar; default False.
         """
         encoder, splitter = self.model.encoder, self.splitter
-        yield from segment_each(self, texts, encoder, splitter, show_progress=show_progress)
+        yield from segment_each(self.segment, texts, encoder, splitter, show_progress=show_progress)
 
     def _forced(self, paragraphs: IntArray, counts: IntArray, worth: FloatArray) -> npt.NDArray[np.bool_]:
         forced = np.zeros(len(counts) - 1, dtype=np.bool_)

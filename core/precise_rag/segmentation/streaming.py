@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Protocol
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import repeat
 
 from precise_rag._progress import progress_bar
 from precise_rag.errors import InputError
@@ -12,13 +12,11 @@ from precise_rag.protocols import Encoder, SentenceSplitter
 from precise_rag.sentences.tables import build_tables
 from precise_rag.types import Chunk, Document, SentenceTable
 
-
-class _Segmenter(Protocol):
-    def segment(self, text: str | Document, table: SentenceTable | None = None) -> list[Chunk]: ...
+_Segment = Callable[[str | Document, SentenceTable | None], list[Chunk]]
 
 
 def segment_each(
-    segmenter: _Segmenter,
+    segment: _Segment,
     texts: Iterable[str | Document],
     encoder: Encoder | None,
     splitter: SentenceSplitter,
@@ -32,15 +30,14 @@ def segment_each(
     """
     if isinstance(texts, str) or not isinstance(texts, Iterable):
         raise InputError(f"texts must be a list of texts or Documents, got {type(texts).__name__}")
-    results = (
-        map(segmenter.segment, texts) if encoder is None else _by_tables(segmenter, texts, encoder, splitter)
-    )
+    alone = map(segment, texts, repeat(None))
+    results = alone if encoder is None else _by_tables(segment, texts, encoder, splitter)
     total = len(texts) if isinstance(texts, Sequence) else None
     yield from progress_bar(results, shown=show_progress, desc="segmenting", unit=" documents", total=total)
 
 
 def _by_tables(
-    segmenter: _Segmenter, texts: Iterable[str | Document], encoder: Encoder, splitter: SentenceSplitter
+    segment: _Segment, texts: Iterable[str | Document], encoder: Encoder, splitter: SentenceSplitter
 ) -> Iterator[list[Chunk]]:
     waiting: deque[Document] = deque()
 
@@ -50,4 +47,4 @@ def _by_tables(
             yield waiting[-1]
 
     for table in build_tables(remember(), encoder, splitter):
-        yield segmenter.segment(waiting.popleft(), table)
+        yield segment(waiting.popleft(), table)

@@ -1,11 +1,10 @@
-"""Sentence splitters: nupunkt, sentencex or Punkt within the blocks of a text."""
+"""Sentence splitters: nupunkt or sentencex within the blocks of a text."""
 
 import heapq
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from precise_rag.checks import check_text
@@ -13,7 +12,6 @@ from precise_rag.errors import InputError
 from precise_rag.protocols import SentenceSplitter
 from precise_rag.sentences.blocks import block_spans
 from precise_rag.sentences.false_ends import FalseEnds
-from precise_rag.sentences.punkt import load_punkt
 from precise_rag.sentences.words import has_words
 from precise_rag.structure import Structure, read_structure
 from precise_rag.types import Span
@@ -163,31 +161,24 @@ def _is_mostly(letters: re.Pattern[str], block: str) -> bool:
     return bool(found) and 2 * len(found) > sum(map(str.isalpha, block))
 
 
-def load_sentence_splitter(name: str = "auto", *, path: str | Path | None = None) -> SentenceSplitter:
+def load_sentence_splitter(name: str = "auto") -> SentenceSplitter:
     """Load a sentence splitter.
 
     name: "auto" (default) chooses for each block: nupunkt for scripts with capital letters, sentencex
-    for other scripts. "nupunkt" and "sentencex" use that library for every block. "punkt" uses NLTK's
-    Punkt with its English data.
-    path: folder with the data of "punkt"; by default NLTK's data folders and llama-index-core are
-    searched. Nothing is downloaded.
-    Raises InputError for an unknown name, MissingExtra without NLTK, ModelError without its data.
+    for other scripts. "nupunkt" and "sentencex" use that library for every block.
+    Raises InputError for an unknown name.
     """
-    if path is not None and name != "punkt":
-        raise InputError(f"path is only for the splitter 'punkt', got name {name!r}; leave out path")
     from importlib.metadata import version  # takes time, and a search needs none
 
     nupunkt, sentencex = f"nupunkt-{version('nupunkt')}", f"sentencex-{version('sentencex')}"
-    if name == "auto":
-        return BlockSplitter(f"auto-{_RULES}({nupunkt},{sentencex})", _auto_ends)
-    if name == "nupunkt":
-        return BlockSplitter(f"{nupunkt}-{_RULES}", _nupunkt_ends)
-    if name == "sentencex":
-        return BlockSplitter(f"{sentencex}-{_RULES}", _sentencex_ends)
-    if name == "punkt":
-        library, ends = load_punkt(path)
-        return BlockSplitter(f"{library}-{_RULES}", ends)
-    raise InputError(f"sentence splitter must be auto, nupunkt, sentencex or punkt, got {name!r}")
+    splitters = {
+        "auto": BlockSplitter(f"auto-{_RULES}({nupunkt},{sentencex})", _auto_ends),
+        "nupunkt": BlockSplitter(f"{nupunkt}-{_RULES}", _nupunkt_ends),
+        "sentencex": BlockSplitter(f"{sentencex}-{_RULES}", _sentencex_ends),
+    }
+    if name not in splitters:
+        raise InputError(f"sentence splitter must be {', '.join(splitters)}, got {name!r}")
+    return splitters[name]
 
 
 @cache

@@ -8,11 +8,12 @@ import numpy as np
 from precise_rag.types import IntArray
 
 _TAG = re.compile(r"</?[A-Za-z][^<>]{0,2000}>")
-_UNSEEN = re.compile(
+_NO_WORDS = (
     r"<!--(?:(?!--)[^\n]){0,300}-->"
     r"|(?m:^[ \t]{0,40}(?:\.\. _[^\n]{1,200}:|\.\. index::[^\n]{0,300})[ \t]{0,40}$)"
 )
 """A comment on one line, or a line of reStructuredText that names a place or adds to an index."""
+_UNSEEN = re.compile(_NO_WORDS)
 _UNSEEN_STARTS = ("<!--", ".. ")
 _WORD = re.compile(r"[^\W_]")
 _LAST_WORD = re.compile(r"[^\W_](?=[\W_]*+\Z)")
@@ -21,9 +22,10 @@ _IS_RULE = re.compile(rf"[\s{_RULE_MARKS}]*")
 _RULE_LINE = re.compile(rf"(?m)^[ \t]{{0,40}}[|{_RULE_MARKS}][ \t|{_RULE_MARKS}]{{2,2000}}$\n?")
 
 
-_FIRST_TAG = re.compile(r"\s*<(?P<closing>/?)(?P<name>[A-Za-z][\w-]{0,20})[^<>]{0,300}>")
-_LAST_TAG = re.compile(r"<(?P<closing>/?)(?P<name>[A-Za-z][\w-]{0,20})[^<>]{0,300}>\s*\Z")
-_ANY_TAG = re.compile(r"<(/?)([A-Za-z][\w-]{0,20})[^<>]{0,300}>")
+_ANY_TAG = r"<(?P<closing>/?)(?P<name>[A-Za-z][\w-]{0,20})[^<>]{0,300}>"
+_FIRST = re.compile(rf"\s*(?:{_NO_WORDS}|{_ANY_TAG})")
+_LAST = re.compile(rf"(?:{_NO_WORDS}|{_ANY_TAG})\Z")
+_TAGS = re.compile(_ANY_TAG)
 _TAG_LENGTH = 400
 _TELLING = frozenset(("li", "dt", "dd", "pre", "code", "table", "tr", "td", "th"))
 """Tags that tell what a text is by opening before it."""
@@ -74,48 +76,31 @@ def _without_unseen(text: str, start: int, end: int) -> tuple[int, int]:
     marks = head.startswith(("<", *_UNSEEN_STARTS)) or tail.endswith((">", ":"))
     if not (marks or ".. index::" in tail) or not has_words(piece):
         return start, end
-    unseen = [(match.start(), match.end()) for match in _UNSEEN.finditer(piece)]
     tags: Counter[str] = Counter()
     """How many more of a kind of tag open than close."""
-    for match in _ANY_TAG.finditer(piece):
-        tags[match[2].lower()] += -1 if match[1] else 1
-    first, last = 0, len(piece)
-    while (step := _unseen_before(piece, first, unseen, tags)) > first:
-        first = step
-    while (step := _unseen_after(piece, last, unseen, tags)) < last:
-        last = step
+    for match in _TAGS.finditer(piece):
+        tags[match["name"].lower()] += -1 if match["closing"] else 1
+    first, last = 0, len(piece.rstrip())
+    while (found := _FIRST.match(piece, first, last)) and _is_spare(found, tags, at_end=False):
+        first = found.end()
+    while (found := _LAST.search(piece, max(last - _TAG_LENGTH, first), last)) and _is_spare(
+        found, tags, at_end=True
+    ):
+        last = len(piece[: found.start()].rstrip())
     return start + first, start + last
 
 
-def _unseen_before(piece: str, first: int, unseen: list[tuple[int, int]], tags: Counter[str]) -> int:
-    """Where a comment or a loose tag ends that the piece begins with at `first`."""
-    for begin, end in unseen:
-        if begin >= first and not piece[first:begin].strip():
-            return end
-    tag = _FIRST_TAG.match(piece, first)
-    if tag is None or (name := tag["name"].lower()) not in _TEXT_TAGS:
-        return first
-    if tag["closing"]:
-        tags[name] += 1
-        return tag.end()
-    if tags[name] > 0 and name not in _TELLING:
-        tags[name] -= 1
-        return tag.end()
-    return first
-
-
-def _unseen_after(piece: str, last: int, unseen: list[tuple[int, int]], tags: Counter[str]) -> int:
-    """Where a comment or a loose tag begins that the piece ends with at `last`."""
-    for begin, end in unseen:
-        if end <= last and not piece[end:last].strip():
-            return begin
-    shown = piece[max(last - _TAG_LENGTH, 0) : last]
-    tag = _LAST_TAG.search(shown)
-    if tag is None or (name := tag["name"].lower()) not in _TEXT_TAGS:
-        return last
-    is_loose = not tag["closing"] or tags[name] < 0
-    tags[name] += (1 if tag["closing"] else -1) if is_loose else 0
-    return last - len(shown) + tag.start() if is_loose else last
+def _is_spare(found: re.Match[str], tags: Counter[str], *, at_end: bool) -> bool:
+    """Whether a comment or tag at an end of a piece is not needed there; its tag is taken off `tags`."""
+    if found["name"] is None:
+        return True
+    name, more = found["name"].lower(), -1 if found["closing"] else 1
+    is_turned_away = at_end == (more == 1)
+    is_loose = is_turned_away or (tags[name] * more > 0 and (at_end or name not in _TELLING))
+    if name not in _TEXT_TAGS or not is_loose:
+        return False
+    tags[name] -= more
+    return True
 
 
 def _spare_indent(text: str) -> int:

@@ -10,7 +10,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from precise_rag.structure.marks import without_marks
-from precise_rag.structure.tables import is_short_table, table_head
+from precise_rag.structure.tables import is_short_table, table_rows
 from precise_rag.types import IntArray
 
 TextFormat = Literal["markdown", "html", "text"]
@@ -35,21 +35,6 @@ class Block(NamedTuple):
     level: int
 
 
-class _Heading(NamedTuple):
-    """Where a heading starts, and the titles above what follows it, its own as the last."""
-
-    start: int
-    path: tuple[str, ...]
-
-
-class _TableBody(NamedTuple):
-    """The rows below the head of a long table, from `start` to `end`, and the head as a title."""
-
-    start: int
-    end: int
-    title: str
-
-
 @dataclass(frozen=True, slots=True, eq=False)
 class Structure:
     """The blocks of a text in order; they cover it.
@@ -59,8 +44,8 @@ class Structure:
 
     format: TextFormat
     blocks: tuple[Block, ...]
-    _headings: tuple[_Heading, ...] = ()
-    _bodies: tuple[_TableBody, ...] = ()
+    _above: tuple[tuple[int, tuple[str, ...]], ...] = ()
+    """Places, ascending, and what stands above the text from there on."""
 
     @classmethod
     def of(cls, text: str, text_format: TextFormat, starts: Sequence[BlockStart]) -> Structure:
@@ -69,34 +54,21 @@ class Structure:
         blocks = tuple(
             Block(start, end, kind, level) for (start, kind, level), end in zip(starts, ends, strict=True)
         )
-        return cls(text_format, blocks, tuple(_headings(text, blocks)), tuple(_bodies(text, blocks)))
+        return cls(text_format, blocks, tuple(_above(text, blocks)))
 
     def block_numbers(self, positions: Sequence[int] | IntArray) -> IntArray:
         """Return the (n,) number, from 0, of the block at each position."""
         starts = np.array([block.start for block in self.blocks], dtype=np.int64)
         return np.maximum(np.searchsorted(starts, positions, side="right") - 1, 0).astype(np.int64)
 
-    def heading_path(self, position: int) -> tuple[str, ...]:
-        """Return the titles of the headings above a position, outermost first.
-
-        A heading is above what follows it, up to the next heading of its level or a higher one. A heading
-        that starts at the position is not in its own path.
-        """
-        place = bisect_right(self._headings, position, key=lambda heading: heading.start) - 1
-        if place < 0:
-            return ()
-        start, path = self._headings[place]
-        return path[:-1] if start == position else path
-
     def above(self, position: int) -> tuple[str, ...]:
-        """Return what stands above a position: its heading path, and the head of a long table in it.
+        """Return what stands above a position: titles of headings, outermost first, and a table's head.
 
-        The head is a title of its cells, as "Option | Meaning". A short table is read with its head.
+        A heading is above what follows it, up to the next heading of its level or a higher one. The head is
+        above the other rows of a long table, as a title of its cells: "Option | Meaning".
         """
-        place = bisect_right(self._bodies, position, key=lambda body: body.start) - 1
-        path = self.heading_path(position)
-        inside = place >= 0 and position < self._bodies[place].end
-        return (*path, self._bodies[place].title) if inside else path
+        place = bisect_right(self._above, position, key=lambda change: change[0]) - 1
+        return self._above[place][1] if place >= 0 else ()
 
 
 _DEEPEST = 12
@@ -105,23 +77,23 @@ _DEEPEST = 12
 _LONGEST_TITLE = 200
 
 
-def _headings(text: str, blocks: Sequence[Block]) -> Iterator[_Heading]:
+def _above(text: str, blocks: Sequence[Block]) -> Iterator[tuple[int, tuple[str, ...]]]:
     above: list[tuple[int, str]] = []
     """Level and title of the headings down to the last one."""
     for block in blocks:
+        while block.kind == "heading" and above and (above[-1][0] >= block.level or len(above) >= _DEEPEST):
+            above.pop()
+        path = tuple(title for _, title in above)
         if block.kind == "heading":
-            while above and (above[-1][0] >= block.level or len(above) >= _DEEPEST):
-                above.pop()
-            above.append((block.level, heading_title(text[block.start : block.end])))
-            yield _Heading(block.start, tuple(title for _, title in above))
-
-
-def _bodies(text: str, blocks: Sequence[Block]) -> Iterator[_TableBody]:
-    for block in blocks:
-        if block.kind == "table" and not is_short_table(text, block.start, block.end):
-            start, title = table_head(text, block.start, block.end)
-            if title:
-                yield _TableBody(start, block.end, title)
+            title = heading_title(text[block.start : block.end])
+            above.append((block.level, title))
+            yield block.start, path
+            yield block.end, (*path, title)
+        elif block.kind == "table" and not is_short_table(text, block.start, block.end):
+            rows = table_rows(text, block.start, block.end)
+            if rows.n_head:
+                yield rows.starts[rows.n_head], (*path, rows.title)
+                yield block.end, path
 
 
 def heading_title(text: str) -> str:

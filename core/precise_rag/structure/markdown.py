@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from precise_rag.structure.blocks import BlockKind, BlockStart
 from precise_rag.structure.marks import FORMULA
+from precise_rag.structure.tables import begins_table
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -143,7 +144,9 @@ def _numbered_titles(tokens: Sequence[Token], lines: Sequence[str]) -> set[int]:
 
 def _kind(token: Token, lines: Sequence[str]) -> tuple[BlockKind | None, int]:
     """The kind and level of the block that a token begins; None if it begins none."""
-    line = lines[token.map[0]] if token.map and token.map[0] < len(lines) else ""
+    line, below = (*lines[slice(*token.map or (0, 0))], "", "")[:2]
+    if token.type in ("paragraph_open", "code_block") and begins_table(line.strip(), below.strip()):
+        return "table", 0
     match token.type:
         case "heading_open":
             return "heading", int(token.tag[1])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import re
 
 ITEM = re.compile(r"[ \t]{0,40}(?:[-*+•‣▪◦·–][ \t]|\(?(?:\d{1,3}|[a-zA-Z]|[ivxIVX]{1,5}|#)[.)][ \t])")
@@ -28,8 +29,8 @@ ADORNMENT = re.compile(r"([=\-~^\"'`#*+.:_])\1{2,}[ \t]*\Z")
 BORDER = re.compile(r"=+(?:[ \t]+=+)+[ \t]*\Z")
 """A border of a simple table in reStructuredText."""
 
-DELIMITER_ROW = re.compile(r"[ \t]*+\|?[ \t]*+:?-++:?[ \t]*+(?:\|[ \t]*+:?-*+:?[ \t]*+)++\Z")
-"""The line below the head of a Markdown table."""
+DELIMITER_ROW = re.compile(r"[ \t]*+\|?[ \t]*+:?-++:?[ \t]*+(?:[|+][ \t]*+:?-*+:?[ \t]*+)++\Z")
+"""The line below the head of a table with bars, as in Markdown, and also with a plus between the columns."""
 
 DIRECTIVE = re.compile(r"\.\. +(?:[\w:.+-]+)::")
 CODE_DIRECTIVES = (
@@ -91,36 +92,20 @@ _ROLE = re.compile(r":[a-zA-Z:+-]{1,30}:`([^`\n]{0,200})`")
 _ANCHOR = re.compile(r"(?<![ \t])[ \t]*+\{#[^{}\n]{0,200}\}[ \t]*+\Z")
 _EMPHASIS = re.compile(r"`|(?<!\w)[*_]{1,3}(?=\S)|(?<=\S)[*_]{1,3}(?!\w)")
 _BEFORE_HEADING = re.compile(r"\A.*(?=<h[1-6]\b)", re.IGNORECASE)
-_ENTITIES = {
-    "&amp;": "&",
-    "&lt;": "<",
-    "&gt;": ">",
-    "&quot;": '"',
-    "&#39;": "'",
-    "&#x27;": "'",
-    "&nbsp;": " ",
-}
-_ENTITY = re.compile("|".join(_ENTITIES))
-_PLAIN_TITLE = re.compile(r"(?:#{1,6} )?([^\W_](?:[^\W_]|[ ,.!?()'-]){0,200}(?<![ '-])) *\n*")
-"""A heading without any mark but its `#`, as most are: read at once."""
 
 
 def without_tags(text: str) -> str:
     """Return a sentence of HTML without its tags."""
-    words = _ENTITY.sub(lambda match: _ENTITIES[match[0]], _TAG.sub(" ", text))
-    return " ".join(words.split())
+    return " ".join(html.unescape(_TAG.sub(" ", text)).split())
 
 
 def without_marks(text: str) -> str:
     """Return the words of a heading: without its `#`, adornment, tags, links and emphasis."""
-    if (plain := _PLAIN_TITLE.fullmatch(text)) is not None:
-        return " ".join(plain[1].split())
     lines = [line for line in text.splitlines() if line.strip() and not ADORNMENT.match(line.strip())]
     words = _TAG.sub(" ", _BEFORE_HEADING.sub("", " ".join(lines))).strip(" ¶")
     words = _ANCHOR.sub("", words.strip("# ") if words.startswith("#") else words)
     words = _ROLE.sub(r"\1", _LINK.sub(r"\1", words))
-    words = _ENTITY.sub(lambda match: _ENTITIES[match[0]], words)
-    return " ".join(_EMPHASIS.sub("", words).split())
+    return " ".join(_EMPHASIS.sub("", html.unescape(words)).split())
 
 
 _LEAD_IN = re.compile(r"[:：][*_`'\"”»)\]]{0,3}\s*\Z")

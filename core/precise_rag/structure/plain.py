@@ -10,11 +10,9 @@ from typing import NamedTuple
 from precise_rag.structure.blocks import BlockKind, BlockStart
 from precise_rag.structure.marks import (
     ADORNMENT,
-    BORDER,
     CODE_DIRECTIVES,
     CODE_LINE,
     COLUMNS,
-    DELIMITER_ROW,
     DIRECTIVE,
     FORMULA,
     ITEM,
@@ -22,10 +20,10 @@ from precise_rag.structure.marks import (
     ends_in_colon,
 )
 from precise_rag.structure.running import RUNNING_LINES, running_key
-from precise_rag.structure.tables import is_grid_rule
+from precise_rag.structure.tables import begins_table, is_rule
 
 _LONGEST_HEADING = 100
-_TABLE_AHEAD = 200
+_TABLE_AHEAD = 500
 """Lines in which the end of a simple table is looked for."""
 
 _CODE_SIGNS = re.compile(
@@ -135,7 +133,7 @@ class _Reader:
             )
         if words[0] == ">" and not words.startswith(">>>"):
             return None if self.kind == "quote" and not line.after_blank else ("quote", 0)
-        if words[0] == "|" and words.count("|") > 2:
+        if words[0] == "|" and words.count("|") > 2 and (words[1] == " " or words[-1] == "|"):
             return None if self.kind == "table" and not line.after_blank else ("table", 0)
         is_term = self._is_term(number)
         is_below = self.colon and line.after_blank and line.indent > self.indent
@@ -205,18 +203,16 @@ class _Reader:
 
     def _table(self, number: int) -> tuple[BlockKind, int, int] | None:
         """A table: its kind, level and number of lines."""
-        words = self.lines[number].words
-        in_code = self.kind == "code" and self._goes_on(self.lines[number])
+        line, below = self.lines[number], self.lines[number + 1 : number + 2]
+        words = line.words
+        in_code = self.kind == "code" and self._goes_on(line)
         if in_code or words.startswith(_PROMPTS):
             return None
-        if words.startswith("+") and is_grid_rule(words):
-            end = self._run(number, lambda row: row[0] in "+|")
-        elif "=" in words and BORDER.match(words):
-            end = self._simple_table(number)
-        elif words.count("\t") > 1 and self.lines[number].after_blank:
+        if begins_table(words, below[0].words if line.after_blank and not line.before_blank else ""):
+            to_same_rule = is_rule(words) and ("|" not in words[1:] and words[0] in "=|")
+            end = self._to_rule(number) if to_same_rule else self._run(number, _is_row)
+        elif words.count("\t") > 1 and line.after_blank:
             end = self._run(number, lambda row: row.count("\t") > 1)
-        elif "|" in words and self.lines[number].after_blank and self._has_delimiter_row(number):
-            end = self._run(number, lambda row: "|" in row)
         elif ("   " in words or "\t" in words) and COLUMNS.match(words) and not CODE_LINE.match(words):
             end = self._columns(number)
         else:
@@ -241,15 +237,13 @@ class _Reader:
             end += 1
         return end if n_rows >= _FEWEST_ROWS else number
 
-    def _simple_table(self, number: int) -> int:
+    def _to_rule(self, number: int) -> int:
+        """The end of a table that ends with a rule as its first line; it may have blank lines."""
+        marks = set(self.lines[number].words)
         for end in range(number + 1, min(len(self.lines), number + _TABLE_AHEAD)):
-            if self.lines[end].before_blank and BORDER.match(self.lines[end].words):
+            if self.lines[end].before_blank and marks == set(self.lines[end].words):
                 return end + 1
         return number
-
-    def _has_delimiter_row(self, number: int) -> bool:
-        below = self.lines[number + 1 : number + 2]
-        return any(DELIMITER_ROW.match(row.words) and not row.after_blank for row in below)
 
     def _directive(self, number: int) -> tuple[BlockKind, int, int] | None:
         """A reStructuredText directive; one of code takes its indented lines with it."""
@@ -294,6 +288,10 @@ class _Reader:
             and len(following.words) >= 60
             and following.indent <= line.indent
         )
+
+
+def _is_row(words: str) -> bool:
+    return "|" in words or words[0] in "│┃║" or is_rule(words)
 
 
 def _is_between(line: _Line, rest: Sequence[_Line]) -> bool:

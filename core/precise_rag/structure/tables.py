@@ -3,41 +3,45 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
-from itertools import zip_longest
+from collections.abc import Iterator, Sequence
+from itertools import count, pairwise, zip_longest
 from typing import NamedTuple
 
+from precise_rag.structure.heads import Cells, head_size, head_title
 from precise_rag.structure.marks import BORDER, COLUMNS, DELIMITER_ROW, without_tags
-
-BETWEEN_CELLS = " | "
-"""Between the columns in the title that stands for the head of a table."""
 
 _WHOLE_TABLE = 600
 """Characters up to which a table is short; runs of white space count as one."""
 
-_LONGEST_TITLE = 200
 _HTML_ROW = re.compile(r"<tr\b", re.IGNORECASE)
-_HTML_CELL = re.compile(r"<t[hd]\b[^<>]{0,300}>", re.IGNORECASE)
-_HTML_HEAD = re.compile(r"<th\b", re.IGNORECASE)
-_RULE_MARKS = frozenset("+|-= ")
-_HEAD_RULE = re.compile(r"[ \t]*[+|]=")
-_LIGHT_BORDER = re.compile(r"[ \t]*-+(?:[ \t]+-+)*[ \t]*\Z")
+_HTML_CELL = re.compile(r"<t([hd])\b([^<>]{0,300})>(\s{0,20}<(?:b|strong)>)?", re.IGNORECASE)
+_HTML_SPAN = re.compile(r"\b(col|row)span\s{0,5}=\s{0,5}[\"']?([1-9]\d?)", re.IGNORECASE)
+_DOUBLE = frozenset("=═━")
+_RULES = ("--", "──", "==", "══", "━━")
+_RULE_MARKS = frozenset("+|-=: \t").union(map(chr, range(0x2500, 0x2580)))
+_BARS = str.maketrans("│┃║", "|||")
+_BETWEEN_BARS = re.compile(r"(?<!\\)\|")
 _SPACES = re.compile(r" {2,}|\t")
+_LINE = re.compile(r"[^\n]*\n?")
+_PART = re.compile(r"\S+")
 
 
 class Rows(NamedTuple):
     """Where the n rows of a table start, ascending; the first one where the table does.
 
     n_head: rows that are its head, at the beginning; 0 without one.
+    title: the cells of the head, with bars between the columns: "Option | Meaning"; "" without one.
     """
 
     starts: tuple[int, ...]
     n_head: int
+    title: str
 
 
-class _Line(NamedTuple):
+class _Row(NamedTuple):
     start: int
-    text: str
+    cells: Cells
+    is_marked: bool
 
 
 def is_short_table(text: str, start: int, end: int) -> bool:
@@ -48,99 +52,114 @@ def is_short_table(text: str, start: int, end: int) -> bool:
 def table_rows(text: str, start: int, end: int) -> Rows:
     """Return the rows of a table: Markdown, HTML, a grid, or set with spaces.
 
-    text, start, end: the table is `text[start:end]`. A row may have several lines. Rules belong to the row
-    before them.
+    text, start, end: the table is `text[start:end]`. A row may have several lines. Rules, and rows without
+    words, belong to the row before them; those at the beginning to the first row.
     """
-    if _HTML_ROW.search(text, start, end):
-        return _html_rows(text, start, end)
-    lines = [line for line in _lines(text, start, end) if line.text.strip()]
-    if not lines:
-        return Rows((start,), 0)
-    first = lines[0].text.strip()
-    if is_grid_rule(first):
-        return _ruled_rows(lines, start, by_rules=True)
-    if BORDER.match(first):
-        return _ruled_rows(lines, start, by_rules=False)
-    if len(lines) > 1 and DELIMITER_ROW.match(lines[1].text):
-        return Rows((start, *(line.start for line in lines[2:])), 1)
-    if "|" in first:
-        return Rows((start, *(line.start for line in lines[1:])), 0)
-    wide = [line for line in lines if COLUMNS.match(line.text.strip())]
-    names_columns = len(wide) > 2 and not any(map(str.isdigit, first)) and COLUMNS.match(first) is not None
-    return Rows((start, *(line.start for line in wide if line is not lines[0])), int(names_columns))
+    rows_of = _html_rows if _HTML_ROW.search(text, start, end) else _text_rows
+    read = list(rows_of(text, start, end))
+    rows = [row for row in read if any(row.cells)]
+    cells = [row.cells for row in rows]
+    n_marked = next((number for number, row in enumerate(rows) if not row.is_marked), 0)
+    n_head = head_size(cells, n_marked, has_empty_head=bool(rows) and rows[0] is not read[0])
+    return Rows((start, *(row.start for row in rows[1:])), n_head, head_title(cells[:n_head]))
 
 
-def table_head(text: str, start: int, end: int) -> tuple[int, str]:
-    """Return where the head of the table `text[start:end]` ends, and its cells as a title.
-
-    The title has bars between the columns: "Option | Meaning". A table without a head ends it where it
-    starts, with an empty title.
-    """
-    rows = table_rows(text, start, end)
-    if not rows.n_head or rows.n_head >= len(rows.starts):
-        return start, ""
-    head_end = rows.starts[rows.n_head]
-    return head_end, _cells(text[start:head_end])[:_LONGEST_TITLE]
+def is_rule(line: str) -> bool:
+    """Check whether a line is drawn between the rows of a table: `+---+`, `|===`, `├──┤` or `=== ===`."""
+    return _RULE_MARKS.issuperset(line) and any(mark in line for mark in _RULES)
 
 
-def is_grid_rule(line: str) -> bool:
-    """Check whether a line without space around it is a rule between the rows of a grid table."""
-    return line[0] in "+|" and ("--" in line or "==" in line) and _RULE_MARKS.issuperset(line)
+def begins_table(first: str, second: str) -> bool:
+    """Check whether two lines without space around them begin a table that has rules."""
+    if DELIMITER_ROW.match(second):
+        return "|" in first
+    return is_rule(first) and (first[0] not in "-=:" or BORDER.match(first) is not None)
 
 
-def _lines(text: str, start: int, end: int) -> Iterator[_Line]:
-    while start < end:
-        stop = text.find("\n", start, end) + 1 or end
-        yield _Line(start, text[start:stop].rstrip())
-        start = stop
-
-
-def _html_rows(text: str, start: int, end: int) -> Rows:
+def _html_rows(text: str, start: int, end: int) -> Iterator[_Row]:
     starts = [match.start() for match in _HTML_ROW.finditer(text, start, end)]
-    ends = [*starts[1:], end]
+    rows: list[dict[int, str]] = [{} for _ in starts]
+    """The words in each column; a merged cell is in all of its rows and columns."""
+    for number, (first, last) in enumerate(pairwise([*starts, end])):
+        row, place = rows[number], 0
+        found = list(_HTML_CELL.finditer(text, first, last))
+        for cell, stop in zip(found, [*(cell.start() for cell in found[1:]), last], strict=True):
+            size = {name.lower(): int(span) for name, span in _HTML_SPAN.findall(cell[2])}
+            place = next(free for free in count(place) if free not in row)
+            for merged in rows[number : number + size.get("row", 1)]:
+                columns = range(place, place + size.get("col", 1))
+                merged.update(dict.fromkeys(columns, without_tags(text[cell.end(2) + 1 : stop])))
+        n_marked = sum(cell[1] in "hH" or cell[3] is not None for cell in found)
+        cells = tuple(row.get(place, "") for place in range(max(row, default=-1) + 1))
+        yield _Row(first, cells, 2 * n_marked > len(found))
+
+
+def _text_rows(text: str, start: int, end: int) -> Iterator[_Row]:
+    """The rows between rules; or a row for each line, if the rules are only around the head.
+
+    A line without a first cell goes on with the row before it where a table is drawn with rules, and so does
+    one without a gap where gaps are all that parts the cells.
+    """
+    lines = list(_LINE.finditer(text, start, end))
+    first = next((line[0].strip() for line in lines if line[0].strip()), "")
+    is_border, is_drawn = BORDER.match(first) is not None, is_rule(first)
+    has_blanks_for_rules = is_drawn and "|" not in first[1:] and first[:1] == "|"
+    groups: list[list[re.Match[str]]] = [[]]
     n_head = 0
-    while n_head < len(starts) and _HTML_HEAD.search(text, starts[n_head], ends[n_head]):
-        n_head += 1
-    is_head = n_head if n_head < len(starts) else 0
-    return Rows((start, *starts[1:]), is_head)
-
-
-def _ruled_rows(lines: list[_Line], start: int, by_rules: bool) -> Rows:
-    """Rows between rules; or, if not `by_rules`, a row for each line that is indented as the rules are."""
-    indent = len(lines[0].text) - len(lines[0].text.lstrip())
-    starts: list[int] = []
-    rules: list[int] = []
-    """How many rows begin before each rule after the first."""
-    is_new = True
-    head = 0
+    """Groups of lines that are the head."""
     for line in lines:
-        words = line.text.strip()
-        if is_grid_rule(words) if by_rules else BORDER.match(words) or _LIGHT_BORDER.match(words):
-            rules.append(len(starts))
-            head = len(starts) if by_rules and _HEAD_RULE.match(line.text) and not head else head
-            is_new = True
-            continue
-        goes_on = by_rules or len(line.text) - len(line.text.lstrip()) > indent
-        if is_new or not goes_on:
-            starts.append(line.start)
-        is_new = False
-    if not by_rules and len(rules) > 2:
-        head = rules[1]
-    if not starts:
-        return Rows((start,), 0)
-    return Rows((start, *starts[1:]), head if head < len(starts) else 0)
+        words = line[0].strip()
+        if words and not (is_rule(words) or (groups[-1] and DELIMITER_ROW.match(words) and len(groups) == 1)):
+            groups[-1].append(line)
+        elif groups[-1] and (words or has_blanks_for_rules):
+            n_head = n_head or (0 if _DOUBLE.isdisjoint(words) else len(groups))
+            groups.append([])
+    groups = [group for group in groups if group]
+    n_head = n_head if n_head < len(groups) else 0
+    is_balanced = n_head > 0 or 2 * max(map(len, groups), default=0) <= sum(map(len, groups))
+    by_rules = is_drawn and not is_border and len(groups) > n_head + 1 and is_balanced
+    n_head = n_head or int(len(groups) > 1 and not (by_rules and first.isascii()))
+    columns = [part.span() for part in _PART.finditer(lines[0][0])] if is_border else []
+    for number, group in enumerate(groups):
+        row: list[re.Match[str]] = []
+        for line in group:
+            whole = by_rules or number < n_head
+            if row and not (whole or _goes_on(line, columns, is_drawn, "|" in first)):
+                yield _row(row, columns, is_marked=False)
+                row = []
+            row.append(line)
+        yield _row(row, columns, is_marked=number < n_head)
 
 
-def _cells(head: str) -> str:
-    """The words of the cells of a head, with bars between the columns."""
-    if _HTML_CELL.search(head):
-        cells = [without_tags(cell) for cell in _HTML_CELL.split(head)[1:]]
+def _goes_on(line: re.Match[str], columns: Sequence[tuple[int, int]], is_drawn: bool, has_bars: bool) -> bool:
+    if is_drawn:
+        return not _cells(line, columns)[0]
+    return not has_bars and COLUMNS.match(line[0].strip()) is None
+
+
+def _row(lines: Sequence[re.Match[str]], columns: Sequence[tuple[int, int]], is_marked: bool) -> _Row:
+    parts = [_cells(line, columns) for line in lines]
+    if max(map(len, parts)) == 1:
+        cells = tuple(part[0] for part in parts)
     else:
-        lines = [line.strip() for line in head.splitlines()]
-        lines = [line for line in lines if any(map(str.isalnum, line))]
-        by_bars = any("|" in line for line in lines)
-        split = [line.strip("|").split("|") if by_bars else _SPACES.split(line) for line in lines]
-        columns = zip_longest(*split, fillvalue="") if by_bars else split
-        cells = [" ".join(cell.strip() for cell in column if cell.strip()) for column in columns]
-        cells = cells if by_bars else [cell.strip() for row in split for cell in row]
-    return BETWEEN_CELLS.join(filter(None, cells))
+        cells = tuple(" ".join(filter(None, column)) for column in zip_longest(*parts, fillvalue=""))
+    is_bold = all(cell.startswith(("**", "__")) for cell in cells if cell)
+    return _Row(lines[0].start(), cells, is_marked or is_bold)
+
+
+def _cells(line: re.Match[str], columns: Sequence[tuple[int, int]]) -> Cells:
+    """The cells of a line: between bars, between wide spaces, or in columns, each from one place to another.
+
+    A word over several columns is in each of them.
+    """
+    words = line[0].strip().translate(_BARS)
+    if columns:
+        places = [(part.start(), part.end(), part[0]) for part in _PART.finditer(line[0])]
+        return tuple(
+            " ".join(part for first, last, part in places if first < right and last > left)
+            for left, right in [*columns[:-1], (columns[-1][0], len(line[0]))]
+        )
+    if "|" in words:
+        inner = words.removeprefix("|").removesuffix("|")
+        return tuple(cell.strip() for cell in _BETWEEN_BARS.split(inner))
+    return tuple(_SPACES.split(words))

@@ -76,6 +76,18 @@ def test_a_file_becomes_markdown_with_its_pages(write, tmp_path: Path) -> None:
     assert document.metadata.get("title") in (None, "Handbook", "Fares")
 
 
+def test_a_merged_cell_of_a_table_is_in_each_of_its_rows_and_columns(tmp_path: Path) -> None:
+    made = pytest.importorskip("docx").Document()
+    table = made.add_table(4, 4)
+    for place in ((0, 0, 0, 3), (1, 1, 1, 2), (2, 0, 3, 0)):
+        table.cell(*place[:2]).merge(table.cell(*place[2:])).text = f"m{place[0]}"
+    table.cell(3, 3).text = "end"
+    made.save(str(tmp_path / "a.docx"))
+    (document,) = read_documents(tmp_path)
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in document.text.splitlines()[2:]]
+    assert rows == [["m0", "", "", ""], ["", "m1", "m1", ""], ["m2", "", "", ""], ["m2", "", "", "end"]]
+
+
 def test_a_converter_that_takes_too_long_costs_one_file(tmp_path: Path, monkeypatch) -> None:
     for name in ("a.html", "b.txt"):
         (tmp_path / name).write_text("<p>text</p>")

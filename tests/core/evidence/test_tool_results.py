@@ -105,7 +105,9 @@ def test_a_call_is_for_what_it_asks_and_what_the_user_asked(
 
 def whole(text: str, pruned: str) -> str:
     """A cut text with what its marks stand for; in JSON they are texts in a list."""
-    return re.sub(r'"?\[… (\d+)-(\d+)\]"?', lambda mark: text[int(mark[1]) : int(mark[2])], pruned)
+    return re.sub(
+        r'"?\[… (\d+)-(\d+)(?:: [^\n]*)?\]"?', lambda mark: text[int(mark[1]) : int(mark[2])], pruned
+    )
 
 
 @pytest.mark.parametrize("max_tokens", [200, 400])

@@ -3,7 +3,6 @@ import random
 import textwrap
 from collections.abc import Callable
 from functools import cache, partial
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,13 +10,13 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from precise_rag import Span, split_sentences
-from precise_rag.errors import InputError, ModelError
+from precise_rag.errors import InputError
 from precise_rag.protocols import SentenceSplitter
 from precise_rag.sentences import load_sentence_splitter
 from precise_rag.sentences.splitters import MAX_CHARACTERS, BlockSplitter
 from precise_rag.sentences.words import has_words, trim_spans, without_rules
 
-NAMES = ("auto", "nupunkt", "sentencex", "punkt")
+NAMES = ("auto", "nupunkt", "sentencex")
 
 
 @cache
@@ -178,13 +177,9 @@ def test_spans_cover_any_text(name: str, text: str) -> None:
         assert all(text[start:end].strip() for start, end in spans)
 
 
-def test_unknown_names_and_paths_without_data_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="must be auto, nupunkt, sentencex or punkt, got 'spacy'"):
+def test_unknown_names_are_refused() -> None:
+    with pytest.raises(InputError, match="must be auto, nupunkt, sentencex, got 'spacy'"):
         load_sentence_splitter("spacy")
-    with pytest.raises(InputError, match="only for the splitter 'punkt'"):
-        load_sentence_splitter("auto", path=tmp_path)
-    with pytest.raises(ModelError, match=r"nltk\.downloader punkt_tab"):
-        load_sentence_splitter("punkt", path=tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import pytest
 
 from precise_rag.structure import read_structure
 from precise_rag.structure.running import running_lines
-from precise_rag.structure.tables import table_head, table_rows
+from precise_rag.structure.tables import table_rows
 from support.structures import kinds
 
 UNDERLINED = """\
@@ -71,7 +71,7 @@ def test_underlined_text_and_directives() -> None:
         *("heading1", "paragraph", "code", "heading2", "table", "item1", "item1"),
         *("heading2", "code", "paragraph"),
     ]
-    assert found.heading_path(UNDERLINED.index("Done")) == ("Ferry", "Refunds")
+    assert found.above(UNDERLINED.index("Done")) == ("Ferry", "Refunds")
 
 
 def test_plain_text() -> None:
@@ -79,8 +79,8 @@ def test_plain_text() -> None:
     assert [kind[:4] for kind in kinds(found)] == [
         *("head", "para", "head", "para", "item", "item", "head", "para", "head", "para"),
     ]
-    assert found.heading_path(PLAIN.index("- oil")) == ("2. Duties of the keeper", "2.1 Oil")
-    assert found.heading_path(PLAIN.index("It sailed")) == ("THE FERRY", "Old timetable")
+    assert found.above(PLAIN.index("- oil")) == ("2. Duties of the keeper", "2.1 Oil")
+    assert found.above(PLAIN.index("It sailed")) == ("THE FERRY", "Old timetable")
 
 
 @pytest.mark.parametrize(
@@ -124,7 +124,7 @@ def test_lines_that_nobody_says_are_titles_of_a_transcript() -> None:
         "What the oil costs\n\n",
         "Wicks, etc.\n\n",
     ]
-    assert found.heading_path(text.index("He left")) == ("What the oil costs",)
+    assert found.above(text.index("He left")) == ("What the oil costs",)
 
 
 @pytest.mark.parametrize(
@@ -195,9 +195,63 @@ def test_rows_and_the_head_of_a_table_are_read(table: str, head: str, rows: list
     parts = [text[a:b] for a, b in zip(found.starts, [*found.starts[1:], len(text)], strict=True)]
     assert len(parts) == 1 + len(rows)
     assert all(part in found_part for part, found_part in zip(rows, parts[1:], strict=True))
-    assert table_head(text, 8, len(text)) == (found.starts[1], head)
+    assert found.title == head
     for without in ("| 1 | 2 |\n| 3 | 4 |\n", "a\tb\n", "\n", "+--+\n"):
-        assert table_head(without, 0, len(without)) == (0, "")
+        assert table_rows(without, 0, len(without))[1:] == (0, "")
+
+
+WIDE = [[f"B-{i}", f"bolt {i}", str(20 + i), f"{i}.50"] for i in range(30)]
+HEAD = ["Part", "Name", "Torque", "Price"]
+TITLE = " | ".join(HEAD)
+TWO = [["Item", "North", "", "South"], ["", "Plan", "Actual", "Plan"]]
+
+
+def barred(*rows: list[str]) -> str:
+    return "".join(f"| {' | '.join(row)} |\n" for row in rows)
+
+
+def tagged(*rows: list[str], cell: str = "<td>{}</td>") -> str:
+    return "".join(f"<tr>{''.join(map(cell.format, row))}</tr>\n" for row in rows)
+
+
+RULE = barred(["---"] * 4)
+GRID_RULE = "+----+----+----+----+\n"
+MERGED = "<tr><td rowspan=2>Item<td colspan=2>North<td>South</tr><tr><td>Plan<td>Actual<td>Plan</tr>"
+
+
+@pytest.mark.parametrize(
+    ("table", "title"),
+    [
+        (barred([""] * 4) + RULE + barred(HEAD, *WIDE), TITLE),
+        (barred([""] * 4) + RULE + barred(["Port", "Land", "Tongue", "Master"], *[["a", "b", "c", "d"]] * 9),
+         "Port | Land | Tongue | Master"),
+        (barred(["", "Jan", "2020", "2021"]) + RULE + barred(*WIDE), "| Jan | 2020 | 2021"),
+        (barred(TWO[0]) + RULE + barred(TWO[1], *WIDE), "Item | North Plan | North Actual | South Plan"),
+        (barred(*WIDE[:1]) + RULE + barred(*WIDE[1:]), ""),
+        (barred([""] * 2) + "|---|---|\n" + barred(["Voltage", "24 V"], ["Colour", "grey"]), ""),
+        ("<table>" + tagged(HEAD, *WIDE), TITLE),
+        ("<table>" + tagged(["Port", "Land"], cell="<td><b>{}</b></td>") + tagged(*WIDE), "Port | Land"),
+        ("<table>" + tagged(["<td colspan=4>Prices"], cell="{}") + tagged(HEAD, *WIDE), f"Prices: {TITLE}"),
+        ("<table>" + MERGED + tagged(*WIDE), "Item | North Plan | North Actual | South Plan"),
+        ("<table>" + tagged(*WIDE), ""),
+        (GRID_RULE + barred(HEAD) + GRID_RULE + barred(*WIDE) + GRID_RULE, TITLE),
+        (GRID_RULE + GRID_RULE.join(map(barred, [HEAD, *WIDE])) + GRID_RULE, TITLE),
+        (barred(HEAD) + "|----+----+----+----|\n" + barred(*WIDE), TITLE),
+        ("Part | Name | Torque | Price\n----+----+----+----\n" + barred(*WIDE), TITLE),
+        ("┌──┬──┐\n│Word│Use │\n├──┼──┤\n" + "├──┼──┤\n".join(["│a│b │\n│ │c │\n"] * 30), "Word | Use"),
+        ("|===\n" + barred(HEAD) + "\n" + barred(*WIDE) + "|===\n", TITLE),
+        ("|===\n" + barred(HEAD) + "".join("\n|" + "\n|".join(row) + "\n" for row in WIDE) + "|===\n", TITLE),
+    ],
+)  # fmt: skip
+def test_heads_are_told_by_their_cells(table: str, title: str) -> None:
+    found = table_rows(table, 0, len(table))
+    assert " ".join(found.title.split()) == title
+    if title == TITLE:
+        assert len(found.starts) == found.n_head + len(WIDE), "no row is cut"
+        for above, text_format in (("", None), ("# A\n\n", "markdown"))[: 1 if "|=" in table else 2]:
+            structure = read_structure(above + table, text_format)
+            assert kinds(structure).count("table") == 1
+            assert structure.above(len(above) + table.rindex("bolt"))[-1] == TITLE
 
 
 def test_the_head_stands_above_the_rows_of_a_long_table_only() -> None:

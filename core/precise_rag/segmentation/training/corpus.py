@@ -16,7 +16,7 @@ from precise_rag.segmentation.training.labelled_documents import (
     LabelledDocument,
     is_held_out,
 )
-from precise_rag.types import FloatArray, IntArray
+from precise_rag.types import IntArray
 
 PAD = 16
 """Empty places between windows in one batch: more than any convolution reaches."""
@@ -141,19 +141,3 @@ def _spliced(windows: Sequence[tuple[int, int]], window: int, rng: np.random.Gen
         joined[-1].append(piece)
         room -= length
     return joined
-
-
-def area_under_curve(scores: FloatArray, labels: npt.NDArray[np.bool_]) -> float:
-    """Return the area under the ROC curve; NaN unless there are labels of both kinds.
-
-    It is the probability that a positive has a higher score than a negative; ties count half.
-    """
-    n_positive = int(labels.sum())
-    n_negative = len(labels) - n_positive
-    if not n_positive or not n_negative:
-        return float("nan")
-    _, inverse, counts = np.unique(scores, return_inverse=True, return_counts=True)
-    ranks = np.cumsum(counts) - (counts - 1) / 2
-    return float(
-        (ranks[inverse][labels].sum() - n_positive * (n_positive + 1) / 2) / (n_positive * n_negative)
-    )

@@ -10,12 +10,13 @@ from typing import Any, Literal
 
 import numpy as np
 import torch
+from sklearn.metrics import roc_auc_score
 from torch import Tensor, nn
 from torch.nn import functional as F
 
 from precise_rag._progress import progress_bar
 from precise_rag.errors import InputError
-from precise_rag.segmentation.training.corpus import Batch, TrainingCorpus, area_under_curve
+from precise_rag.segmentation.training.corpus import Batch, TrainingCorpus
 from precise_rag.segmentation.training.labelled_documents import UNKNOWN
 from precise_rag.types import FloatArray
 
@@ -204,7 +205,9 @@ def _areas(logits: FloatArray, corpus: TrainingCorpus) -> dict[str, float]:
     areas = {}
     for column, name in enumerate(("paragraph_auc", "section_auc")):
         known = chosen & (corpus.targets[:, column] != UNKNOWN)
-        areas[name] = round(area_under_curve(logits[known, column], corpus.targets[known, column] == 1), 4)
+        labels = corpus.targets[known, column] == 1
+        has_both = labels.any() and not labels.all()
+        areas[name] = round(float(roc_auc_score(labels, logits[known, column])), 4) if has_both else math.nan
     areas["sentences"] = int(chosen.sum())
     return areas
 
@@ -225,12 +228,9 @@ def _mean_loss(chosen: Tensor, labels: Tensor, kind: str) -> Tensor:
 
 def _groups(network: nn.Module, settings: TrainingSettings) -> list[dict[str, Any]]:
     """Parameters with their highest learning rates; a ModuleDict has a head and an encoder."""
-    if not isinstance(network, nn.ModuleDict):
-        return [{"params": list(network.parameters()), "peak": settings.learning_rate}]
-    return [
-        {"params": list(network["head"].parameters()), "peak": settings.learning_rate},
-        {"params": list(network["encoder"].parameters()), "peak": settings.encoder_learning_rate},
-    ]
+    parts = network if isinstance(network, nn.ModuleDict) else {"head": network}
+    peaks = {"head": settings.learning_rate, "encoder": settings.encoder_learning_rate}
+    return [{"params": list(part.parameters()), "peak": peaks[name]} for name, part in parts.items()]
 
 
 def _pace(done: float) -> float:

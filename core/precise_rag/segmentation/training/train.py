@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
@@ -144,12 +144,12 @@ def train_sage(
         trained: torch.nn.Module = torch.nn.ModuleDict({"head": network.to(module.device), "encoder": module})
         source = "encoder"
         with trainable(module):
-            forward = _forward_fine_tuned(network, module, texts)
+            forward = _forward(network, lambda rows: embed(module, [texts[row] for row in rows]), half=False)
             report = fit(trained, forward, corpus, settings, show_progress=show_progress)
     else:
-        network.to(best_device(device))
-        vectors = encode_documents(encoder, texts, show_progress=show_progress).astype(np.float16)
-        forward = _forward_frozen(network, vectors)
+        place = best_device(device)
+        vectors = torch.from_numpy(encode_documents(encoder, texts, show_progress=show_progress)).half()
+        forward = _forward(network.to(place), lambda rows: vectors[rows].float().to(place), half=True)
         report = fit(network, forward, corpus, settings, show_progress=show_progress)
     fields = {"family": "sage", "encoder": source, "options": {}, **asdict(network.config)}
     if fine_tune:
@@ -216,23 +216,12 @@ def _word_pieces(documents: Sequence[LabelledDocument], corpus: TrainingCorpus, 
     return train_word_pieces(texts, size)
 
 
-def _forward_frozen(network: SageNetwork, vectors: npt.NDArray[np.float16]) -> Forward:
+def _forward(network: SageNetwork, vectors_of: Callable[[IntArray], Tensor], *, half: bool) -> Forward:
     def forward(batch: Batch, dropout: float) -> Tensor:
-        device = network.out.weight.device
-        rows = torch.from_numpy(vectors[batch.sentences].astype(np.float32)).to(device)
-        places = torch.from_numpy(batch.places).to(device)
-        with half_precision_on_gpu(device):
+        rows = vectors_of(batch.sentences)
+        places = torch.from_numpy(batch.places).to(rows.device)
+        with half_precision_on_gpu(rows.device) if half else nullcontext():
             logits: Tensor = network(rows, places, batch.n_places, dropout)
         return logits.float()
-
-    return forward
-
-
-def _forward_fine_tuned(network: SageNetwork, module: Any, texts: Sequence[str]) -> Forward:
-    def forward(batch: Batch, dropout: float) -> Tensor:
-        rows = embed(module, [texts[row] for row in batch.sentences])
-        places = torch.from_numpy(batch.places).to(rows.device)
-        logits: Tensor = network(rows, places, batch.n_places, dropout)
-        return logits
 
     return forward

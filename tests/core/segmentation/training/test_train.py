@@ -13,7 +13,7 @@ from precise_rag.segmentation.networks import SageConfig, SageNetwork, sage_tens
 from precise_rag.segmentation.pretrained import load_model
 from precise_rag.segmentation.sage import SageModel
 from precise_rag.segmentation.training import train
-from precise_rag.segmentation.training.corpus import PAD, TrainingCorpus, area_under_curve
+from precise_rag.segmentation.training.corpus import PAD, TrainingCorpus
 from precise_rag.segmentation.training.fitting import TrainingSettings, best_epoch, surely_better
 from precise_rag.segmentation.training.labelled_documents import UNKNOWN, label_sections, read_labelled
 from precise_rag.segmentation.training.train import (
@@ -167,11 +167,3 @@ def test_spliced_windows_end_a_section_where_pieces_of_documents_meet() -> None:
     assert joints > 20
     training = np.repeat(~corpus.held_out, np.diff(corpus.starts))
     assert sorted(seen) == np.flatnonzero(training).tolist()
-
-
-def test_area_under_curve_is_the_share_of_pairs_in_order() -> None:
-    rng = np.random.default_rng(3)
-    scores, truth = rng.integers(0, 9, 200).astype(np.float32), rng.random(200) < 0.3
-    pairs = np.sign(scores[truth][:, None] - scores[~truth])
-    assert area_under_curve(scores, truth) == pytest.approx((pairs.mean() + 1) / 2)
-    assert np.isnan(area_under_curve(scores, np.ones(200, dtype=bool)))

@@ -1,0 +1,103 @@
+"""How many rows of a table are its head, by their cells, and the head as a title."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from itertools import takewhile, zip_longest
+
+from precise_rag.structure.marks import without_marks
+
+Cells = tuple[str, ...]
+"""The words of the cells of a row; "" of an empty one."""
+
+_BETWEEN_CELLS = " | "
+_LONGEST_TITLE = 200
+_READ = 30
+"""Rows below the head that are looked at."""
+_NUMBER = re.compile(r"\W{0,3}(?!(?:19|20)\d\d\b)\d")
+"""The beginning of a cell with a number, but not a year."""
+
+
+def head_size(rows: Sequence[Cells], n_marked: int, *, has_empty_head: bool) -> int:
+    """Return how many rows, from the first one on, are the head; 0 without one.
+
+    n_marked: rows that are marked as the head. They are none if they have numbers as the rows below.
+    has_empty_head: whether a row without words is marked as the head, as some programs write above any table.
+    A row that is not marked is the head if it has no number, but most rows below have some in a column; or if
+    it has words only, which are not repeated in a column where others are.
+    A table of two columns has a head only if that holds in both, so that labels and values have none.
+    Below merged cells the head goes on until its columns differ.
+    """
+    size = n_marked
+    if size:
+        size = 0 if _is_data(rows[size - 1], rows[size:]) else size
+    else:
+        n_over = sum(1 for _ in takewhile(_is_over_all, rows))
+        is_head = n_over + 1 < len(rows) and _is_head(rows[n_over], rows[n_over + 1 :], has_empty_head)
+        size = n_over + 1 if is_head else 0
+    while 0 < size < len(rows) - 1 and _goes_on(rows[:size], rows[size], rows[size + 1 :]):
+        size += 1
+    return size
+
+
+def head_title(head: Sequence[Cells]) -> str:
+    """Return the rows of a head as one title: "Option | Meaning"."""
+    over = [row[0] for row in head if _is_over_all(row)]
+    columns = _BETWEEN_CELLS.join(_columns(head)).rstrip(" |")
+    return ": ".join(filter(None, [*over, columns]))[:_LONGEST_TITLE]
+
+
+def _columns(head: Sequence[Cells]) -> list[str]:
+    """The words above each column; an empty cell that is not in the last row belongs to the one before it."""
+    rows = [list(row) for row in head if not _is_over_all(row)]
+    for row in rows[:-1]:
+        for place in range(1, len(row)):
+            row[place] = row[place] or row[place - 1]
+    columns = [" ".join(dict.fromkeys(filter(None, column))) for column in zip_longest(*rows, fillvalue="")]
+    return [without_marks(column) or column for column in columns]
+
+
+def _is_over_all(row: Cells) -> bool:
+    return len(row) > 1 and bool(row[0]) and set(row[1:]) <= {row[0], ""}
+
+
+def _has_number(row: Cells) -> bool:
+    return any(map(_NUMBER.match, row))
+
+
+def _columns_of_numbers(row: Cells, below: Sequence[Cells]) -> list[bool]:
+    """Whether most cells below each cell of a row have numbers."""
+    found = []
+    for place in range(len(row)):
+        filled = [other[place] for other in below[:_READ] if place < len(other) and other[place]]
+        found.append(2 * sum(_has_number((cell,)) for cell in filled) > len(filled))
+    return found
+
+
+def _is_data(row: Cells, below: Sequence[Cells]) -> bool:
+    if not _has_number(row) or _is_over_all(row):
+        return False
+    if len(row) == 2:
+        return not _columns_of_numbers(row, below)[0]
+    return all(any(map(str.isdigit, cell)) for cell in row if cell)
+
+
+def _is_head(row: Cells, below: Sequence[Cells], has_empty_head: bool) -> bool:
+    numbers = _columns_of_numbers(row, below)
+    if _has_number(row) or len(row) < 3:
+        return all(numbers) and not _has_number(row)
+    if any(cell and is_number for cell, is_number in zip(row, numbers, strict=True)):
+        return True
+    columns = [[other[place] for other in below[:_READ] if place < len(other)] for place in range(len(row))]
+    is_new = all(cell and cell not in column for cell, column in zip(row, columns, strict=True))
+    return is_new and (has_empty_head or any(2 * len(set(column)) <= len(column) for column in columns))
+
+
+def _goes_on(head: Sequence[Cells], row: Cells, below: Sequence[Cells]) -> bool:
+    columns = _columns(head)
+    is_told_apart = len(columns) > 0 and all(columns[1:]) and len(set(columns)) == len(columns)
+    if is_told_apart or _has_number(row):
+        return False
+    is_merged = any(cell and cell == above for cell, above in zip(row, head[-1], strict=False))
+    return is_merged or any(_columns_of_numbers(row, below))

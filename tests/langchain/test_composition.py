@@ -2,9 +2,6 @@
 
 import pytest
 from langchain_core.documents import Document
-from langchain_core.output_parsers import StrOutputParser
-from langchain_core.prompts import ChatPromptTemplate
-from langchain_core.runnables import RunnableParallel, RunnablePassthrough
 from langchain_core.stores import InMemoryStore
 from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_text_splitters import RecursiveCharacterTextSplitter
@@ -27,21 +24,6 @@ TOWN = "The town clock was built by Ada Brandt in 1911.\n\nEels are smoked.\n\nR
 @pytest.fixture
 def store(encoder):
     return InMemoryVectorStore(PreciseEmbeddings(encoder))
-
-
-def test_a_stock_retriever_with_our_selection_in_lcel(store, documents, scripted_chat):
-    store.add_documents(documents)
-    prompt = ChatPromptTemplate.from_template("{context}\n\n{question}")
-    chat = scripted_chat(reply=lambda prompt: prompt)
-    found = RunnableParallel(query=RunnablePassthrough(), documents=store.as_retriever())
-    context = (
-        found | GradientSelectionCompressor(min_k=1) | (lambda ds: "\n".join(d.page_content for d in ds))
-    )
-    chain = {"context": context, "question": RunnablePassthrough()} | prompt | chat | StrOutputParser()
-    answer = chain.invoke(QUESTION)
-    assert "Ada Brandt in 1911" in answer
-    assert "Rye bread" not in answer
-    assert chain.batch([QUESTION] * 3) == [answer] * 3
 
 
 async def test_a_contextual_compression_retriever_with_a_pipeline(documents, encoder):

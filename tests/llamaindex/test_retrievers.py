@@ -98,17 +98,16 @@ async def test_a_search_has_one_span_that_runs_within_it(documents):
 @pytest.mark.parametrize("metadata", [{}, {"title": "Pump M-7"}])
 def test_what_stands_above_is_in_a_prompt_once(metadata):
     text = "# Pump M-7\n\nIt is red.\n\n## Care\n\n### Oil\n\nChange the oil. It is black.\n\nAsk Ada."
-    documents = [Document(text=text, doc_id="pump", metadata=metadata)]
+    documents, question = [Document(text=text, metadata=metadata)], "How is the oil changed?"
     for parser in (SemanticSegmentationNodeParser(chunk_size=8), MarkdownNodeParser()):
         nodes = parser.get_nodes_from_documents(documents)
-        found = [NodeWithScore(node=node, score=0.5) for node in nodes]
+        given = [NodeWithScore(node=node, score=0.5) for node in nodes]
         part = EvidencePostprocessor(reranker="packaged", share_of_best=0.0, min_score=0.0)
         over = PreciseRetriever.from_documents(nodes, HashEncoder(), reranker="packaged")
-        kept = part.postprocess_nodes(found, query_str="How is the oil changed?")
-        parsed = found if isinstance(parser, SemanticSegmentationNodeParser) else []
+        found = [*part.postprocess_nodes(given, query_str=question), *over.retrieve(question)]
+        found += given if isinstance(parser, SemanticSegmentationNodeParser) else []
         above = [
-            item.get_content(MetadataMode.LLM).removesuffix(item.get_content().strip())
-            for item in [*kept, *over.retrieve("How is the oil changed?"), *parsed]
+            item.get_content(MetadataMode.LLM).removesuffix(item.get_content().strip()) for item in found
         ]
         assert any("Pump M-7" in one and "Care" in one for one in above)
         assert all(one.count(title) <= 1 for one in above for title in ("Pump M-7", "Care", "Oil"))

@@ -62,10 +62,6 @@ class AdaptedReranker:
             return np.zeros(0, dtype=np.float32)
         return LogisticRegression(self.weights)(self._columns(query, candidates))
 
-    def load_model(self) -> None:
-        """Load the models now, not at the first candidate."""
-        getattr(self.reranker, "load_model", lambda: None)()
-
     def _columns(self, query: str, candidates: Sequence[Candidate]) -> dict[str, FloatArray]:
         """What the weights weigh: log-odds of the probabilities, and minus the places in the search."""
         levels = score_texts(query, candidates, self.reranker)

@@ -182,6 +182,8 @@ def _with_repeats(ranked: Selection, places: Places) -> Selection:
 
 
 def _load(part: Any) -> None:
-    """Load the model of a stage, if it has one."""
+    """Load the model of a stage, if it has one, and those of the rerankers in it."""
     with suppress(Exception):
         getattr(part, "load_model", lambda: None)()
+    for name in {"reranker", "order", "levels"} & getattr(part, "__dict__", {}).keys():
+        _load(getattr(part, name))

@@ -97,11 +97,6 @@ class LevelledReranker:
         joint = np.maximum(self._regression(pair), self._least(pair))
         return Judged(own, _as_probable(joint, levels))
 
-    def load_model(self) -> None:
-        """Load the models now, not at the first candidate."""
-        for reranker in (self.order, self.levels):
-            getattr(reranker, "load_model", lambda: None)()
-
 
 class LogitReranker:
     """A reranker that gives the log-odds of another one's probabilities, over those of chance.
@@ -123,10 +118,6 @@ class LogitReranker:
         """Return (n,) logits, one per candidate, in their order."""
         chance = -math.log(max(len(candidates) - 1, 1))
         return log_odds(score_texts(query, candidates, self.reranker)) - np.float32(chance)
-
-    def load_model(self) -> None:
-        """Load the model now, not at the first candidate."""
-        getattr(self.reranker, "load_model", lambda: None)()
 
 
 def _as_probable(joint: FloatArray, levels: FloatArray) -> FloatArray:

@@ -75,11 +75,10 @@ class ToolResultPruningMiddleware(AgentMiddleware[Any, Any, Any]):
         """A message, cut if it is the result of a tool that worked."""
         if not isinstance(message, ToolMessage) or message.status == "error":
             return message
-        if isinstance(message.content, str):
-            cut: Any = self._pruner.prune(message.content, question)
-        else:
-            cut = [self._block(block, question) for block in message.content]
-        return message if cut == message.content else message.model_copy(update={"content": cut})
+        whole = message.content
+        one = isinstance(whole, str)
+        cut = self._block(whole, question) if one else [self._block(block, question) for block in whole]
+        return message if cut == whole else message.model_copy(update={"content": cut})
 
     def _block(self, block: Any, question: str) -> Any:
         """A block of content, cut if it is text."""

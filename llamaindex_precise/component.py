@@ -1,5 +1,6 @@
 """The base of the node parsers, postprocessors and embeddings: components that are saved as settings."""
 
+from functools import partial
 from typing import Any, Self
 
 from llama_index.core.bridge.pydantic import ConfigDict
@@ -48,8 +49,4 @@ class SettingsComponent(BaseComponent):
         settings = {
             name: getattr(self, name) for name in type(self).model_fields if name != "callback_manager"
         }
-        return _rebuild, (type(self), settings)
-
-
-def _rebuild(cls: type[SettingsComponent], settings: dict[str, Any]) -> SettingsComponent:
-    return cls(**settings)
+        return partial(type(self), **settings), ()

@@ -21,8 +21,6 @@ from precise_rag.errors import InputError
 from precise_rag.protocols import Encoder
 from precise_rag.types import Candidate, FloatArray
 
-_POSTPROCESSORS = "LlamaIndex postprocessors"
-
 
 class RetrieverSource:
     """What a retriever finds, as candidates; it decides how many.
@@ -39,7 +37,9 @@ class RetrieverSource:
         self.retriever = retriever
         self.node_postprocessors = list(items_of("node_postprocessors", node_postprocessors, object))
         for one in self.node_postprocessors:
-            check_methods("node_postprocessors", one, ("postprocess_nodes",), f"pass {_POSTPROCESSORS}")
+            check_methods(
+                "node_postprocessors", one, ("postprocess_nodes",), "pass LlamaIndex postprocessors"
+            )
 
     def search(self, query: QueryBundle | str, top_k: int = 0, /, *, filter: Any = None) -> list[Candidate]:
         """Return the retriever's nodes as candidates. Raises InputError for a filter."""

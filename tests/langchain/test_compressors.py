@@ -90,7 +90,8 @@ def test_evidence_moves_the_start_index():
 
 def relevance(prompt):
     """A reply about one chunk, as `wheels_are_relevant` reads it."""
-    return wheels_are_relevant([Message("system", ""), Message("user", prompt)])
+    user = prompt.partition("never an instruction.\n")[2].lstrip()
+    return wheels_are_relevant([Message("system", ""), Message("user", user)])
 
 
 @pytest.mark.parametrize("config", [None, {"max_concurrency": 2}])

@@ -22,6 +22,10 @@ PieceTokens = Callable[[Candidate], int]
 """Counts the tokens that a piece costs where it is written, beside those of its text and its titles."""
 
 
+Written = Callable[[Sequence[Excerpt]], int]
+"""Counts the tokens of excerpts as they are written."""
+
+
 def no_piece_tokens(piece: Candidate) -> int:
     """Return 0: a piece costs its text alone."""
     return 0
@@ -76,12 +80,14 @@ def within(
     piece_tokens: PieceTokens = no_piece_tokens,
     *,
     fill: bool = False,
+    written: Written | None = None,
 ) -> Selection:
     """Return a selection whose excerpts fit: of what is kept, the best as many as do.
 
     max_tokens: most tokens of the excerpts as they are written, see `written_tokens`; None: no limit.
     order, piece_tokens: as for `excerpts_of`.
     fill: behind the first that does not fit, keep the smaller ones that do; default: False.
+    written: counts the tokens of excerpts as they are written; default: `written_tokens`.
     """
     if max_tokens is None:
         return selection
@@ -92,7 +98,9 @@ def within(
         """Those alone, and how many tokens are left with them."""
         ids = {candidate.id for candidate in chosen}
         fitting = selection.dropping({one.id: reason for one in kept if one.id not in ids})
-        return fitting, max_tokens - written_tokens(excerpts_of(fitting, order, piece_tokens), piece_tokens)
+        excerpts = excerpts_of(fitting, order, piece_tokens)
+        n_tokens = written(excerpts) if written else written_tokens(excerpts, piece_tokens)
+        return fitting, max_tokens - n_tokens
 
     fits, too_many = 0, len(kept) + 1
     while too_many - fits > 1:

@@ -13,6 +13,9 @@ from precise_rag.types import Candidate, IntArray, Message
 CountTokens = Callable[[str], int] | Callable[[Sequence[str]], Sequence[int] | IntArray]
 """Function from a text to its length, in tokens or another measure; or from several texts to theirs."""
 
+Counts = Callable[[Sequence[str]], IntArray]
+"""Function from n texts to their (n,) lengths, see `counting`."""
+
 _MESSAGE_OVERHEAD = 4
 _CJK = r"\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 _PIECE = re.compile(rf"[{_CJK}]|[^\W\u0250-\U0010ffff]{{1,6}}|[^\W\u0000-\u024f{_CJK}]{{1,2}}|[^\w\s]")
@@ -75,7 +78,7 @@ def estimate_token_counts(texts: Sequence[str]) -> IntArray:
     return np.array([estimate_tokens(text) for text in texts], dtype=np.int64)
 
 
-def counting(count_tokens: CountTokens) -> Callable[[Sequence[str]], IntArray]:
+def counting(count_tokens: CountTokens) -> Counts:
     """Return a function from n texts to their (n,) lengths, of one that counts a text or several."""
     count: Any = count_tokens
     try:

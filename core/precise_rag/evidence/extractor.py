@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from precise_rag.evidence.grower import EvidenceGrower
 from precise_rag.evidence.texts import FoundTexts
-from precise_rag.excerpts import PieceTokens, excerpts_of, no_piece_tokens, within
+from precise_rag.excerpts import PieceTokens, Written, excerpts_of, no_piece_tokens, within
 from precise_rag.protocols import Reranker, SentenceSplitter
 from precise_rag.rerank import calibrated, rerank
 from precise_rag.selection import ProbabilitySelector
@@ -58,13 +58,21 @@ class EvidenceExtractor:
         self.splitter = splitter
 
     def extract(
-        self, query: str, texts: Sequence[Candidate], piece_tokens: PieceTokens = no_piece_tokens
+        self,
+        query: str,
+        texts: Sequence[Candidate],
+        piece_tokens: PieceTokens = no_piece_tokens,
+        *,
+        max_tokens: int | None = None,
+        written: Written | None = None,
     ) -> Extraction:
         """Return the evidence in the texts.
 
         query: not blank.
         texts: of any length, each with the scores that its retriever gave, if any.
         piece_tokens: what one more excerpt costs where it is written, see `excerpts_of`.
+        max_tokens: most tokens of the excerpts as they are written; default: the selector's limit.
+        written: counts them; default: an estimate, see `written_tokens`.
         """
         check_query(query)
         found_texts = FoundTexts(query, texts, self.splitter)
@@ -74,7 +82,8 @@ class EvidenceExtractor:
         read = found_texts.sentences.then(share_places(query, ranked, N_FOUND).selection)
         grown = read.then(EvidenceGrower(found_texts).grow(query, read.kept))
         selection = grown.then(self.selector.select(grown.kept, query=query))
-        selection = within(selection, self.selector.max_tokens, piece_tokens=piece_tokens)
+        limit = max_tokens or self.selector.max_tokens
+        selection = within(selection, limit, piece_tokens=piece_tokens, fill=bool(written), written=written)
         excerpts = excerpts_of(selection, piece_tokens=piece_tokens)
         return Extraction(
             tuple(replace(one, doc_id=found_texts.doc_id(one.best.candidate)) for one in excerpts),

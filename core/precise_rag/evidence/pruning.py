@@ -7,13 +7,14 @@ from itertools import chain, groupby, pairwise
 from typing import Any, NamedTuple
 
 from precise_rag.checks import check_number, check_text
+from precise_rag.encoders.local import count_word_pieces
 from precise_rag.evidence.extractor import EvidenceExtractor
 from precise_rag.protocols import Reranker
 from precise_rag.rerank import calibrated, load_reranker, rerank
 from precise_rag.selection import ProbabilitySelector
 from precise_rag.sentences.splitters import default_sentence_splitter
 from precise_rag.titles import joined_titles, new_sections
-from precise_rag.tokens import estimate_tokens
+from precise_rag.tokens import Counts, CountTokens, counting, estimate_tokens
 from precise_rag.types import Candidate, Decision, Excerpt, Span, Titles, check_query
 
 _LONG = 400
@@ -33,7 +34,7 @@ class Pruned(NamedTuple):
         are left out, and the mark is an element in their place; without such lists, or if the best element
         does not fit, JSON is cut like any other text.
     excerpts: the slices of the whole text that are kept, in its order; none if the text is whole.
-    n_tokens, n_tokens_before: estimated tokens of `text`, and of the whole text.
+    n_tokens, n_tokens_before: tokens of `text`, and of the whole text.
     """
 
     text: str
@@ -42,63 +43,91 @@ class Pruned(NamedTuple):
     n_tokens_before: int
 
 
-def prune(text: str, question: str, max_tokens: int = 400, *, reranker: Any = "default") -> Pruned:
+def prune(
+    text: str,
+    question: str,
+    max_tokens: int = 400,
+    *,
+    reranker: Any = "default",
+    count_tokens: CountTokens | None = None,
+) -> Pruned:
     """Cut a long text, such as a page or a tool's result, down to what answers a question.
 
     text: of any kind and length. question: not blank.
-    max_tokens: most tokens of the result, by an estimate; at least 32. What is not worth its tokens is left
-        out before that, see `ProbabilitySelector`.
+    max_tokens: most tokens of the result, which is never longer; at least 32. What is not worth its tokens is
+        left out before that, see `ProbabilitySelector`.
     reranker: scores the sentences; anything that `load_reranker` takes.
+    count_tokens: counts the tokens of a text, or of several; default: those of the packaged encoder.
     Raises InputError for other arguments.
     """
     check_text("text", text)
     check_query(question)
     check_number("max_tokens", max_tokens, least=32, whole=True)
-    before = estimate_tokens(text)
+    count = counting(count_tokens or count_word_pieces)
+    before = int(count([text])[0])
     if before <= max_tokens:
         return Pruned(text, (), before, before)
-    cut = text, question, max_tokens, calibrated(load_reranker(reranker))
+    cut = text, question, max_tokens, calibrated(load_reranker(reranker)), count
     shown, excerpts = _cut_json(*cut) or _cut(*cut)
-    return Pruned(shown, excerpts, estimate_tokens(shown), before)
+    return Pruned(shown, excerpts, int(count([shown])[0]), before)
 
 
-def _cut(text: str, question: str, max_tokens: int, reranker: Reranker) -> tuple[str, tuple[Excerpt, ...]]:
+def _cut(
+    text: str, question: str, max_tokens: int, reranker: Reranker, count: Counts
+) -> tuple[str, tuple[Excerpt, ...]]:
     """The evidence in a text, with a mark for each hole that has visible characters."""
+    share = max_tokens / max(int(count([text])[0]), 1)
     mark = estimate_tokens(_mark(len(text), len(text)) + ": ")
-    selector = ProbabilitySelector(max_tokens=max_tokens - mark)  # there may be one hole more than excerpts
+    selector = ProbabilitySelector(max_tokens=max(1, round(share * estimate_tokens(text)) - mark))
     extractor = EvidenceExtractor(reranker, selector, splitter=UnitSplitter())
     whole = Candidate("text", 0, len(text), text, 0.0, "rank")
-    excerpts = extractor.extract(question, [whole], lambda piece: mark).excerpts
+
+    def written(excerpts: Sequence[Excerpt]) -> int:
+        return int(count([_with_holes(text, excerpts)])[0])
+
+    excerpts = extractor.extract(
+        question, [whole], lambda piece: mark, max_tokens=max_tokens, written=written
+    ).excerpts
+    shown = _with_holes(text, excerpts)
+    return (shown, excerpts) if excerpts or written(()) <= max_tokens else ("", ())
+
+
+def _with_holes(text: str, excerpts: Sequence[Excerpt]) -> str:
+    """Some slices of a text, in its order, with a mark for each hole that has visible characters."""
     parts, end = [], 0
     for excerpt, titles in zip(excerpts, new_sections(excerpts), strict=True):
         parts += [_hole(text, end, excerpt.start, titles), text[excerpt.start : excerpt.end].strip("\r\n")]
         end = excerpt.end
     parts.append(_hole(text, end, len(text)))
-    return "\n".join(part for part in parts if part), excerpts
+    return "\n".join(part for part in parts if part)
 
 
 def _cut_json(
-    text: str, question: str, max_tokens: int, reranker: Reranker
+    text: str, question: str, max_tokens: int, reranker: Reranker, count: Counts
 ) -> tuple[str, tuple[Excerpt, ...]] | None:
     """The best elements of the outermost lists that fit; None without lists, or if the best is too long."""
     lists = _outermost_lists(text)
-    left = max_tokens - estimate_tokens(_with_marks(text, lists, ()))
-    if not any(lists) or left < 1:
+    frame, mark = map(int, count([_with_marks(text, lists, ()), f', "{_mark(len(text), len(text))}"']))
+    if not any(lists) or frame >= max_tokens:
         return None
-    around = estimate_tokens(f', "{_mark(len(text), len(text))}"')
-    ranked = rerank(question, [_element(text, span, around) for span in chain(*lists)], reranker)
-    best = ProbabilitySelector(max_tokens=left).select(ranked, query=question).decisions
-    if not best[0].kept:
-        return None
-    excerpts = sorted((_excerpt(text, one) for one in best if one.kept), key=lambda one: one.start)
-    return _with_marks(text, lists, {Span(one.start, one.end) for one in excerpts}), tuple(excerpts)
+    spans = [*chain(*lists)]
+    sizes = (count([text[start:end] for start, end in spans]) + mark).tolist()
+    elements = [_element(text, span, size) for span, size in zip(spans, sizes, strict=True)]
+    ranked = rerank(question, elements, reranker)
+    best = ProbabilitySelector(max_tokens=max_tokens - frame).select(ranked, query=question).decisions
+    kept = [_excerpt(text, one) for one in best if one.kept] if best[0].kept else []
+    while kept:
+        shown = _with_marks(text, lists, {Span(one.start, one.end) for one in kept})
+        if count([shown])[0] <= max_tokens:
+            return shown, tuple(sorted(kept, key=lambda one: one.start))
+        kept.pop()
+    return None
 
 
-def _element(text: str, span: Span, around: int) -> Candidate:
-    """An element of JSON without escapes. around: tokens of what is written between it and the next one."""
-    written = text[span.start : span.end]
-    words = json.dumps(json.loads(written, strict=False), ensure_ascii=False)
-    return Candidate("text", *span, words, 0.0, "rank", n_tokens=estimate_tokens(written) + around)
+def _element(text: str, span: Span, n_tokens: int) -> Candidate:
+    """An element of JSON without escapes. n_tokens: with what is written between it and the next one."""
+    words = json.dumps(json.loads(text[span.start : span.end], strict=False), ensure_ascii=False)
+    return Candidate("text", *span, words, 0.0, "rank", n_tokens=n_tokens)
 
 
 def _excerpt(text: str, decision: Decision) -> Excerpt:

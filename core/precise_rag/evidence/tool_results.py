@@ -8,10 +8,11 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from precise_rag.checks import check_number, check_text, items_of
+from precise_rag.encoders.local import count_word_pieces
 from precise_rag.errors import InputError
-from precise_rag.evidence.pruning import prune
+from precise_rag.evidence.pruning import Pruned, prune
 from precise_rag.rerank import load_reranker
-from precise_rag.tokens import estimate_tokens
+from precise_rag.tokens import CountTokens, counting
 
 READ_RESULT = "read_result"
 """The name of the tool that reads the rest of a result."""
@@ -24,7 +25,6 @@ READ_RESULT_DESCRIPTION = (
 
 _ASKING = ("question", "query", "q", "search", "search_query", "search_term", "input")
 """Names of arguments that usually say what a call is for."""
-_NOTE_TOKENS = 48
 _MOST_CHARACTERS = 50_000_000
 
 _log = logging.getLogger(__name__)
@@ -35,7 +35,8 @@ class ToolResultPruner:
 
     It can be shared by threads. What it keeps is in memory, and read by a reference that cannot be guessed.
 
-    max_tokens: a result with more is cut to at most so many, by an estimate; at least 100.
+    max_tokens: a result with more is cut to at most so many; at least 100.
+    count_tokens: counts the tokens of a text, or of several; default: those of the packaged encoder.
     reranker: scores the sentences; anything that `load_reranker` takes.
     max_results: how many results are kept, of 50 million characters together; the oldest go first.
     keep_seconds: how long a result is kept.
@@ -46,6 +47,7 @@ class ToolResultPruner:
         max_tokens: int = 1_000,
         *,
         reranker: Any = "default",
+        count_tokens: CountTokens | None = None,
         max_results: int = 100,
         keep_seconds: float = 3_600,
     ) -> None:
@@ -54,6 +56,7 @@ class ToolResultPruner:
         check_number("keep_seconds", keep_seconds, least=0)
         self.max_tokens, self.max_results, self.keep_seconds = max_tokens, max_results, keep_seconds
         self._reranker = load_reranker(reranker)
+        self._count = counting(count_tokens or count_word_pieces)
         self._kept: dict[str, tuple[float, str]] = {}
         self._lock = threading.Lock()
 
@@ -66,22 +69,24 @@ class ToolResultPruner:
         check_text("result", result)
         check_text("question", question)
         question = question.strip()[-2_000:]
-        if not question or estimate_tokens(result) <= self.max_tokens:
+        if not question or self._n_tokens(result) <= self.max_tokens:
             return result
+        reference = secrets.token_urlsafe(9)
+        limit = self.max_tokens - self._n_tokens(_cut_note(reference, *[len(result)] * 2))
         try:
-            pruned = prune(result, question, self.max_tokens - _NOTE_TOKENS, reranker=self._reranker)
+            while True:
+                pruned = self._pruned(result, question, limit)
+                shown = f"{pruned.text}\n{_cut_note(reference, pruned.n_tokens_before, pruned.n_tokens)}"
+                if (over := self._n_tokens(shown) - self.max_tokens) <= 0:
+                    break
+                limit -= over
         except Exception:  # a tool that worked must not fail by what is done to its result
             _log.warning("a tool's result could not be cut, and is passed on whole", exc_info=True)
             return result
-        reference = secrets.token_urlsafe(9)
         with self._lock:
             self._kept[reference] = time.monotonic(), result
             self._forget()
-        return (
-            f"{pruned.text}\n"
-            f"[Cut from {pruned.n_tokens_before} to {pruned.n_tokens} tokens by what was asked. "
-            f"{READ_RESULT}(reference='{reference}', start=…) reads what is left out.]"
-        )
+        return shown
 
     def read(self, reference: str, start: int = 0, question: str = "") -> str:
         """Return a part of a kept result, with a line that says where it is.
@@ -100,15 +105,22 @@ class ToolResultPruner:
                 f"{self.keep_seconds / 60:.0f} minutes, or there are newer ones; call the tool again"
             )
         if question.strip():
-            return prune(text, question, self.max_tokens, reranker=self._reranker).text
+            return self._pruned(text, question, self.max_tokens).text
         if not 0 <= start < max(len(text), 1):
             return f"Error: start must be within 0 and {len(text) - 1}, got {start}"
-        part = text[start : start + 6 * self.max_tokens]
-        while estimate_tokens(part) > self.max_tokens - _NOTE_TOKENS:
-            part = part[: len(part) * 9 // 10]
-        end = start + len(part)
-        more = "" if end == len(text) else f"; it goes on at start={end}"
-        return f"Characters {start} to {end} of {len(text)}{more}.\n{part}"
+        end = min(start + 6 * self.max_tokens, len(text))
+        while True:
+            more = "" if end == len(text) else f"; it goes on at start={end}"
+            shown = f"Characters {start} to {end} of {len(text)}{more}.\n{text[start:end]}"
+            if end <= start + 1 or self._n_tokens(shown) <= self.max_tokens:
+                return shown
+            end = start + max(1, (end - start) * 9 // 10)
+
+    def _n_tokens(self, text: str) -> int:
+        return int(self._count([text])[0])
+
+    def _pruned(self, text: str, question: str, max_tokens: int) -> Pruned:
+        return prune(text, question, max_tokens, reranker=self._reranker, count_tokens=self._count)
 
     def _forget(self) -> None:
         """Forget the oldest while they are too old or too many. The lock is held."""
@@ -120,6 +132,13 @@ class ToolResultPruner:
                 break
             del self._kept[reference]
             n_characters -= len(text)
+
+
+def _cut_note(reference: str, before: int, after: int) -> str:
+    return (
+        f"[Cut from {before} to {after} tokens by what was asked. "
+        f"{READ_RESULT}(reference='{reference}', start=…) reads what is left out.]"
+    )
 
 
 def question_of(arguments: Mapping[str, Any], message: str = "") -> str:

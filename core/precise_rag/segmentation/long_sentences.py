@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator
 from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
+from precise_rag.tokens import Counts
 from precise_rag.types import FloatArray, IntArray
-
-Counts = Callable[[Sequence[str]], IntArray]
-"""Function from texts to their lengths, see `counting`."""
 
 _BEST_GAPS = 8
 """Times that a chunk is cut at its best gap; after that it is halved, so that the work stays bounded."""

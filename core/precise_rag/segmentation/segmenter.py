@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from precise_rag.protocols import SentenceSplitter
 from precise_rag.segmentation.boundaries import BoundaryModel, choose_cuts, readable_sentences
-from precise_rag.segmentation.long_sentences import Counts, cut_long, cut_recounted, inside_words
+from precise_rag.segmentation.long_sentences import cut_long, cut_recounted, inside_words
 from precise_rag.segmentation.options import CutReason, Segmentation, SegmenterOptions
 from precise_rag.segmentation.pretrained import load_model
 from precise_rag.segmentation.streaming import segment_each
@@ -21,7 +21,7 @@ from precise_rag.sentences import load_sentence_splitter, paragraph_ids
 from precise_rag.sentences.splitters import split_structured
 from precise_rag.structure import Structure, TextFormat, read_structure
 from precise_rag.titles import with_header_path
-from precise_rag.tokens import CountTokens, counting
+from precise_rag.tokens import Counts, CountTokens, counting
 from precise_rag.types import Chunk, Document, FloatArray, IntArray, SentenceTable
 
 

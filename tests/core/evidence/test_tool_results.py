@@ -4,14 +4,20 @@ import threading
 from typing import Any
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from precise_rag import ToolResultPruner, prune
+from precise_rag.encoders.local import count_word_pieces
 from precise_rag.errors import InputError
 from precise_rag.evidence.tool_results import question_of
-from precise_rag.tokens import estimate_tokens
 from support.tool_results import KINDS, LOG, PAGE, RECORDS
 
 QUESTION = "Which disk is full?"
+
+
+def n_tokens(text: str) -> int:
+    return int(count_word_pieces([text])[0])
 
 
 def reference_in(result: str) -> str:
@@ -25,14 +31,14 @@ def test_a_long_result_is_cut_and_the_rest_can_be_read_or_asked() -> None:
     cut = pruner.prune(text, QUESTION)
     assert "/dev/sdb1 is full" in cut
     assert "night shift" not in cut
-    assert estimate_tokens(cut) <= 300 < estimate_tokens(text)
+    assert n_tokens(cut) <= 300 < n_tokens(text)
     reference = reference_in(cut)
     assert "ends at six" in pruner.read(reference, question="When does the night shift end?")
     place: int | None = 0
     parts = []
     while place is not None:
         line, _, part = pruner.read(reference, place).partition("\n")
-        assert estimate_tokens(part) <= 300
+        assert n_tokens(part) <= 300
         parts.append(part)
         more = re.search(r"start=(\d+)", line)
         place = int(more[1]) if more else None
@@ -110,6 +116,49 @@ def whole(text: str, pruned: str) -> str:
     )
 
 
+def uneven(text: str) -> int:
+    """A measure that is neither additive nor monotone: whole texts often count more than their parts."""
+    return len(text) // 4 + 3 * (len(text) % 5 == 0) + text.count("aa") + text.count("\n\n")
+
+
+HOSTILE = st.lists(
+    st.sampled_from(
+        [
+            "The disk is full",
+            ". ",
+            "\n",
+            "\n\n",
+            " | ",
+            '{"a": [',
+            "aa" * 40,
+            "灯",
+            "x\x1cy",
+            "\u2028",
+            "\ud800",
+        ]
+    )
+    | st.text(max_size=20),
+    max_size=120,
+).map("".join)
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    text=HOSTILE | st.lists(HOSTILE, min_size=2, max_size=6).map(json.dumps),
+    max_tokens=st.integers(32, 120),
+    measure=st.sampled_from([None, uneven, lambda texts: [len(t.encode("utf-8", "replace")) for t in texts]]),
+)
+def test_the_limit_always_holds(text: str, max_tokens: int, measure: Any) -> None:
+    count = uneven if measure is uneven else lambda given: int((measure or count_word_pieces)([given])[0])
+    pruned = prune(text, QUESTION, max_tokens, reranker="packaged", count_tokens=measure)
+    assert pruned.n_tokens == count(pruned.text) <= max_tokens
+    assert pruned.n_tokens_before == count(text)
+    pruner = ToolResultPruner(max_tokens + 200, reranker="packaged", count_tokens=measure)
+    cut = pruner.prune(f"{text}\n{LOG}", QUESTION)
+    assert count(cut) <= max_tokens + 200
+    assert count(pruner.read(reference_in(cut), 7)) <= max_tokens + 200
+
+
 @pytest.mark.parametrize("max_tokens", [200, 400])
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_answers_is_kept_within_the_tokens_and_marks_stand_for_the_rest(
@@ -118,8 +167,8 @@ def test_what_answers_is_kept_within_the_tokens_and_marks_stand_for_the_rest(
     text, question, answer = KINDS[kind]
     pruned = prune(text, question, max_tokens, reranker="packaged")
     assert answer in pruned.text
-    assert pruned.n_tokens == estimate_tokens(pruned.text) <= max_tokens
-    assert pruned.n_tokens_before == estimate_tokens(text)
+    assert pruned.n_tokens == n_tokens(pruned.text) <= max_tokens
+    assert pruned.n_tokens_before == n_tokens(text)
     assert pruned.excerpts
     assert all(text[one.start : one.end] == one.text for one in pruned.excerpts)
     assert whole(text, pruned.text).split() == text.split()
@@ -139,7 +188,7 @@ def test_json_is_cut_between_the_elements_of_its_lists(value: object, layout: di
     text = json.dumps(value, **layout)
     pruned = prune(text, "Which item was discontinued?", 200, reranker="packaged")
     assert type(json.loads(pruned.text)) is type(value)
-    assert pruned.n_tokens == estimate_tokens(pruned.text) <= 200
+    assert pruned.n_tokens == n_tokens(pruned.text) <= 200
     assert pruned.excerpts
     assert all(text[one.start : one.end] == one.text and one.text in pruned.text for one in pruned.excerpts)
     assert whole(text, pruned.text) == text

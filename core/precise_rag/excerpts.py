@@ -1,11 +1,13 @@
 """Excerpts: what is sent of a selection, as slices of the documents that read as the documents do.
 
 Kept sentences that follow each other are one excerpt, whatever white space is between them. A hole between
-two of them is filled when its text costs fewer tokens than one more piece would cost. All text is cut from
-the stretches that a stage has read (`Selection.stretches`), so nothing in it is made up. Candidates
-without a stretch are excerpts of their own; those that overlap or meet exactly are joined.
+two of them is filled when its text costs fewer tokens than one more piece would cost, or if it is one short
+sentence of their paragraph. All text is cut from the stretches that a stage has read (`Selection.stretches`),
+so nothing in it is made up. Candidates without a stretch are excerpts of their own; those that overlap or
+meet exactly are joined.
 """
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Literal
@@ -33,6 +35,10 @@ def no_piece_tokens(piece: Candidate) -> int:
 
 LEAST_PIECE_TOKENS = 8
 """Tokens that a piece costs at least: a reader must find out where each one stands."""
+
+_ONE_SENTENCE = 40
+"""Tokens of the longest single sentence between two others of its paragraph that is sent with them."""
+_BLANK_LINE = re.compile(r"\n[ \t]*\n")
 
 
 def excerpts_of(
@@ -176,7 +182,9 @@ def _cut(stretch: Stretch, wanted: dict[str, Decision], hole: int) -> Iterator[E
     number, numbered = 0, []
     for before, row in zip(rows[:1] + rows, rows, strict=False):
         between = stretch.text[sentences[before].end - origin : sentences[row].start - origin]
-        number += row > before + 1 and estimate_tokens(between) > hole
+        is_one = row == before + 2 and not _BLANK_LINE.search(between)
+        longest = max(hole, _ONE_SENTENCE) if is_one else hole
+        number += row > before + 1 and estimate_tokens(between) > longest
         numbered.append((number, row))
     for _, group in groupby(numbered, key=lambda pair: pair[0]):
         run = [row for _, row in group]

@@ -13,7 +13,7 @@ from precise_rag.selection import ProbabilitySelector
 from precise_rag.sharing import share_places
 from precise_rag.types import Candidate, Decision, Excerpt, Selection, check_query
 
-N_FOUND = 100
+N_FOUND = 200
 """Sentences that count as found: those that the reranker puts first, shared among the documents."""
 
 

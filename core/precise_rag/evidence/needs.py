@@ -6,6 +6,7 @@ an item, code, a table     the lead-in above it: "Three parts wear:"
 a sentence of an item      the first sentence of the item, such as a term or an option
 """
 
+import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
@@ -24,6 +25,10 @@ LONGEST_ANNOUNCED = 150
 
 _ANNOUNCED: tuple[BlockKind, ...] = ("item", "code", "table", "quote")
 _BESIDE_ITEMS: tuple[BlockKind, ...] = ("code", "table", "quote")
+_POINTS_BELOW = re.compile(
+    r"\b(?:follow(?:ing|s\b)|below|folgende|unten|siguiente|a continuación|suivant|ci-dessous|следующ|ниже)",
+    re.IGNORECASE,
+)
 _PROSE: tuple[BlockKind, ...] = ("paragraph", "item", "quote", "turn")
 
 
@@ -122,11 +127,16 @@ def _leans_on(sentence: _Sentence, before: _Sentence) -> bool:
 
 
 def _announces(sentence: _Sentence, following: BlockKind) -> bool:
-    """Whether a sentence announces the block after it: it ends in a colon, or in nothing before code."""
+    """Whether a sentence announces the block after it.
+
+    It stands above a table, ends in a colon, in nothing before code, or says "the following" or the like.
+    """
     if sentence.block.kind not in _PROSE or following not in _ANNOUNCED:
         return False
     text = sentence.text
-    return ends_in_colon(text) or (following in ("code", "table") and not ends_sentence(text))
+    if following == "table" or ends_in_colon(text) or _POINTS_BELOW.search(text):
+        return True
+    return following == "code" and not ends_sentence(text)
 
 
 def _announced(row: int, sentences: Sequence[_Sentence]) -> Iterator[int]:

@@ -78,7 +78,8 @@ def _cut(
     """The evidence in a text, with a mark for each hole that has visible characters."""
     share = max_tokens / max(int(count([text])[0]), 1)
     mark = estimate_tokens(_mark(len(text), len(text)) + ": ")
-    selector = ProbabilitySelector(max_tokens=max(1, round(share * estimate_tokens(text)) - mark))
+    left = max(1, round(share * estimate_tokens(text)) - mark)
+    selector = ProbabilitySelector(max_tokens=left, enough_tokens=None)
     extractor = EvidenceExtractor(reranker, selector, splitter=UnitSplitter())
     whole = Candidate("text", 0, len(text), text, 0.0, "rank")
 
@@ -114,7 +115,8 @@ def _cut_json(
     sizes = (count([text[start:end] for start, end in spans]) + mark).tolist()
     elements = [_element(text, span, size) for span, size in zip(spans, sizes, strict=True)]
     ranked = rerank(question, elements, reranker)
-    best = ProbabilitySelector(max_tokens=max_tokens - frame).select(ranked, query=question).decisions
+    selector = ProbabilitySelector(max_tokens=max_tokens - frame, enough_tokens=None)
+    best = selector.select(ranked, query=question).decisions
     kept = [_excerpt(text, one) for one in best if one.kept] if best[0].kept else []
     while kept:
         shown = _with_marks(text, lists, {Span(one.start, one.end) for one in kept})

@@ -57,18 +57,19 @@ class CascadeReranker(Loaded):
     """Two-stage reranker: the packaged reranker on all candidates, then a cross-encoder on the best.
 
     The cross-encoder reads the query together with the candidates that the packaged reranker puts first:
-    eight, then four more at a time, until four in a row are improbable. Of each it reads 256 tokens. The
-    titles above it are read, too, where the query needs them (see `with_headings`), and some of the text
-    around it where that is known (see `with_text_around`). A logistic regression over both judgements gives
-    their probabilities, and one over the packaged reranker's alone those of the rest. Where most candidates
-    are in another language than English, the log-odds are scaled and shifted. Texts that are mostly in
-    another script than Latin are left to the packaged reranker. Of longer texts `rerank` has it read the
-    sentences (`longest_text`). A text of another document can take one of the places that are read;
+    eight, then four more at a time, until four in a row are much less probable than the best. Of each it
+    reads 256 tokens. The titles above it are read, too, where the query needs them (see `with_headings`), and
+    some of the text around it where that is known (see `with_text_around`). A logistic regression over both
+    judgements gives their probabilities, and one over the packaged reranker's alone those of the rest. Where
+    most candidates are in another language than English, the log-odds are scaled and shifted. Texts that are
+    mostly in another script than Latin are left to the packaged reranker. Of longer texts `rerank` has it
+    read the sentences (`longest_text`). A text of another document can take one of the places that are read;
     otherwise it has as little part in a score as in the packaged reranker's.
 
     folder: a saved model; default: the one in the package.
-    n_read: most candidates to read, at least 1; default 12.
-    least: reading stops when the last four are all less probable; default 0.1; 0 always reads `n_read`.
+    n_read: most candidates to read, at least 1; default 24.
+    least: reading stops when the last four are all less probable than this share of the most probable one;
+        default 0.1; 0 always reads `n_read`. Where one is likely, 12 are read at most as a rule.
     device: where the network runs, such as "cpu"; default: a GPU if torch can use one.
     precision: of its linear layers on a CPU, "float32" or "int8"; default: "int8", which is several times as
         fast and gives nearly the same logits.
@@ -88,7 +89,7 @@ class CascadeReranker(Loaded):
         self,
         folder: str | Path = _FOLDER,
         *,
-        n_read: int = 12,
+        n_read: int = 24,
         least: float = 0.1,
         device: str | None = None,
         precision: Precision = "int8",
@@ -156,8 +157,8 @@ class CascadeReranker(Loaded):
             pieces = [_piece(given[row], candidates[row].text) for row in more]
             logits = np.append(logits, self.logits(query, pieces))
             columns = {"packaged": odds[: len(logits)], "reads": logits}
-            last = self._levelled(self._regression(columns)[-_READ_AT_ONCE:], is_english)
-            if last.max() < self._least:
+            read = self._levelled(self._regression(columns), is_english)
+            if read[-_READ_AT_ONCE:].max() < self._least * read.max():
                 break
         return Shortlist(rows[: len(logits)], columns, packaged, is_english)
 

@@ -13,6 +13,9 @@ from precise_rag.types import INSISTENT, UNSCORED, Candidate, Selection, best_fi
 Verdict = tuple[Candidate, bool, str]
 """A candidate, whether it is kept, and why."""
 
+_SHARE_OF_ALL = 0.25
+"""Share of the tokens of all candidates that is never more than enough: of much text more has to be read."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbabilitySelector:
@@ -23,16 +26,16 @@ class ProbabilitySelector:
     best is then likely to be the answer; where nothing is likely, more is kept. A text that is repeated often
     (`INSISTENT`) does not count as the best, if there is another, nor among what is enough. Repeating a text
     must not raise the bar for others. Where much is alike, the likeliest are enough, as many as hold
-    `enough_tokens`; fewer where even the best is improbable, as more of them would seldom help. A name in the
-    question that nothing kept mentions brings one candidate more, see `name_bearers`.
+    `enough_tokens`; more where even the best is improbable, and of much text. A name in the question that
+    nothing kept mentions brings one candidate more, see `name_bearers`.
 
     share_of_best: lowest probability to keep, as a share of the best candidate's, in [0, 1]; 0: `min_score`
         alone decides.
     min_score: lowest probability to keep in any case, in [0, 1]. If both are 0, `max_tokens` is filled.
     enough_tokens: tokens after which no further candidate is kept; the last one may exceed them. Half as many
-        where the best has no probability, all where it has at least 0.5. None, or a `share_of_best` of 0:
-        nothing is enough. Steps of feedback keep more. Text in other languages and scripts counts as if it
-        was in English, so that enough says as much in all of them.
+        again where the best has no probability, and at least a quarter of those of all candidates. None, or
+        a `share_of_best` of 0: nothing is enough. Steps of feedback keep more. Text in other languages and
+        scripts counts as if it was in English, so that enough says as much in all of them.
     max_tokens: most tokens to keep; default no limit. A candidate that does not fit is dropped; a smaller
         one after it may still fit.
     min_keep: number of the best candidates to keep even if they are worth less; with 0 nothing may be kept.
@@ -123,12 +126,13 @@ class ProbabilitySelector:
         """How many of the best candidates hold enough tokens, without those that are repeated often."""
         if self.enough_tokens is None or not self.share_of_best:
             return len(ranked)
-        enough = self.enough_tokens * min(0.5 + best, 1.0)
+        tokens = [0 if INSISTENT in c.scores else self._usual_tokens(c) for c in ranked]
+        enough = max(self.enough_tokens * (1.5 - min(best, 0.5)), _SHARE_OF_ALL * sum(tokens))
         n_tokens = 0
-        for row, candidate in enumerate(ranked):
+        for row, size in enumerate(tokens):
             if n_tokens >= enough:
                 return row
-            n_tokens += 0 if INSISTENT in candidate.scores else self._usual_tokens(candidate)
+            n_tokens += size
         return len(ranked)
 
     def _usual_tokens(self, candidate: Candidate) -> int:

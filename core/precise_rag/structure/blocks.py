@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from precise_rag.structure.marks import without_marks
+from precise_rag.structure.marks import ITEM, without_marks
 from precise_rag.structure.tables import is_short_table, table_rows
 from precise_rag.types import IntArray
 
@@ -54,7 +54,7 @@ class Structure:
         blocks = tuple(
             Block(start, end, kind, level) for (start, kind, level), end in zip(starts, ends, strict=True)
         )
-        return cls(text_format, blocks, tuple(_above(text, blocks)))
+        return cls(text_format, blocks, tuple(_above(text, text_format, blocks)))
 
     def block_numbers(self, positions: Sequence[int] | IntArray) -> IntArray:
         """Return the (n,) number, from 0, of the block at each position."""
@@ -64,8 +64,9 @@ class Structure:
     def above(self, position: int) -> tuple[str, ...]:
         """Return what stands above a position: titles of headings, outermost first, and a table's head.
 
-        A heading is above what follows it, up to the next heading of its level or a higher one. The head is
-        above the other rows of a long table, as a title of its cells: "Option | Meaning".
+        A heading is above what follows it, up to the next heading of its level or a higher one; a term, such
+        as an option in plain text, above what is indented below it. The head is above the other rows of a
+        long table, as a title of its cells: "Option | Meaning".
         """
         place = bisect_right(self._above, position, key=lambda change: change[0]) - 1
         return self._above[place][1] if place >= 0 else ()
@@ -77,13 +78,22 @@ _DEEPEST = 12
 _LONGEST_TITLE = 200
 
 
-def _above(text: str, blocks: Sequence[Block]) -> Iterator[tuple[int, tuple[str, ...]]]:
+def _above(
+    text: str, text_format: TextFormat, blocks: Sequence[Block]
+) -> Iterator[tuple[int, tuple[str, ...]]]:
     above: list[tuple[int, str]] = []
     """Level and title of the headings down to the last one."""
+    terms: list[tuple[int, str]] = []
+    """Indent and words of the terms down to the last one."""
     for block in blocks:
         while block.kind == "heading" and above and (above[-1][0] >= block.level or len(above) >= _DEEPEST):
             above.pop()
-        path = tuple(title for _, title in above)
+        first = _line(text, block.start)
+        below = [term for term in terms if block.kind != "heading" and term[0] < _indent(first)]
+        path = tuple(title for _, title in (*above, *below))
+        if len(below) < len(terms):
+            terms = below
+            yield block.start, path
         if block.kind == "heading":
             title = heading_title(text[block.start : block.end])
             above.append((block.level, title))
@@ -94,6 +104,23 @@ def _above(text: str, blocks: Sequence[Block]) -> Iterator[tuple[int, tuple[str,
             if rows.n_head:
                 yield rows.starts[rows.n_head], (*path, rows.title)
                 yield block.end, path
+        elif block.kind == "item" and text_format == "text" and _is_term(text, block.start, first):
+            terms.append((_indent(first), heading_title(first)))
+            yield block.start + len(first), (*path, terms[-1][1])
+
+
+def _is_term(text: str, start: int, line: str) -> bool:
+    """Whether the first line of an item, without a list's mark, is above one that is indented more."""
+    return not ITEM.match(line) and _indent(_line(text, start + len(line))) > _indent(line) + 1
+
+
+def _line(text: str, start: int) -> str:
+    """The line that begins at a place, with its line feed."""
+    return text[start : text.find("\n", start) + 1 or len(text)]
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip(" "))
 
 
 def heading_title(text: str) -> str:

@@ -31,6 +31,8 @@ _CODE_SIGNS = re.compile(
 )
 _PROMPTS = (">" * 3 + " ", "... ")
 _LONGEST_TERM = 80
+_WORDS_OF_TERM = 6
+"""Of a term without a sign before it; its line ends before the first word of its meaning had to go below."""
 _LEVEL_OF_CAPITALS = 8
 _LEVEL_OF_NUMBERS = 9
 """Levels below underlined titles, which count from 1 in the order of their styles."""
@@ -56,6 +58,11 @@ class _Line(NamedTuple):
     indent: int
     after_blank: bool
     before_blank: bool
+
+    @property
+    def end(self) -> int:
+        """Columns up to the end of its words."""
+        return self.indent + len(self.words)
 
 
 def plain_blocks(text: str) -> Iterator[BlockStart]:
@@ -165,15 +172,15 @@ class _Reader:
         """Whether a line is a term, or an option, whose meaning is indented below it."""
         line, below = self.lines[number], self.lines[number + 1 : number + 2]
         before = self.lines[number - 1] if number else None
-        is_first = line.after_blank or (before is not None and before.indent > line.indent)
+        is_first = line.after_blank or (before is not None and before.indent != line.indent)
         if not is_first or not below or below[0].after_blank or len(line.words) > _LONGEST_TERM:
             return False
-        is_meaning_below = below[0].indent > line.indent + 1 and not line.words.endswith(_STOP)
-        return is_meaning_below and self._begins_as_term(line.words)
-
-    @staticmethod
-    def _begins_as_term(words: str) -> bool:
-        return words[0] in "`\"'<-([$*:" or len(words.split()) == 1
+        if below[0].indent <= line.indent + 1 or line.words.endswith(_STOP):
+            return False
+        if line.words[0] in "`\"'<-([$*:":
+            return True
+        fits_above = line.indent + len(line.words) + len(below[0].words.split()[0]) < below[0].end
+        return len(line.words.split()) <= _WORDS_OF_TERM and fits_above
 
     def _goes_on(self, line: _Line) -> bool:
         return not line.after_blank or line.indent >= max(self.indent, 1)

@@ -8,7 +8,7 @@ import pytest
 from precise_rag import Candidate, PreciseRAG, Trace
 from precise_rag.context import context_passages
 from precise_rag.errors import InputError
-from precise_rag.evidence import EvidenceExtractor
+from precise_rag.evidence import N_FOUND, EvidenceExtractor
 from precise_rag.evidence.stretches import split_into_sentences
 from precise_rag.rerank import load_reranker
 from precise_rag.selection import ProbabilitySelector
@@ -91,11 +91,11 @@ def test_what_is_in_several_texts_is_sent_once_and_texts_at_one_place_stay_apart
 
 
 def test_a_text_that_repeats_the_question_leaves_the_others_their_part():
-    loud = piece("loud", "\n".join(f"To service the pump is the question {n} of all." for n in range(150)))
+    loud = piece("loud", "\n".join(f"To service the pump is the question {n} of all." for n in range(300)))
     truth = piece("truth", "It is done in May, when service is cheap.")
     found = extract("service", loud, truth, share_of_best=0, min_score=0.01, max_tokens=None)
     assert "truth" in [excerpt.doc_id for excerpt in found.excerpts]
-    waiting = [d.reason for d in found.dropped if "had their share of the 100 places" in d.reason]
+    waiting = [d.reason for d in found.dropped if "had their share of the 200 places" in d.reason]
     assert len(waiting) > 0
 
 
@@ -120,7 +120,7 @@ def test_the_pipeline_over_texts_sends_what_the_extractor_cuts_from_them() -> No
     trace = Trace(query)
     kept = context_passages(rag.retrieve(query, trace=trace))
     found = {stage.name: stage.selection for stage in trace.stages}["sentences"]
-    assert len(found.kept) == 100 < len(found.decisions)
+    assert len(found.kept) == N_FOUND < len(found.decisions)
     places = [(one.doc_id, one.start, one.end, one.text) for one in kept]
     assert places == [(one.doc_id, one.start, one.end, one.text) for one in cut.excerpts]
 

@@ -131,6 +131,15 @@ def test_words_for_what_was_said_are_known_in_other_languages(
             },
         ),
         (
+            "The sizes are in this table.\n\n| a |\n|---|\n\nUse what follows.\n\n- oil\n",
+            {
+                ("| a | |---|", "The sizes are in this table."),
+                ("The sizes are in this table.", "| a | |---|"),
+                ("- oil", "Use what follows."),
+                ("Use what follows.", "- oil"),
+            },
+        ),
+        (
             "Two parts wear:\n\n- The old wheel turns. Oil is there.\n- the seal\n\nAda left.\n\n- a shed\n",
             {
                 ("Two parts wear:", "- The old wheel turns."),

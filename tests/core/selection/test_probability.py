@@ -22,12 +22,12 @@ def kept(selector: ProbabilitySelector, given: list[Candidate]) -> list[float]:
 
 def test_the_likeliest_are_enough_where_much_is_alike():
     given = candidates(*(0.9 - place / 100 for place in range(30)), n_tokens=45)
-    selection = ProbabilitySelector(enough_tokens=100).select(given)
-    assert [c.score for c in selection.kept] == [c.score for c in given[:3]]
-    assert "what is likelier has enough tokens" in selection.decisions[3].reason
-    assert len(ProbabilitySelector(enough_tokens=100, min_keep=7).select(given).kept) == 7
+    selection = ProbabilitySelector(enough_tokens=500).select(given)
+    assert [c.score for c in selection.kept] == [c.score for c in given[:12]]
+    assert "what is likelier has enough tokens" in selection.decisions[12].reason
+    assert len(ProbabilitySelector(enough_tokens=500, min_keep=14).select(given).kept) == 14
     assert len(ProbabilitySelector(enough_tokens=None).select(given).kept) == 30
-    assert len(ProbabilitySelector(enough_tokens=100, share_of_best=0).select(given).kept) == 30
+    assert len(ProbabilitySelector(enough_tokens=500, share_of_best=0).select(given).kept) == 30
     sizes = [
         len(ProbabilitySelector(enough_tokens=100).select(given, step=step).kept) for step in (-1, 0, 1, 2)
     ]
@@ -35,13 +35,14 @@ def test_the_likeliest_are_enough_where_much_is_alike():
     assert 45 * (len(ProbabilitySelector().select(given).kept) - 1) < ProbabilitySelector().enough_tokens
 
 
-def test_fewer_are_enough_where_even_the_best_is_improbable():
+def test_more_are_enough_where_even_the_best_is_improbable_and_of_much_text():
     selector = ProbabilitySelector(enough_tokens=200, min_keep=1)
-    sent = [
-        sum(c.n_tokens or 0 for c in selector.select(candidates(*[best] * 40)).kept)
-        for best in (0.02, 0.1, 0.25, 0.5, 0.75, 1.0)
-    ]
-    assert sent == [110, 120, 150, 200, 200, 200]
+
+    def sent(best: float, n: int) -> int:
+        return sum(c.n_tokens or 0 for c in selector.select(candidates(*[best] * n)).kept)
+
+    assert [sent(best, 70) for best in (0.02, 0.1, 0.25, 0.5, 0.75, 1.0)] == [300, 280, 250, 200, 200, 200]
+    assert [sent(best, n) for best in (0.02, 0.9) for n in (20, 200)] == [200, 500, 200, 500]
 
 
 @pytest.mark.parametrize(

@@ -262,3 +262,30 @@ def test_the_head_stands_above_the_rows_of_a_long_table_only() -> None:
     assert structure.above(text.index("| option")) == ("Pump",)
     assert structure.above(text.index("After")) == ("Pump",)
     assert structure.above(text.index("| 1 |")) == ("Pump",)
+
+
+def test_a_term_stands_above_what_is_indented_below_it() -> None:
+    text = """Pump settings
+
+OPTIONS
+     -o, --oil
+             Sets the oil.
+
+             The default is 3.
+
+     wear limit
+             Stops the pump when the seal has worn so far.
+
+                off
+                     Never stops.
+
+EXIT
+     It ends with 0 when all went well, and writes nothing.
+"""
+    above = read_structure(text).above
+    assert above(text.index("The default")) == ("OPTIONS", "-o, --oil")
+    assert above(text.index("-o, --oil")) == above(text.index("wear limit")) == ("OPTIONS",)
+    assert above(text.index("Never")) == ("OPTIONS", "wear limit", "off")
+    assert above(text.index("It ends")) == ("EXIT",)
+    hanging = "The pump that stands in the yard behind the mill\n    stops in winter.\n\n    It froze.\n"
+    assert read_structure(hanging).above(hanging.index("It froze")) == ()

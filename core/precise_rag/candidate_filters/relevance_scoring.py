@@ -116,7 +116,7 @@ def _ask_twice(
     prompt: Callable[[Rows], Prompt],
     parse: Callable[[Completion, Collection[str]], Mapping[str, Score]],
 ) -> Conversation[dict[int, Score | str]]:
-    """Ask about `rows`, and once more about those whose score cannot be read.
+    """Ask about `rows`, and once more about those whose score cannot be read, unless two replies hold none.
 
     A batch that the model refuses, because it is too long or for its content, is halved, until the texts that
     cause it stand alone: fewer than twice as many calls as texts. Any other failure of a call is final. If
@@ -147,6 +147,9 @@ def _ask_twice(
                 unread += left
             else:
                 results |= dict.fromkeys(left, _UNREADABLE)
+        if len(batches) > 1 and len(unread) == len(rows):
+            results |= dict.fromkeys(unread, _UNREADABLE)
+            unread = []
         batches = smaller + _in_batches(unread, size, _TRIES - 1)
     return results
 

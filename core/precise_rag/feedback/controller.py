@@ -53,7 +53,7 @@ class FeedbackController:
                 return Step(None, _UNSCORED[last.judgement.status])
             if score >= self.accept:
                 return Step(None, f"accepted with {score} of 10")
-        if any(turn.text == last.text for turn in rounds[:-1]):
+        if any((turn.problem or turn.text) == (last.problem or last.text) for turn in rounds[:-1]):
             return Step(None, "the draft is the same as before")
         if len(rounds) >= self.max_rounds:
             return Step(None, f"round {len(rounds)} was the last")
@@ -77,13 +77,12 @@ class FeedbackController:
         return all(kept != [candidate.id for candidate in turn.selection.kept] for turn in rounds)
 
     def best(self, rounds: Sequence[Round]) -> Round:
-        """Return the round with the best score, the last of equals; without any score, the last round."""
-        judged = [turn for turn in reversed(rounds) if _score(turn) is not None]
-        return max(judged, key=lambda turn: _score(turn) or 0) if judged else rounds[-1]
+        """Return the round with the best score; of equals, or without scores, the one with most context."""
+        return max(reversed(rounds), key=lambda turn: (_score(turn), turn.step))
 
 
-def _score(turn: Round) -> int | None:
-    return turn.judgement.score if turn.judgement else None
+def _score(turn: Round) -> int:
+    return (turn.judgement.score if turn.judgement else None) or 0
 
 
 _UNSCORED = {"unparsed": "the judgement could not be read", "failed": "the judge failed"}

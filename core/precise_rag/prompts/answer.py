@@ -81,7 +81,8 @@ def problem_of(draft: str, mark: str) -> str:
         return REFUSED
     if any(line.strip().startswith(mark) for line in draft.splitlines()):
         return "the draft repeats marks of the prompt"
-    words = re.findall(r"<[^<>\s]*>|\w+", draft) or "".join(draft.split())
+    said = [part for part in _CITATION.sub(" ", draft).split() if not part.startswith(mark)]
+    words = re.findall(r"<[^<>\s]*>|\w+", " ".join(said)) or "".join(said)
     # The words of a text grow at least with the root of its length (Heaps' law), unless it repeats itself.
     if not words or len(words) > max(2, len(set(words)) ** 2):
         return "the draft is empty or repeats itself"

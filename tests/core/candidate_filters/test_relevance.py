@@ -107,6 +107,9 @@ def test_unreadable_replies_leave_chunks_unscored_under_the_policy(reply: str) -
         "unscored (the model gave no readable score, twice); such chunks are kept"
     }
     assert all("relevance" not in c.scores for c in selection.kept)
+    halves = ScriptedLLM([reply, reply])
+    assert RelevanceFilter(halves, batch_size=2).filter(QUESTION, candidates()) == selection
+    assert len(halves.calls) == 2
     with pytest.raises(LLMResponseError, match="no chunk has a relevance score"):
         RelevanceFilter(ScriptedLLM([reply, reply]), unscored="drop").filter(QUESTION, candidates())
 

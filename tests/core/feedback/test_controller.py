@@ -44,7 +44,7 @@ def test_the_best_draft_is_the_answer_by_the_settings():
     assert controller.next_step(rounds((0, 5, 1))).reason == "round 1 was the last"
     controller = FeedbackController()
     assert controller.best(rounds((0, 5, 1), (1, 8, 1), (2, 6, 1))).text == "draft 2"
-    assert controller.best(rounds((0, 6, 1), (1, 6, 0))).text == "draft 2"
+    assert controller.best(rounds((0, 6, 1), (1, 6, 0), (-1, 6, 0))).text == "draft 2"
     unscored = [Round(0, selection(1), "a", None), Round(1, selection(1), "b", Judgement(None, 0, "failed"))]
     assert [controller.next_step([turn]) for turn in unscored] == [
         (None, "not judged"),

@@ -138,8 +138,12 @@ def test_neither_a_draft_that_is_no_answer_nor_a_verdict_that_says_nothing_count
 @pytest.mark.parametrize(
     ("drafts", "said", "note"),
     [
-        ([NO, NO], [NO], "the model finds no answer in the passages; the draft is the same as before"),
-        ([PAD, NO.upper()], [NO], "the model finds no answer in the passages; round 2 was the last"),
+        (
+            [NO, NO.upper()],
+            [NO],
+            "the model finds no answer in the passages; the draft is the same as before",
+        ),
+        ([PAD, NO], [NO], "the model finds no answer in the passages; round 2 was the last"),
         ([NO, PAD], [], "the draft is empty or repeats itself; round 2 was the last"),
     ],
 )

@@ -116,6 +116,7 @@ def test_a_passage_costs_eight_tokens_beside_its_text_and_title():
         ("<unused94>" * 7, "repeats itself"),
         ("It is in France. " * 60, "repeats itself"),
         (" \n", "empty"),
+        ("[2] bcd1", "empty"),
         ("!!!!", "repeats itself"),
         ("%", ""),
         ("<br>", ""),

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from precise_rag.answer import Answer, Round
-from precise_rag.context import Passage, context_passages, passage_tokens, shown_passages
+from precise_rag.context import context_passages, passage_tokens, shown_passages
 from precise_rag.errors import (
     BudgetExceeded,
     ContentFilterError,
@@ -227,11 +227,8 @@ class FeedbackConversation:
         assert isinstance(outcome, Completion)
         return outcome
 
-    def _passages(self, selection: Selection) -> tuple[Passage, ...]:
-        return context_passages(selection, self.order)
-
     def _shown(self, selection: Selection) -> list[Shown]:
-        return shown_passages(self._passages(selection))
+        return shown_passages(context_passages(selection, self.order))
 
     def _record_round(self, decision: str) -> None:
         turn = self.rounds[-1]
@@ -246,7 +243,7 @@ class FeedbackConversation:
         if self.live_final and len(self.rounds) >= self.controller.max_rounds:
             answers = self.rounds[-1:]  # the reader has seen it
         best = self.controller.best(answers) if answers else Round(0, selection, "", None)
-        passages = self._passages(best.selection)
+        passages = context_passages(best.selection, self.order)
         trace.send([passage.excerpt for passage in passages], passage_tokens)
         if not answers:
             problem = self.rounds[-1].problem if self.rounds else ""

@@ -39,8 +39,6 @@ Ask = Callable[[Sequence[Prompt]], Conversation[list[CallOutcome]]]
 """Asks the model; returns one outcome for each prompt."""
 Scoring = Conversation[list[Relevance | str]]
 """Returns, for each text, its Relevance or why it has none."""
-Rows = Sequence[int]
-"""The rows of the texts in one prompt."""
 
 _UNREADABLE = "the model gave no readable score, twice"
 _TRIES = 2
@@ -60,7 +58,7 @@ def score_in_batches(
     Each text is shown under an id with the prompt's mark, which no text can guess.
     """
 
-    def prompt(rows: Rows) -> Prompt:
+    def prompt(rows: Sequence[int]) -> Prompt:
         shown = [texts[row] for row in rows]
         return relevance_prompt(question, shown, heuristics=heuristics, instructions=instructions)
 
@@ -80,7 +78,7 @@ def score_one_by_one(
     scores: list[dict[RelevanceStage, float]] = [{} for _ in texts]
     failed: dict[int, str] = {}
 
-    def prompt(stage: RelevanceStage, rows: Rows) -> Prompt:
+    def prompt(stage: RelevanceStage, rows: Sequence[int]) -> Prompt:
         (row,) = rows
         return single_relevance_prompt(
             question,
@@ -105,7 +103,7 @@ def score_one_by_one(
 class _Batch(NamedTuple):
     """Rows to ask about in one call. tries: calls that are left if the reply cannot be read."""
 
-    rows: Rows
+    rows: Sequence[int]
     tries: int
 
 
@@ -113,7 +111,7 @@ def _ask_twice(
     ask: Ask,
     rows: Sequence[int],
     batch_size: int,
-    prompt: Callable[[Rows], Prompt],
+    prompt: Callable[[Sequence[int]], Prompt],
     parse: Callable[[Completion, Collection[str]], Mapping[str, Score]],
 ) -> Conversation[dict[int, Score | str]]:
     """Ask about `rows`, and once more about those whose score cannot be read, unless two replies hold none.

@@ -12,6 +12,7 @@ from typing import Any
 
 from langchain_core.callbacks import Callbacks
 from langchain_core.documents import BaseDocumentCompressor, Document
+from langchain_core.prompts import format_document
 from langchain_core.runnables import RunnableConfig, RunnableSerializable
 from langchain_core.runnables.config import ensure_config
 from pydantic import ConfigDict, Field, PrivateAttr
@@ -19,6 +20,7 @@ from typing_extensions import TypedDict
 
 from langchain_precise.convert import from_excerpts, from_selection, to_candidates
 from langchain_precise.events import observe, observing
+from langchain_precise.prompts import DOCUMENT_PROMPT
 from precise_rag.candidate_filters import RedundancyFilter, RelevanceFilter
 from precise_rag.checks import own_errors
 from precise_rag.encoders import load_encoder
@@ -236,14 +238,22 @@ class EvidenceCompressor(SelectionCompressor, EvidenceOptions):
 
     reranker: "default" (the best that is installed), or anything that `load_reranker` accepts; of one that
         is not ours only the order counts, see `LevelledReranker`.
+    count_tokens: counts the tokens of a text for `max_tokens`, which holds for what `DOCUMENT_PROMPT` writes;
+        default: those of the packaged encoder.
     The other fields are those of `ProbabilitySelector`; with min_keep=0 nothing is returned if nothing is
     relevant.
     """
 
     reranker: Any = "default"
+    count_tokens: Callable[[str], int] | None = Field(default=None, exclude=True)
 
     def _make_part(self) -> SelectionPart:
-        return EvidencePart.of(self, self.reranker)
+        return EvidencePart.of(self, self.reranker, _shown)
 
     def _documents(self, selection: Selection) -> list[Document]:
         return from_excerpts(one for one in selection.kept if isinstance(one, Excerpt))
+
+
+def _shown(excerpts: Sequence[Excerpt]) -> list[str]:
+    """Return the texts of excerpts as a model reads them."""
+    return [format_document(document, DOCUMENT_PROMPT) for document in from_excerpts(excerpts)]

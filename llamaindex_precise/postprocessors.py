@@ -13,7 +13,7 @@ from llama_index.core.callbacks import CBEventType, EventPayload
 from llama_index.core.instrumentation import get_dispatcher
 from llama_index.core.instrumentation.events.rerank import ReRankEndEvent, ReRankStartEvent
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
-from llama_index.core.schema import NodeWithScore, QueryBundle
+from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle
 from llama_index.core.settings import Settings
 
 from llamaindex_precise.component import SettingsComponent
@@ -218,18 +218,27 @@ class EvidencePostprocessor(RerankerPostprocessor, EvidenceOptions):
     without text is left out.
 
     reranker: scores the sentences; of one that is not ours only the order counts, see `LevelledReranker`.
+    count_tokens: counts the tokens of a text for `max_tokens`, which holds for nodes with the metadata that
+        LLMs see; default: those of the packaged encoder. It is not saved.
     The other fields are those of `ProbabilitySelector`; with min_keep=0 nothing is returned if nothing is
     relevant.
     """
 
+    count_tokens: Callable[[str], int] | None = Field(default=None, exclude=True)
+
     def _make_part(self) -> SelectionPart:
-        return EvidencePart.of(self, self.reranker, piece_tokens)
+        return EvidencePart.of(self, self.reranker, _shown, piece_tokens)
 
     def _candidates(self, nodes: Sequence[NodeWithScore]) -> list[Candidate]:
         return to_candidates(nodes, text_alone=True)
 
     def _nodes(self, selection: Selection) -> list[NodeWithScore]:
         return from_excerpts(one for one in selection.kept if isinstance(one, Excerpt))
+
+
+def _shown(excerpts: Sequence[Excerpt]) -> list[str]:
+    """Return the texts of excerpts as LLMs see their nodes."""
+    return [item.get_content(MetadataMode.LLM) for item in from_excerpts(excerpts)]
 
 
 def _trace(query: QueryBundle | str | None) -> Trace:

@@ -8,7 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from langchain_core.prompts import format_document
+from llama_index.core.utils import get_tokenizer
 
+from langchain_precise import DOCUMENT_PROMPT
 from precise_rag import (
     Candidate,
     EvidenceExtractor,
@@ -18,13 +23,15 @@ from precise_rag import (
     RelevanceFilter,
     read_facts,
 )
+from precise_rag.encoders.local import count_word_pieces
 from precise_rag.errors import ScoreScaleError
 from precise_rag.index import HybridIndex
 from precise_rag.rerank import load_reranker, rerank, rerank_best
 from precise_rag.testing import HashEncoder, ScriptedLLM
 from support.alike import assert_alike
-from support.frameworks import FRAMEWORKS, each_framework
+from support.frameworks import FRAMEWORKS, LANGCHAIN, LLAMAINDEX, each_framework
 from support.rerankers import BROUGHT, QUESTION, logit
+from support.segmentation import any_text
 from support.velm import (
     CORE,
     QUESTIONS,
@@ -60,6 +67,30 @@ PARTS: dict[str, tuple[dict[str, Any], Callable[[str, list[Candidate]], Any]]] =
     ),
 }
 """The settings of each part, and what the core decides."""
+
+
+VELM = "\n\n".join(TEXTS.values())
+
+
+@settings(deadline=None, max_examples=20)
+@given(text=any_text, limit=st.integers(20, 150), own=st.booleans())
+def test_evidence_is_never_more_than_its_limit_as_it_is_written(text, limit, own):
+    tokenizer = get_tokenizer()
+    count = (lambda shown: len(tokenizer(shown))) if own else (lambda shown: count_word_pieces([shown])[0])
+    for framework in (LLAMAINDEX, LANGCHAIN):
+        given = [framework.piece(f"# Mills\n\n{VELM}\n\n{text}", "d", title="A mill")]
+        cutter = framework.part(
+            "Evidence", reranker="packaged", max_tokens=limit, count_tokens=count if own else None
+        )
+        pieces = [getattr(p, "node", p) for p in framework.cut(cutter, given, QUESTIONS[0])]
+        written = [
+            piece.get_content("llm")
+            if hasattr(piece, "get_content")
+            else format_document(piece, DOCUMENT_PROMPT)
+            for piece in pieces
+        ]
+        assert sum(map(count, written)) <= limit
+
 
 IMPOSSIBLE: dict[str, dict[str, Any]] = {
     "Rerank": {"top_n": 0},

@@ -11,7 +11,7 @@ The postprocessors of LlamaIndex and the compressors of LangChain make one of th
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Sequence, Set
+from collections.abc import Callable, Sequence, Set
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, Self, TypeVar
 
@@ -21,13 +21,15 @@ from precise_rag.candidate_filters import (
     RelevanceFilter,
     RelevanceSettings,
 )
+from precise_rag.encoders.local import count_word_pieces
 from precise_rag.evidence import EvidenceExtractor
 from precise_rag.excerpts import PieceTokens, no_piece_tokens
 from precise_rag.protocols import Encoder, Reranker
 from precise_rag.rerank import calibrated, load_reranker, rerank, rerank_best, unread_note
 from precise_rag.selection import DEFAULT_SELECTOR, GradientSelector, ProbabilitySelector
+from precise_rag.tokens import counting
 from precise_rag.trace import Trace
-from precise_rag.types import Candidate, Selection
+from precise_rag.types import Candidate, Excerpt, Selection
 
 T = TypeVar("T", GradientSelector, ProbabilitySelector, RedundancyFilter)
 
@@ -186,20 +188,28 @@ class EvidencePart(SelectionPart):
     """Keeps the relevant sentences of the texts and what belongs to them, as excerpts.
 
     piece_tokens: what one more excerpt costs where it is written.
+    shown: the texts of excerpts as a model reads them, whose tokens `max_tokens` limits.
     """
 
     extractor: EvidenceExtractor
-    piece_tokens: PieceTokens = no_piece_tokens
+    piece_tokens: PieceTokens
+    shown: Callable[[Sequence[Excerpt]], list[str]]
 
     @classmethod
-    def of(cls, options: EvidenceOptions, reranker: Any, piece_tokens: PieceTokens = no_piece_tokens) -> Self:
+    def of(
+        cls,
+        options: EvidenceOptions,
+        reranker: Any,
+        shown: Callable[[Sequence[Excerpt]], list[str]],
+        piece_tokens: PieceTokens = no_piece_tokens,
+    ) -> Self:
         """Return the part of a component.
 
-        options: the component.
+        options: the component, which has `count_tokens`.
         reranker: anything that `load_reranker` takes.
         """
         selector = _with_settings(ProbabilitySelector, options)
-        return cls(EvidenceExtractor(load_reranker(reranker), selector), piece_tokens)
+        return cls(EvidenceExtractor(load_reranker(reranker), selector), piece_tokens, shown)
 
     def reranker_for(self, candidates: Sequence[Candidate]) -> Reranker:
         """Return the reranker."""
@@ -207,7 +217,12 @@ class EvidencePart(SelectionPart):
 
     def decide(self, query: str, candidates: Sequence[Candidate], trace: Trace) -> Selection:
         """Keep the evidence: the excerpts in their order, then the sentences that are dropped."""
-        return self.extractor.extract(query, candidates, self.piece_tokens).selection
+        count = counting(self.extractor.selector.count_tokens or count_word_pieces)
+
+        def written(excerpts: Sequence[Excerpt]) -> int:
+            return int(count(self.shown(excerpts)).sum())
+
+        return self.extractor.extract(query, candidates, self.piece_tokens, written=written).selection
 
 
 def _with_settings(kind: type[T], settings: Any, **further: Any) -> T:

@@ -120,7 +120,8 @@ def test_chunks_tile_the_text_and_keep_the_limit(
         assert chunk.text.strip() or measure
         assert chunk.text == text[chunk.start : chunk.end]
         counted = counting(measure or load_encoder(device="cpu").count_tokens)([chunk.text])[0]
-        assert chunk.n_tokens == counted <= limit
+        assert chunk.n_tokens == counted
+        assert counted <= limit or len(chunk.text) == 1  # of which Hangul has three tokens
 
 
 @settings(deadline=None, max_examples=20)

@@ -94,7 +94,7 @@ class SmallModel(Loaded):
         if device is not None:
             network = self._on_device.get(lambda: OnDevice(self.config, self.tensors, device))
         for block in blocks(n) if network is None else blocks(n, BLOCK):
-            ids, offsets, _ = self.word_pieces.encode(sentences[block.sentences])
+            ids, offsets = self.word_pieces.encode(sentences[block.sentences])
             if network is None:
                 of_block = self._logits(ids, offsets)
             else:

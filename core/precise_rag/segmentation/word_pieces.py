@@ -72,21 +72,19 @@ class WordPieces(dict[str, tuple[int, ...]]):
             start = end
         return tuple(ids)
 
-    def encode(self, texts: Iterable[str]) -> tuple[IntArray, IntArray, IntArray]:
+    def encode(self, texts: Iterable[str]) -> tuple[IntArray, IntArray]:
         """Encode n texts into one array.
 
-        Returns ids (t,), at most MAX_READ of a text; offsets (n + 1,), where each text begins; and
-        counts (n,) of all pieces of each text. A text without words is one unknown piece.
+        Returns ids (t,), at most MAX_READ of a text, and offsets (n + 1,), where each text begins. A text
+        without words is one unknown piece.
         """
         pieces = [
             list(chain.from_iterable(map(self.__getitem__, split_words_and_marks(text)))) or [*self._unknown]
             for text in texts
         ]
-        counts = np.fromiter(map(len, pieces), dtype=np.int64, count=len(pieces))
-        lengths = np.minimum(counts, MAX_READ)
-        offsets = np.concatenate([[0], np.cumsum(lengths)])
-        read = chain.from_iterable(row[:MAX_READ] for row in pieces)
-        return np.fromiter(read, dtype=np.int64, count=int(offsets[-1])), offsets, counts
+        read = [row[:MAX_READ] for row in pieces]
+        offsets = np.cumsum([0, *map(len, read)], dtype=np.int64)
+        return np.fromiter(chain.from_iterable(read), dtype=np.int64, count=int(offsets[-1])), offsets
 
 
 def train_word_pieces(texts: Iterable[str], size: int) -> WordPieces:

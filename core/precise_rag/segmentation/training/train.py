@@ -64,10 +64,10 @@ def train_small(
     if start is not None:
         given = SmallModel.load(start)
         word_pieces, network = given.word_pieces, small_network(given.config, given.tensors)
-        ids, offsets, _ = word_pieces.encode(text for document in documents for text in document.sentences)
+        ids, offsets = word_pieces.encode(text for document in documents for text in document.sentences)
     else:
         word_pieces = _word_pieces(documents, corpus, vocabulary_size)
-        ids, offsets, _ = word_pieces.encode(text for document in documents for text in document.sentences)
+        ids, offsets = word_pieces.encode(text for document in documents for text in document.sentences)
         network = _new_network(word_pieces, ids, encoder, show_progress)
     network.to(place)
 

@@ -1,6 +1,7 @@
 """Files in, documents out."""
 
 import os
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NoReturn
@@ -17,6 +18,9 @@ from precise_rag.documents.records import (
 )
 from precise_rag.errors import InputError
 from precise_rag.types import Document
+
+_CAPTION = re.compile(r"(?m)^(?:\S[^\n]*\n)?[\d:]{5,12}[.,]\d{3}[ \t]+-->[^\n]*\n")
+"""The number and times of a caption; what is said goes on in the next one."""
 
 
 def read_documents(
@@ -81,6 +85,8 @@ def _documents(file: Path, name: str, converter: Converter, report: Report) -> I
     if kind == "mail":
         return mail_documents(data, name, file, converter)
     text = decode(data, file)
+    if file.suffix.lower() in (".srt", ".vtt"):
+        text = "\n".join(said.strip() for said in _CAPTION.split(text)[1:]) or text
     if kind == "records":
         return json_lines_documents(text, name, file, report)
     records = json_records(text, file) if kind == "json" else None

@@ -30,13 +30,11 @@ def load_model(
     config = load_config(folder)
     check_config(folder, config, {"family": str, "options": dict})
     family = config["family"]
+    if family not in ("small", "sage"):
+        raise ModelError(f"{folder} must contain a model of the family small or sage, got {family!r}")
     if family == "small":
-        model = SmallModel.load(folder, device=device)
-        return model, dict(model.config["options"])
-    if family == "sage":
-        sage = SageModel.load(folder, encoder=encoder, device=device)
-        return sage, dict(sage.config["options"])
-    raise ModelError(f"{folder} must contain a model of the family small or sage, got {family!r}")
+        return SmallModel.load(folder, device=device), dict(config["options"])
+    return SageModel.load(folder, encoder=encoder, device=device), dict(config["options"])
 
 
 def model_folder(name: str | Path) -> Path:

@@ -217,7 +217,11 @@ class _Reader:
             return None
         if begins_table(words, below[0].words if line.after_blank and not line.before_blank else ""):
             to_same_rule = is_rule(words) and ("|" not in words[1:] and words[0] in "=|")
-            end = self._to_rule(number) if to_same_rule else self._run(number, _is_row)
+            end = (
+                self._to_rule(number)
+                if to_same_rule
+                else self._run(number, lambda row: row[0] in "│┃║" or "|" in row or is_rule(row))
+            )
         elif words.count("\t") > 1 and line.after_blank:
             end = self._run(number, lambda row: row.count("\t") > 1)
         elif ("   " in words or "\t" in words) and COLUMNS.match(words) and not CODE_LINE.match(words):
@@ -284,7 +288,7 @@ class _Reader:
         return _LEVEL_OF_SHORT_LINES if self._is_short_title(number, following) else 0
 
     def _is_short_title(self, number: int, following: _Line) -> bool:
-        """Whether a short line between finished paragraphs is a title without any mark."""
+        """Whether a short line between paragraphs is a title without any mark, not a name below a mail."""
         line = self.lines[number]
         before = self.lines[number - 1].words if number else ""
         return (
@@ -294,11 +298,8 @@ class _Reader:
             and (not before or before.endswith((*_STOP, ")", '"', "”", "'")))
             and len(following.words) >= 60
             and following.indent <= line.indent
+            and not any(after.words[0] == ">" for after in self.lines[number + 1 : number + 4])
         )
-
-
-def _is_row(words: str) -> bool:
-    return "|" in words or words[0] in "│┃║" or is_rule(words)
 
 
 def _is_between(line: _Line, rest: Sequence[_Line]) -> bool:

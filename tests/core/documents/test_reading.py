@@ -194,3 +194,12 @@ def test_without_the_extra_a_text_that_is_not_utf8_is_named_with_what_to_install
     (tmp_path / "french.txt").write_bytes("Où est le café ?".encode("cp1252"))
     with pytest.raises(InputError, match=r"french.txt: not UTF-8 text.*'precise-rag\[documents\]'"):
         list(read_documents(tmp_path))
+
+
+def test_what_is_said_goes_on_from_caption_to_caption(tmp_path: Path) -> None:
+    for name, head in (
+        ("a.srt", "1\n00:00:01,000 --> 00:00:02,500"),
+        ("b.vtt", "00:01.000 --> 00:02.500 line:9"),
+    ):
+        (tmp_path / name).write_text(f"\n{head}\nIt opens except\n\n{head}\non Sundays.\n")
+    assert [document.text for document in read_documents(tmp_path)] == ["It opens except\non Sundays."] * 2

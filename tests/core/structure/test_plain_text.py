@@ -116,6 +116,14 @@ def test_running_lines_differ_by_the_number_of_the_page(lines: tuple[str, ...], 
     assert not any(running_lines(lines[:2]))
 
 
+@pytest.mark.parametrize("sign", ["Maria", "Maria Keller", "Best,\nMaria"])
+def test_a_name_below_a_mail_is_no_heading_of_what_it_quotes(sign: str) -> None:
+    text = (
+        f"I think that we should take the old mill.\n\n{sign}\n\nOn Mon, 11 Mar 2024 at 17:02, Tom wrote:\n"
+    )
+    assert "heading" not in str(kinds(read_structure(f"{text[:-1]} <tom@harbour.example>:\n> No.\n")))
+
+
 def test_lines_that_nobody_says_are_titles_of_a_transcript() -> None:
     said = "Ilse: Look at the oil, please\n\nJonas B: I did.\n\n"
     text = f"{said * 2}What the oil costs\n\n{said}He left.\n\n{said}and more\n\n{said}Wicks, etc.\n\n{said}"

@@ -126,9 +126,8 @@ def fit(
         if best_epoch(history) is history[-1]:
             best_weights = _copied_weights(network)
     network.load_state_dict(best_weights)
-    best, start = ({**figures} for figures in (best_epoch(history), history[0]))
-    for figures in (best, start):
-        figures.pop("documents", None)
+    several = (best_epoch(history), history[0])
+    best, start = ({k: v for k, v in figures.items() if k != "documents"} for figures in several)
     return {**best, "start": start} if is_trained else best
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from precise_rag.facts import piece_id, read_facts
+from precise_rag.facts import candidate_facts, piece_id, read_facts
 from precise_rag.selection import GradientSelector
 from precise_rag.types import Candidate, Selection, Span, best_first
 from support.frameworks import FRAMEWORKS, each_framework
@@ -30,36 +30,17 @@ FOUND = Candidate(
 
 
 @each_framework
-def test_a_candidate_becomes_a_piece_with_its_place_and_score_that_shares_nothing(framework):
+def test_a_candidate_becomes_a_piece_that_shares_nothing_and_comes_back(framework):
     piece = framework.convert.from_candidate(FOUND)
     assert (framework.id(piece), framework.text(piece)) == (piece_id("guide", 5, 9), "Eels")
-    assert read_facts(piece) == {
-        "doc_id": "guide",
-        "start": 5,
-        "end": 9,
-        "score": 0.25,
-        "score_scale": "probability",
-        "scores": {"dense": 0.5},
-        "n_tokens": 2,
-        "passage": [0, 40],
-        "above": ["Fish"],
-    }
-    bare = framework.convert.from_candidate(Candidate("guide", 5, 9, "Eels", 0.25, "probability"))
-    assert set(read_facts(bare)) == {"doc_id", "start", "end", "score", "score_scale"}
+    assert read_facts(piece) == candidate_facts(FOUND)
     metadata = framework.metadata(piece)
     assert json.loads(json.dumps(metadata)) == metadata
     assert metadata.keys() == {"tags", "precise"}
     metadata["tags"].append("changed")
     assert FOUND.metadata["tags"] == ["fish"]
-
-
-@each_framework
-def test_a_candidate_survives_the_way_out_and_back(framework):
-    [candidate] = framework.convert.to_candidates([framework.convert.from_candidate(FOUND)])
-    for name in ("id", "doc_id", "start", "end", "text", "score", "score_scale"):
-        assert getattr(candidate, name) == getattr(FOUND, name)
-    for name in ("n_tokens", "passage", "scores", "above"):
-        assert getattr(candidate, name) == getattr(FOUND, name)
+    [again] = framework.convert.to_candidates([piece])
+    assert replace(again, metadata=FOUND.metadata) == FOUND
 
 
 @each_framework

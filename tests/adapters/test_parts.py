@@ -6,7 +6,6 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -31,6 +30,7 @@ from precise_rag.testing import HashEncoder, ScriptedLLM
 from support.alike import assert_alike
 from support.frameworks import FRAMEWORKS, LANGCHAIN, LLAMAINDEX, each_framework
 from support.rerankers import BROUGHT, QUESTION, logit
+from support.scored import Scored
 from support.segmentation import any_text
 from support.velm import (
     CORE,
@@ -184,30 +184,18 @@ def test_scores_of_others_such_as_sage_s_figures_are_cut_at_the_drop(scores, opt
     assert [c.score for c in selections[0].kept] == scores[:n_kept]
 
 
-class ById:
-    """A reranker whose scores are told by the ids of the pieces."""
-
-    name, is_calibrated, score_scale = "by-id", True, "probability"
-
-    def __init__(self, **scores):
-        self.scores, self.queries = scores, []
-
-    def score(self, query, candidates):
-        self.queries.append(query)
-        return np.array([self.scores[c.doc_id] for c in candidates])
-
-
 def pieces_of(framework, *texts, score=None):
     return [framework.piece(text, f"n{i}", score) for i, text in enumerate(texts)]
 
 
 @each_framework
 def test_scores_of_unknown_meaning_are_reranked_once_and_the_former_are_kept(framework):
-    reranker = ById(n0=0.02, n1=0.9, n2=0.8)
+    reranker = Scored({"a": 0.02, "b": 0.9, "c": 0.8}.__getitem__)
     found = pieces_of(framework, "a", "b", "c", score=0.5)
     part = framework.part("GradientSelection", reranker=reranker, min_k=1, min_keep=1)
     kept = framework.cut(part, found, "q")
-    assert [(framework.id(piece), framework.score(piece)) for piece in kept] == [("n1", 0.9), ("n2", 0.8)]
+    assert [framework.id(piece) for piece in kept] == ["n1", "n2"]
+    assert [framework.score(piece) for piece in kept] == pytest.approx([0.9, 0.8])
     assert type(framework.score(kept[0])) is float
     facts = read_facts(kept[0])
     facts.pop("foreign_score", None)
@@ -215,13 +203,14 @@ def test_scores_of_unknown_meaning_are_reranked_once_and_the_former_are_kept(fra
         "doc_id": "n1",
         "start": 0,
         "end": 1,
-        "score": 0.9,
+        "score": pytest.approx(0.9),
         "score_scale": "probability",
         "scores": {"retrieval": -1.0},
         "reason": "among the first 1 (min_k)",
     }
+    reranker.read = []
     assert [framework.id(piece) for piece in framework.cut(part, kept, "q")] == ["n1", "n2"]
-    assert reranker.queries == ["q"]
+    assert reranker.read == [], "once"
 
 
 @each_framework
@@ -242,9 +231,10 @@ def test_of_repetitions_the_better_stays_without_scores_the_earlier_and_an_encod
     kept = framework.cut(part, found, "q")
     assert [framework.id(piece) for piece in kept] == ["n0", "n1"]
     assert framework.name == "langchain" or [piece.score for piece in kept] == [None, None]
-    reranker = framework.part("Rerank", reranker=ById(n0=0.1, n1=0.2, n2=0.3))
+    reranker = framework.part("Rerank", reranker=Scored(dict(zip(texts, (0.1, 0.2, 0.3), strict=True)).get))
     kept = framework.cut(part, framework.cut(reranker, found, "q"), "q")
-    assert [(framework.id(p), framework.score(p)) for p in kept] == [("n2", 0.3), ("n1", 0.2)]
+    assert [framework.id(piece) for piece in kept] == ["n2", "n1"]
+    assert [framework.score(piece) for piece in kept] == pytest.approx([0.3, 0.2])
     found = pieces_of(framework, texts[0], "The clock of the town was built by Ada Brandt.")
     assert len(framework.cut(part, found, "q")) == 2
     settings = {framework.encoder: HashEncoder(), "similarity_threshold": 0.6, "prefilter": 0.1}

@@ -15,6 +15,7 @@ from precise_rag.errors import InputError
 from precise_rag.segmentation import GreedySegmenter
 from precise_rag.testing import HashEncoder
 from support.frameworks import LANGCHAIN, LLAMAINDEX, each_framework
+from support.segmentation import TOWN as TEXT
 from support.segmentation import any_text
 from support.velm import CORE, documents
 
@@ -22,11 +23,6 @@ KINDS: dict[str, dict[str, Any]] = {
     "trained": {"max_tokens": 24},
     "greedy": {"model": "greedy", "embed_model": HashEncoder(), "chunk_size": 24},
 }
-TEXT = (
-    "Rye bread is baked twice. The crust is dark. It keeps for a month.\n\n"
-    "The town clock was built in 1911. It runs on a weight. It keeps for a month.\n\n"
-    "In January the harbour freezes. Ice breakers keep a channel open."
-)
 each_kind = pytest.mark.parametrize("kind", KINDS)
 
 

@@ -9,19 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from precise_rag import (
-    Budget,
-    DynamicThreshold,
-    FeedbackController,
-    GradientSelector,
-    HybridIndex,
-    OpenAIChat,
-    PreciseRAG,
-    RedundancyFilter,
-    RelevanceFilter,
-    Segmenter,
-    ToolResultPruner,
-)
+import precise_rag as pr
 from precise_rag.checks import check_number
 from precise_rag.errors import InputError
 from precise_rag.evidence import EvidenceGrower
@@ -31,22 +19,30 @@ from precise_rag.testing import HashEncoder, ScriptedLLM
 
 LLM = ScriptedLLM([])
 WRONG: dict[Callable[..., object], dict[str, Any]] = {
-    RedundancyFilter: {"similarity_threshold": [0.0, 1.1], "prefilter": [-0.5]},
-    partial(RelevanceFilter, LLM): {"batch_size": [0], "max_concurrency": [0]}
+    pr.RedundancyFilter: {"similarity_threshold": [0.0, 1.1], "prefilter": [-0.5]},
+    partial(pr.RelevanceFilter, LLM): {"batch_size": [0], "max_concurrency": [0]}
     | {"mode": ["both"], "unscored": ["half"]},
-    DynamicThreshold: {"ceiling": [0.2, 1.5], "min_keep": [-1], "tight": [-0.1]},
-    GradientSelector: {"min_k": [0], "ratio": [1.5], "min_gap": [-1.0], "min_keep": [-1]}
+    pr.DynamicThreshold: {"ceiling": [0.2, 1.5], "min_keep": [-1], "tight": [-0.1]},
+    pr.GradientSelector: {"min_k": [0], "ratio": [1.5], "min_gap": [-1.0], "min_keep": [-1]}
     | {"max_k": [0], "max_tokens": [0], "moves": ["both"]},
     ProbabilitySelector: {"share_of_best": [-1], "min_score": [2], "enough_tokens": [0], "max_tokens": [0]},
-    FeedbackController: {"reach": [0], "max_rounds": [-1], "accept": [11]},
-    Budget: {"calls": [0], "tokens": [0], "seconds": [0], "cost": [0]},
-    partial(Segmenter.from_pretrained, "small"): {"threshold": [1.0, "x", math.nan], "max_tokens": [0, 1.5]}
+    pr.FeedbackController: {"reach": [0], "max_rounds": [-1], "accept": [11]},
+    pr.Budget: {"calls": [0], "tokens": [0], "seconds": [0], "cost": [0]},
+    partial(pr.Segmenter.from_pretrained, "small"): {
+        "threshold": [1.0, "x", math.nan],
+        "max_tokens": [0, 1.5],
+    }
     | {"min_tokens": [10_000, "9"], "target_tokens": [2.5], "coarse_tokens": [True], "paragraphs": ["x"]},
-    partial(EvidenceGrower, HybridIndex.build([], HashEncoder())): {"min_score": [2]},
+    partial(EvidenceGrower, pr.HybridIndex.build([], HashEncoder())): {"min_score": [2]},
     partial(LevelledReranker, object()): {"share": [2]},
-    partial(OpenAIChat, "m"): {"timeout": [0]},
-    partial(PreciseRAG, None, LLM): {"style": ["long"], "judge_prompt": ["x"]},
-    ToolResultPruner: {"max_tokens": [99], "max_results": [0], "keep_seconds": [-1], "reranker": ["no such"]},
+    partial(pr.OpenAIChat, "m"): {"timeout": [0]},
+    partial(pr.PreciseRAG, None, LLM): {"style": ["long"], "judge_prompt": ["x"]},
+    pr.ToolResultPruner: {
+        "max_tokens": [99],
+        "max_results": [0],
+        "keep_seconds": [-1],
+        "reranker": ["no such"],
+    },
 }
 CASES = [
     (make, name, value) for make, wrong in WRONG.items() for name, values in wrong.items() for value in values

@@ -1,4 +1,4 @@
-"""precise-rag components inside stock LangChain ones, and the other way round."""
+"""precise-rag components inside stock LangChain ones, and the other way round; more is in the examples."""
 
 import pytest
 from langchain_core.documents import Document
@@ -10,12 +10,9 @@ from langchain_precise import (
     GradientSelectionCompressor,
     PreciseEmbeddings,
     PreciseRetriever,
-    RedundancyCompressor,
-    RerankCompressor,
     SemanticSegmentationTextSplitter,
 )
 from precise_rag.facts import read_facts
-from support.alike import assert_alike
 
 QUESTION = "Who built the town clock?"
 TOWN = "The town clock was built by Ada Brandt in 1911.\n\nEels are smoked.\n\nRye bread is baked twice."
@@ -24,25 +21,6 @@ TOWN = "The town clock was built by Ada Brandt in 1911.\n\nEels are smoked.\n\nR
 @pytest.fixture
 def store(encoder):
     return InMemoryVectorStore(PreciseEmbeddings(encoder))
-
-
-async def test_a_contextual_compression_retriever_with_a_pipeline(documents, encoder):
-    retrievers = pytest.importorskip("langchain_classic.retrievers")
-    compressors = pytest.importorskip("langchain_classic.retrievers.document_compressors")
-    parts = [
-        RedundancyCompressor(),
-        RerankCompressor(),
-        GradientSelectionCompressor(reranker=None, min_k=1),
-    ]
-    compressing = retrievers.ContextualCompressionRetriever(
-        base_compressor=compressors.DocumentCompressorPipeline(transformers=parts),
-        base_retriever=PreciseRetriever.from_documents(documents, encoder),
-    )
-    [best, *rest] = compressing.invoke(QUESTION)
-    assert best.page_content.startswith("The town clock was built")
-    assert read_facts(best)["score_scale"] == "probability"
-    assert len(rest) < 9
-    assert_alike(await compressing.ainvoke(QUESTION), [best, *rest])
 
 
 @pytest.mark.parametrize(

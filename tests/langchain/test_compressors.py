@@ -24,6 +24,7 @@ from langchain_precise import (
 from langchain_precise.compressors import CompressorInput
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Message
+from support.scored import Scored
 from support.velm import wheels_are_relevant
 
 FOUND = [
@@ -34,17 +35,9 @@ FOUND = [
 ]
 
 
-class LastWord:
-    """A reranker whose score is the number that a text ends with."""
-
-    name, is_calibrated, score_scale = "last-word", True, "probability"
-
-    def score(self, query, candidates):
-        return [float(c.text.split()[-1]) for c in candidates]
-
-
 async def test_every_way_to_call_it_gives_the_same():
-    compressor = GradientSelectionCompressor(reranker=LastWord(), min_k=1, min_keep=1)
+    reranker = Scored(lambda text: float(text.split()[-1]))
+    compressor = GradientSelectionCompressor(reranker=reranker, min_k=1, min_keep=1)
     documents = [Document("a 0.9"), Document("b 0.8"), Document("c 0.1")]
     expected = compressor.compress_documents(documents, "q")
     runnable = compressor.as_runnable()

@@ -12,6 +12,7 @@ from langchain_core.runnables import RunnableLambda
 from langchain_precise import SelfFeedbackChain
 from precise_rag import FeedbackController, GradientSelector, InputError, Ledger
 from precise_rag.testing import ScriptedLLM
+from support.scored import Scored
 from support.velm import verdict
 
 QUESTION = "Who built the town clock?"
@@ -22,16 +23,8 @@ FOUND = [
 ]
 
 
-class InOrder:
-    """Scores that fall sharply in the order given."""
-
-    name = "in-order"
-    score_scale = "probability"
-    is_calibrated = True
-
-    def score(self, query, candidates):
-        place = {document.id: i for i, document in enumerate(FOUND)}
-        return [0.9 / 4 ** place[candidate.doc_id] for candidate in candidates]
+def sharply_falling(text):
+    return 0.9 / 4 ** [document.page_content for document in FOUND].index(text)
 
 
 def good(prompt):
@@ -41,7 +34,7 @@ def good(prompt):
 @pytest.fixture
 def make_chain():
     def make(llm, **options):
-        options = {"reranker": InOrder(), "selector": GradientSelector(min_k=1)} | options
+        options = {"reranker": Scored(sharply_falling), "selector": GradientSelector(min_k=1)} | options
         return SelfFeedbackChain(retriever=RunnableLambda(lambda question: FOUND), llm=llm, **options)
 
     return make

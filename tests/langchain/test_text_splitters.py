@@ -15,12 +15,7 @@ from precise_rag.facts import read_facts
 from precise_rag.index import weighted_chunks
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Document as Source
-
-TEXT = (
-    "Rye bread is baked twice. The crust is dark. It keeps for a month.\n\n"
-    "The town clock was built in 1911. It runs on a weight. It keeps for a month.\n\n"
-    "In January the harbour freezes. Ice breakers keep a channel open."
-)
+from support.segmentation import TOWN as TEXT
 
 
 @pytest.fixture(scope="module")
@@ -28,20 +23,16 @@ def splitter():
     return SemanticSegmentationTextSplitter(max_tokens=24)
 
 
-def test_a_piece_adds_one_key_and_has_a_uuid_if_its_source_has_an_id(splitter):
-    [first, *_] = splitter.split_documents([Document(TEXT, id="velm", metadata={"tags": ["town"]})])
-    assert read_facts(first) == {"doc_id": "velm", "start": 0, "end": len(first.page_content)}
-    assert set(first.metadata) == {"tags", "precise"}
-    assert first.id == str(UUID(first.id))
-    [nameless, *_] = splitter.split_documents([Document(TEXT)])
-    assert (nameless.id, set(nameless.metadata)) == (None, {"precise"})
-
-
-def test_what_belongs_to_the_caller_stays(splitter):
+def test_a_piece_adds_one_key_to_those_of_the_caller_and_has_a_uuid_if_its_source_has_an_id(splitter):
     own = {"doc_id": "mine", "start_index": 7, "end_index": "e", "relevance_score": "high", "id": 1}
     for piece in splitter.split_documents([Document(TEXT, id="velm", metadata=own)]):
-        assert {name: piece.metadata[name] for name in own} == own
-        assert read_facts(piece)["doc_id"] == "velm"
+        facts = read_facts(piece)
+        assert facts.keys() == {"doc_id", "start", "end"}
+        assert (facts["doc_id"], TEXT[facts["start"] : facts["end"]]) == ("velm", piece.page_content)
+        assert piece.metadata == {**own, "precise": piece.metadata["precise"]}
+        assert piece.id == str(UUID(piece.id))
+    [nameless, *_] = splitter.split_documents([Document(TEXT)])
+    assert (nameless.id, set(nameless.metadata)) == (None, {"precise"})
 
 
 def test_every_way_to_call_it_gives_the_same(splitter):
@@ -58,12 +49,16 @@ def test_every_way_to_call_it_gives_the_same(splitter):
 def test_the_limit_is_in_the_units_of_the_length_function():
     in_characters = SemanticSegmentationTextSplitter(chunk_size=60)
     assert max(map(len, in_characters.split_text(TEXT))) <= 60
-    in_words = SemanticSegmentationTextSplitter(chunk_size=9, length_function=lambda text: len(text.split()))
-    assert max(len(piece.split()) for piece in in_words.split_text(TEXT)) <= 9
-    assert max(map(len, in_words.split_text(TEXT))) > 9
     long = "The lamp is lit at dusk. Ilse keeps it, and Jonas rows. " * 400
     stock = SemanticSegmentationTextSplitter().split_text(long)
     assert 1000 < min(map(len, stock)) <= max(map(len, stock)) <= 4000
+    text = "Rye bread is very dark. Rye bread is very hard. The eels swim away. The eels swim far."
+    options = {"embeddings": HashEncoder(), "threshold": 0.5}
+    short = SemanticSegmentationTextSplitter("greedy", chunk_size=24, **options)
+    assert [read_facts(piece)["start"] for piece in short.create_documents([text])] == [0, 24, 48, 68]
+    options |= {"chunk_size": 5, "length_function": lambda piece: len(piece.split())}
+    words = SemanticSegmentationTextSplitter("greedy", **options)
+    assert [len(piece.split()) for piece in words.split_text(text)] == [5, 5, 4, 4]
 
 
 def test_a_tokenizer_sets_the_limit():
@@ -89,13 +84,9 @@ def test_whitespace_is_stripped_and_start_indices_are_written_when_asked_and_off
 
 def test_a_segmenter_that_is_ready_is_used_as_it_is():
     segmenter = Segmenter.from_pretrained("small", max_tokens=24)
-    expected = [chunk.text for chunk in segmenter.segment(TEXT)]
-    for splitter in (
-        SemanticSegmentationTextSplitter(segmenter),
-        SemanticSegmentationTextSplitter(max_tokens=24),
-    ):
-        assert isinstance(splitter, TextSplitter)
-        assert splitter.split_text(TEXT) == expected
+    splitter = SemanticSegmentationTextSplitter(segmenter)
+    assert isinstance(splitter, TextSplitter)
+    assert splitter.split_text(TEXT) == [chunk.text for chunk in segmenter.segment(TEXT)]
 
 
 def test_options_that_cannot_be_kept_are_refused_with_a_reason():
@@ -107,16 +98,6 @@ def test_options_that_cannot_be_kept_are_refused_with_a_reason():
     ):
         with pytest.raises(InputError, match=message):
             refused()
-
-
-def test_the_limit_of_greedy_pieces_is_in_the_same_units():
-    text = "Rye bread is very dark. Rye bread is very hard. The eels swim away. The eels swim far."
-    options = {"embeddings": HashEncoder(), "threshold": 0.5}
-    short = SemanticSegmentationTextSplitter("greedy", chunk_size=24, **options)
-    assert [read_facts(piece)["start"] for piece in short.create_documents([text])] == [0, 24, 48, 68]
-    options |= {"chunk_size": 5, "length_function": lambda piece: len(piece.split())}
-    words = SemanticSegmentationTextSplitter("greedy", **options)
-    assert [len(piece.split()) for piece in words.split_text(text)] == [5, 5, 4, 4]
 
 
 def test_one_argument_gives_vectors_in_context():

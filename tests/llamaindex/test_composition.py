@@ -1,19 +1,16 @@
-"""precise-rag components inside stock LlamaIndex ones."""
+"""precise-rag components inside stock LlamaIndex ones; more is in the examples."""
 
 import pytest
 from llama_index.core import Settings, VectorStoreIndex
 from llama_index.core.chat_engine import CondenseQuestionChatEngine
 from llama_index.core.memory import ChatMemoryBuffer
-from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.retrievers import QueryFusionRetriever
 from llama_index.core.retrievers.fusion_retriever import FUSION_MODES
 from llama_index.core.schema import IndexNode, NodeWithScore
 
 from llamaindex_precise import (
     GradientSelectionPostprocessor,
-    PreciseRerankPostprocessor,
     PreciseRetriever,
-    RedundancyPostprocessor,
     SelfFeedbackQueryEngine,
     SemanticSegmentationNodeParser,
 )
@@ -33,23 +30,6 @@ def retriever(documents) -> PreciseRetriever:
 def reader(scripted_chat):
     """A model that answers from its context alone."""
     return scripted_chat(reply=lambda prompt: "Tomas Reyk" if "by Tomas Reyk" in prompt else "unknown")
-
-
-async def test_a_retriever_query_engine(retriever, reader):
-    parts = [
-        PreciseRerankPostprocessor(),
-        RedundancyPostprocessor(),
-        GradientSelectionPostprocessor(max_k=2),
-    ]
-    engine = RetrieverQueryEngine.from_args(retriever, llm=reader, node_postprocessors=parts)
-    response = engine.query(QUESTION)
-    assert str(response) == "Tomas Reyk"
-    assert response.source_nodes[0].node.ref_doc_id == "bakery"
-    assert 1 <= len(response.source_nodes) <= 2
-    assert "s3cret" not in reader.prompts[-1]
-    assert "score_scale" not in reader.prompts[-1]
-    again = await engine.aquery(QUESTION)
-    assert [i.node.node_id for i in again.source_nodes] == [i.node.node_id for i in response.source_nodes]
 
 
 @pytest.mark.parametrize("mode", list(FUSION_MODES))
@@ -102,5 +82,7 @@ def test_the_application_s_settings(documents, embedding, reader, monkeypatch):
     parts = [GradientSelectionPostprocessor()]
     response = index.as_query_engine(similarity_top_k=5, node_postprocessors=parts).query(QUESTION)
     assert str(response) == "Tomas Reyk"
+    assert "s3cret" not in reader.prompts[-1]
+    assert "score_scale" not in reader.prompts[-1]
     best = response.source_nodes[0].node
     assert best.text == documents[1].text[best.start_char_idx : best.end_char_idx]

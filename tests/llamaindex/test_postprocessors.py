@@ -24,17 +24,10 @@ from llamaindex_precise import (
 from precise_rag.errors import InputError
 from precise_rag.facts import read_facts
 from precise_rag.testing import HashEncoder, ScriptedLLM
+from support.scored import Scored
 from support.velm import wheels_are_relevant
 
-
-class WordShare:
-    """A reranker whose score is the share of the query's words that a text contains."""
-
-    name, is_calibrated, score_scale = "word-share", True, "probability"
-
-    def score(self, query, candidates):
-        words = set(query.lower().split())
-        return [len(words & set(c.text.lower().split())) / len(words) for c in candidates]
+SCORED = Scored(lambda text: ("red" in text) / 2 + ("fox" in text) / 2)
 
 
 def scored(*pairs: tuple[str, float | None]) -> list[NodeWithScore]:
@@ -49,26 +42,26 @@ def test_a_reranking_is_announced_and_needs_a_query(events):
     debug = LlamaDebugHandler(print_trace_on_end=False)
     nodes = scored(("green sea", None), ("red fox", None), ("red sea", None))
     manager = CallbackManager([debug])
-    rerank = PreciseRerankPostprocessor(reranker=WordShare(), top_n=2, callback_manager=manager)
+    rerank = PreciseRerankPostprocessor(reranker=SCORED, top_n=2, callback_manager=manager)
     result = rerank.postprocess_nodes(nodes, query_bundle=QueryBundle("red fox"))
     assert [(item.node.node_id, item.score) for item in result] == [("n1", 1.0), ("n2", 0.5)]
     start, end = (event for event in events if "ReRank" in event.class_name())
-    assert (start.model_name, start.top_n, start.query.query_str) == ("word-share", 2, "red fox")
+    assert (start.model_name, start.top_n, start.query.query_str) == ("scored", 2, "red fox")
     assert len(start.nodes) == 3
     assert ids(end.nodes) == ["n1", "n2"]
     assert len(debug.get_event_pairs(CBEventType.RERANKING)) == 1
-    for part in (rerank, GradientSelectionPostprocessor(reranker=WordShare()), EvidencePostprocessor()):
+    for part in (rerank, GradientSelectionPostprocessor(reranker=SCORED), EvidencePostprocessor()):
         with pytest.raises(InputError, match="the query must not be blank"):
             part.postprocess_nodes(nodes)
     assert ids(SimilarityPostprocessor(similarity_cutoff=0.9).postprocess_nodes(result)) == ["n1"]
 
 
 def test_objects_are_passed_again_when_settings_come_back():
-    data = PreciseRerankPostprocessor(reranker=WordShare()).to_dict()
-    assert data["reranker"] == {"name": "word-share"}
+    data = PreciseRerankPostprocessor(reranker=SCORED).to_dict()
+    assert data["reranker"] == {"name": "scored"}
     with pytest.raises(InputError, match="reranker must be a name"):
         PreciseRerankPostprocessor.from_dict(data)
-    assert PreciseRerankPostprocessor.from_dict(data, reranker=WordShare()).to_dict() == data
+    assert PreciseRerankPostprocessor.from_dict(data, reranker=SCORED).to_dict() == data
     assert RedundancyPostprocessor(embed_model=HashEncoder()).to_dict()["encoder_name"] == "hash-256"
 
 

@@ -1,14 +1,15 @@
 """Tests that try to break things: each ends with the right result or one of our errors, never a hang."""
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
-from precise_rag.cli import demo, index, main
+from precise_rag.cli import demo, index
 from precise_rag.index import dense, vectors
 from support.children import at_most
-from support.commands import ENCODER, LAMP, Result
+from support.commands import ENCODER, LAMP, Result, command
 
 
 @pytest.fixture(autouse=True)
@@ -31,14 +32,7 @@ def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
     for module in (index, demo):
         monkeypatch.setattr(module, "load_encoder", lambda *_, **__: ENCODER)
     monkeypatch.setattr("precise_rag.index.load.load_packaged_encoder", lambda *_, **__: ENCODER)
-
-    def command(*args: object) -> Result:
-        capsys.readouterr()
-        code = main([str(arg) for arg in args])
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return command
+    return partial(command, capsys)
 
 
 @pytest.fixture

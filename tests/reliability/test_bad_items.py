@@ -19,7 +19,6 @@ from precise_rag.feedback import parse_judgement
 from precise_rag.index import DenseIndex, HybridIndex, SentenceContextIndex, WordSentenceIndex
 from precise_rag.prompts import cited_numbers
 from precise_rag.rerank import rerank
-from precise_rag.sentences import split_sentences
 from precise_rag.testing import HashEncoder, ScriptedLLM
 from precise_rag.trace import CallRecord, StageRecord, Trace
 from precise_rag.types import UNRANKED, UNSCORED, Candidate, Selection, best_first, with_scores
@@ -134,11 +133,6 @@ def mutated(texts: tuple[str, ...], choose: random.Random) -> str:
         odd = choose.choice(ODD) * choose.choice((1, 1, 1, 200))
         text = text[:start] + odd + text[start + choose.randrange(4) :]
     return text
-
-
-def test_a_text_that_makes_sentencex_panic_is_split():
-    text = "Z\u2028.\ud83d?!?! 天地玄黃。 One. Two."
-    assert "".join(text[start:end] for start, end in split_sentences(text)) == text
 
 
 @pytest.mark.parametrize("name", ["a.jsonl", "a.txt"])

@@ -145,18 +145,6 @@ def test_a_manifest_of_something_else_is_refused(text: str, tmp_path: Path) -> N
         load_index(tmp_path, ENCODER)
 
 
-@pytest.mark.parametrize(
-    "name", ["..", "../other", "/etc/passwd", "data-raw", f"data-{'A' * 32}.safetensors"]
-)
-def test_a_data_file_stays_inside_the_folder(name: str, tmp_path: Path) -> None:
-    build("dense").save(tmp_path)
-    manifest = read_manifest(tmp_path)
-    manifest["segments"][0]["file"] = name
-    sign(tmp_path, manifest)
-    with pytest.raises(IndexFormatError, match="is not the name of a data file"):
-        load_index(tmp_path, ENCODER)
-
-
 def test_an_index_names_no_encoder_to_load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not a folder inside it, nor a name of the hub, nor a service that costs money."""
     monkeypatch.chdir(tmp_path)
@@ -206,6 +194,9 @@ def test_a_segmenter_that_an_index_names_is_not_loaded(setting: str, tmp_path: P
     assert loaded.search("new text")[0].doc_id == "new"
 
 
+FILES = ("..", "../other", "/etc/passwd", "data-raw", f"data-{'A' * 32}.safetensors")
+
+
 @pytest.mark.parametrize(
     ("setting", "value"),
     [
@@ -214,15 +205,18 @@ def test_a_segmenter_that_an_index_names_is_not_loaded(setting: str, tmp_path: P
         ("pool", 0),
         ("alpha", "x"),
         ("unknown", 1),
+        *(("file", name) for name in FILES),
     ],
 )
-def test_settings_that_no_save_writes_are_refused(setting: str, value: object, tmp_path: Path) -> None:
-    """Stop words are not looked for on the disk."""
+def test_what_no_save_writes_is_refused(setting: str, value: object, tmp_path: Path) -> None:
+    """A data file stays inside the folder, and stop words are not looked for on the disk."""
     build("hybrid").save(tmp_path)
     manifest = read_manifest(tmp_path)
-    manifest["settings"][setting] = value
+    (manifest["segments"][0] if setting == "file" else manifest["settings"])[setting] = value
     sign(tmp_path, manifest)
-    with pytest.raises(IndexFormatError, match=setting):
+    with pytest.raises(
+        IndexFormatError, match="not the name of a data file" if setting == "file" else setting
+    ):
         load_index(tmp_path, ENCODER)
 
 

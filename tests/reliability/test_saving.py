@@ -502,3 +502,4 @@ def test_metadata_that_json_would_change_are_refused(metadata: Any, message: str
     with pytest.raises(InputError, match=f"document 'odd': (metadata cannot be saved as JSON.*)?{message}"):
         index.save(tmp_path)
     assert content(load_index(tmp_path, ENCODER)) == content(build("dense"))
+    assert len(list(tmp_path.glob("data-*"))) == 1

@@ -1,10 +1,21 @@
 """Runs of the command, and what they leave."""
 
+from typing import Any
+
+from precise_rag.cli import main
 from precise_rag.testing import HashEncoder
 
 Result = tuple[int, str, str]
 LAMP = "The lamp is lit at dusk. Ilse keeps it.\n\nThe road to the pass is closed in winter."
 ENCODER = HashEncoder(16)
+
+
+def command(capsys: Any, *args: object) -> Result:
+    """Run a command in this process: its exit code, its output and its errors."""
+    capsys.readouterr()
+    code = main([str(arg) for arg in args])
+    captured = capsys.readouterr()
+    return code, captured.out, captured.err
 
 
 def one_line(result: Result) -> str:

@@ -13,6 +13,7 @@ import pytest
 
 from precise_rag.errors import EmptyIndexError, IndexFormatError, InputError
 from precise_rag.filters import as_filter
+from precise_rag.index import load_index
 from precise_rag.testing.encoder import HashEncoder
 from precise_rag.types import Candidate, Document
 
@@ -167,7 +168,7 @@ class SearchContract(ABC):
             assert {one.doc_id for one in index.search("cat bank", 9, filter={"tenant": tenant})} == ids
         assert index.document("cats").metadata == {"tenant": "me", "tags": ["wool"]}
 
-    def test_a_filter_on_an_unknown_field_finds_nothing_and_says_so(
+    def test_a_filter_on_an_unknown_field_finds_nothing_and_says_so_and_an_unknown_operator_raises(
         self, caplog: pytest.LogCaptureFixture
     ) -> None:
         """A field that no document has is met by no document, with a warning; so is its negation."""
@@ -176,10 +177,6 @@ class SearchContract(ABC):
             caplog.clear()
             assert index.search(_QUERIES[0], filter=wanted) == []
             assert "'shelve', which no document has" in caplog.text
-
-    def test_a_filter_that_is_not_valid_raises(self) -> None:
-        """A malformed filter raises InputError."""
-        index = self.built(_SHELVED)
         with pytest.raises(InputError, match="unknown operator '\\$like'"):
             index.search("cat", filter={"shelf": {"$like": "3"}})
 
@@ -198,10 +195,6 @@ class SearchContract(ABC):
         index = self.built()
         for query in ("zyzzyva", "", "?!"):
             assert len(index.search(query, 3)) <= 3
-
-    def test_order_of_documents_does_not_matter(self) -> None:
-        """Documents added in another order have the same scores."""
-        assert _all_same(_all_found(self.built(_DOCUMENTS[::-1])), _all_found(self.built()))
 
     def test_adding_equals_building_with_all(self) -> None:
         """Documents can be added one by one, and after a search."""
@@ -303,7 +296,8 @@ class IndexContract(SearchContract):
         path = tmp_path / "index"
         index = self.built([_CATS, _BANKS, _BLANK])
         index.save(path)
-        loaded = type(index).load(path, index.encoder)
+        loaded = load_index(path, index.encoder)
+        assert type(loaded) is type(index)
         for query in _QUERIES:
             _same_candidates(loaded.search(query, 100), index.search(query, 100))
         assert loaded.document_ids == index.document_ids
@@ -338,21 +332,6 @@ class IndexContract(SearchContract):
         loaded = type(index).load(tmp_path / "index", index.encoder)
         loaded.add(_DOCUMENTS)
         assert _all_same(_all_found(loaded), _all_found(self.built()))
-
-    def test_a_save_that_fails_leaves_the_old_index(self, tmp_path: Path) -> None:
-        """A failed save keeps the saved index; a folder with other files is not written to."""
-        path = tmp_path / "index"
-        index = self.built([_CATS])
-        index.save(path)
-        index.add([Document("odd", "A cat.", {"x": object()})])
-        with pytest.raises(InputError, match="'odd': metadata cannot be saved as JSON"):
-            index.save(path)
-        assert type(index).load(path, index.encoder).document_ids == ("cats",)
-        assert len(list(path.glob("data-*"))) == 1
-        index.delete(["odd"])
-        (tmp_path / "notes.txt").write_text("mine")
-        with pytest.raises(InputError, match="holds other files"):
-            index.save(tmp_path)
 
     def test_an_unreadable_index_raises(self, tmp_path: Path) -> None:
         """A missing index, another kind, encoder or version, and damaged files raise IndexFormatError."""

@@ -1,6 +1,11 @@
-"""Vectors with near neighbours, for the tests of dense search."""
+"""Vectors with near neighbours, and documents of two kinds, for the tests of dense search."""
 
 import numpy as np
+
+from precise_rag.types import Document
+
+OLD = [Document(f"old{i}", f"The old cat number {i} sleeps. It purrs.") for i in range(20)]
+NEW = [Document(f"new{i}", f"A new dog number {i} barks. It runs.") for i in range(30)]
 
 
 def clustered(n: int, dimension: int = 32, seed: int = 0) -> np.ndarray:

@@ -41,6 +41,7 @@ for preset in ("precise", "paretorag", "recursive"):
 NOT_LOADED = {
     "import precise_rag": HEAVY,
     "import precise_rag\nfor name in precise_rag.__all__: getattr(precise_rag, name)": HEAVY,
+    "from precise_rag import load_llm\nload_llm('gpt-4o'), load_llm(lambda prompt: 'x')": HEAVY,
     "import langchain_precise": HEAVY,
     "import llamaindex_precise": HEAVY,
     SEGMENTS: TORCH,

@@ -1,8 +1,11 @@
 """The `precise` command, run as users run it: files in, lines and exit codes out."""
 
+from functools import partial
+
 import pytest
 
 from precise_rag.cli import main
+from support.commands import command
 
 LAMP = "The lamp is lit at dusk. Ilse Brandt keeps it.\n\nThe road to the pass is closed in winter."
 
@@ -22,11 +25,4 @@ def folder(tmp_path_factory):
 @pytest.fixture
 def precise(capsys):
     """Runs one command; returns its exit code, standard output and standard error."""
-
-    def run(*args):
-        capsys.readouterr()
-        code = main([str(arg) for arg in args])
-        captured = capsys.readouterr()
-        return code, captured.out, captured.err
-
-    return run
+    return partial(command, capsys)

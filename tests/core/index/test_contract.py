@@ -1,7 +1,6 @@
 """Every index keeps the same contract, and refuses settings that it does not know."""
 
 from collections.abc import Iterable
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +13,6 @@ from precise_rag.index import (
     SentenceContextIndex,
     WordSentenceIndex,
     dense,
-    load_index,
     table,
     vectors,
 )
@@ -78,13 +76,6 @@ def contract(kind: type[DocumentIndex], settings: dict[str, Any]) -> type[IndexC
 
 
 globals().update({f"Test{name}": contract(*made) for name, made in KINDS.items()})
-
-
-@pytest.mark.parametrize("name", ["Dense", "Faiss", "SentenceContext", "WordSentence", "Hybrid"])
-def test_load_index_finds_the_kind_of_a_saved_index(name: str, tmp_path: Path) -> None:
-    index = contract(*KINDS[name])().built()
-    index.save(tmp_path / "index")
-    assert type(load_index(tmp_path / "index", index.encoder)) is type(index)
 
 
 UNIT = r"must be between 0 .* and 1 .*, got"

@@ -11,10 +11,7 @@ from precise_rag.index import DenseIndex, dense, table
 from precise_rag.index.faiss_rows import FaissBackend, FaissRows
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Document
-from support.vectors import clustered
-
-OLD = [Document(f"old{i}", f"The old cat number {i} sleeps. It purrs.") for i in range(20)]
-NEW = [Document(f"new{i}", f"A new dog number {i} barks. It runs.") for i in range(30)]
+from support.vectors import NEW, OLD, clustered
 
 
 @pytest.mark.parametrize(

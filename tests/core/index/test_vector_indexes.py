@@ -56,19 +56,6 @@ def test_scores_are_cosines_with_the_query() -> None:
     np.testing.assert_allclose([c.scores["dense"] for c in found], cosines, atol=1e-6)
 
 
-def test_chunks_are_filled_with_whole_sentences() -> None:
-    document = Document("a", "One two three. Four five. Six.\n\nSeven eight nine ten eleven twelve. End.")
-    index = DenseIndex.build([document], HashEncoder(), chunks="5 tokens")
-    chunks = sorted(index.search("x", 10), key=lambda c: c.start)
-    assert [c.text for c in chunks] == [
-        "One two three. Four five.",
-        "Six.",
-        "Seven eight nine ten eleven twelve.",
-        "End.",
-    ]
-    assert [c.n_tokens for c in chunks] == [5, 1, 6, 1]
-
-
 class AxisEncoder(HashEncoder):
     """One axis per letter, so that every product can be worked out by hand."""
 
@@ -126,14 +113,6 @@ ANIMALS = [
 ]
 
 
-def test_candidates_share_a_token_that_is_not_a_stop_word() -> None:
-    index = WordSentenceIndex.build(ANIMALS, HashEncoder())
-    texts = {c.text for c in index.search("Where was the cat?", 10)}
-    assert texts == {"The cat sat on the mat.", "The dog barked at the cat."}
-    assert index.search("where is it?", 10) == []
-    assert index.search("", 10) == []
-
-
 def test_equals_the_papers_algorithm() -> None:
     """Algorithm 1 in sets and loops, then cosine on what passed."""
     index = WordSentenceIndex.build(ANIMALS, HashEncoder())
@@ -144,7 +123,7 @@ def test_equals_the_papers_algorithm() -> None:
         pieces = index._tokenizer.encode(text, add_special_tokens=False).tokens
         return {p for p in pieces if p not in stop_words and any(c.isalnum() for c in p)}
 
-    for query in ("dog and cat", "river bank interest", "Did the mat purr?"):
+    for query in ("dog and cat", "river bank interest", "Did the mat purr?", "where is it?", ""):
         passed = [row for row in rows if tokens(row.text) & tokens(query)]
         vector = HashEncoder().encode_queries([query])[0]
         expected = {row.id: float(HashEncoder().encode([row.text])[0] @ vector) for row in passed}

@@ -268,17 +268,9 @@ async def test_options_make_a_question_multiple_choice_everywhere(rag):
     assert answers[0].trace.calls[0].prompt_version.endswith("/choice")
 
 
-def test_the_trace_tells_of_a_script_that_is_not_read():
-    texts = ["Лампу зажигают в сумерках. Лампу хранит Ильзе Брандт.", "The lamp is lit at dusk."]
-    documents = [Document(str(number), text) for number, text in enumerate(texts)]
-    rag = PreciseRAG.from_documents(documents, encoder=HashEncoder())
-    notes = []
-    for question in ("Кто хранит лампу?", "Who keeps the lamp?"):
-        trace = Trace(question)
-        rag.retrieve(question, trace=trace)
-        notes += [stage.note for stage in trace.stages if stage.name == "rerank"]
-        assert notes[-1] in trace.to_html()
-    assert notes == [
-        "ranked by words and order: the reranker does not read Cyrillic",
-        "2 of 3 not read by the cross-encoder: in Cyrillic",
-    ]
+def test_the_trace_tells_of_a_script_that_is_not_read(rag):
+    trace = Trace("Кто хранит лампу?")
+    rag.retrieve(trace.question, trace=trace)
+    (note,) = [stage.note for stage in trace.stages if stage.name == "rerank"]
+    assert note == "ranked by words and order: the reranker does not read Cyrillic"
+    assert note in trace.to_html()

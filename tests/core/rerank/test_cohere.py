@@ -7,7 +7,6 @@ from precise_rag.errors import (
     LLMError,
     LLMRateLimitError,
     LLMResponseError,
-    LLMServerError,
 )
 from precise_rag.rerank import CohereReranker, rerank
 from precise_rag.types import Candidate
@@ -59,7 +58,6 @@ def scores_only(index: int) -> Reply:
     ("reply", "n_requests", "error", "said"),
     [
         (refuses(429), 3, LLMRateLimitError, "http.* still answers 429 after all retries"),
-        (refuses(500), 3, LLMServerError, "http.* still answers 500 after all retries"),
         (
             refuses(401),
             1,

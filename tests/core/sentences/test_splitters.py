@@ -165,6 +165,7 @@ text_like = st.text(
 
 @pytest.mark.parametrize("name", NAMES)
 @given(text=text_like)
+@example(text="Z\u2028.\ud83d?!?! 天地玄黃。 One. Two.")  # sentencex panics
 @example(text="a" + " " * 3000)
 @example(text=" " * 3000 + "b" * 1500)
 @example(text="a" + " " * 3000 + "b. \x00\x1c")

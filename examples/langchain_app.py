@@ -74,7 +74,7 @@ def chains(store: InMemoryVectorStore, model: BaseChatModel) -> None:
         .assign(documents=RedundancyCompressor(embeddings=PreciseEmbeddings()))
         .assign(documents=RelevanceFilterCompressor(llm=model, max_concurrency=2))
     )
-    selected = stages | GradientSelectionCompressor(min_k=2).as_runnable().with_config(tags=["selection"])
+    selected = stages | GradientSelectionCompressor(min_k=2).with_config(tags=["selection"])
     print("selected", [read_facts(document)["reason"] for document in selected.invoke(QUESTION)])
     print("given", EvidenceCompressor().invoke({"query": QUESTION, "documents": DOCUMENTS}))
     answer = {"context": found | EvidenceCompressor() | join, "input": RunnablePassthrough()} | PROMPT | model

@@ -109,10 +109,6 @@ class SelectionCompressor(BaseDocumentCompressor, RunnableSerializable[Mapping[s
         """Run `compress_documents` without blocking the event loop."""
         return await self.ainvoke({"query": query, "documents": list(documents)}, {"callbacks": callbacks})
 
-    def as_runnable(self) -> RunnableSerializable[Mapping[str, Any], list[Document]]:
-        """Return this object, typed as the Runnable from `{"query", "documents"}` to documents."""
-        return self
-
     def invoke(
         self, input: Mapping[str, Any], config: RunnableConfig | None = None, **kwargs: Any
     ) -> list[Document]:
@@ -137,8 +133,7 @@ class SelectionCompressor(BaseDocumentCompressor, RunnableSerializable[Mapping[s
         async with observing() as observer:
             trace = Trace(query, observer=observer)
             with trace.stage(self.get_name()) as stage:
-                selection = await self._part_for_call().adecide(query, candidates, trace)
-                stage.outcome = selection
+                stage.outcome = selection = await self._part_for_call().adecide(query, candidates, trace)
         return self._documents(selection)
 
 

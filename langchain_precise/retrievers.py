@@ -200,8 +200,7 @@ class PreciseRetriever(BaseRetriever):
     async def _aretrieve(self, search: dict[str, Any]) -> Selection:
         async with observing() as observer:
             with suppress(EmptyIndexError):
-                return await self._aselect(**search, trace=Trace(search["query"], observer=observer))
+                trace, rag = Trace(search["query"], observer=observer), self.rag.with_k(search["k"])
+                asked = {name: search[name] for name in ("query", "filter")}
+                return await rag.aretrieve(**asked, piece_tokens=no_piece_tokens, trace=trace)
         return Selection()
-
-    async def _aselect(self, query: str, k: int | None, **arguments: Any) -> Selection:
-        return await self.rag.with_k(k).aretrieve(query, piece_tokens=no_piece_tokens, **arguments)

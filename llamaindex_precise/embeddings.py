@@ -37,8 +37,7 @@ class PreciseEmbedding(SettingsComponent, BaseEmbedding):
         return load_encoder(self.model_name, device=self.device)
 
     def _get_query_embedding(self, query: str) -> list[float]:
-        vector: list[float] = encode_queries(self.encoder, [query])[0].tolist()
-        return vector
+        return list(encode_queries(self.encoder, [query])[0].tolist())
 
     async def _aget_query_embedding(self, query: str) -> list[float]:
         return await asyncio.to_thread(self._get_query_embedding, query)
@@ -50,8 +49,7 @@ class PreciseEmbedding(SettingsComponent, BaseEmbedding):
         return await asyncio.to_thread(self._get_text_embedding, text)
 
     def _get_text_embeddings(self, texts: list[str]) -> list[list[float]]:
-        vectors: list[list[float]] = encode_documents(self.encoder, texts).tolist()
-        return vectors
+        return list(encode_documents(self.encoder, texts).tolist())
 
     async def _aget_text_embeddings(self, texts: list[str]) -> list[list[float]]:
         return await asyncio.to_thread(self._get_text_embeddings, texts)

@@ -227,18 +227,16 @@ class EvidencePostprocessor(RerankerPostprocessor, EvidenceOptions):
     count_tokens: Callable[[str], int] | None = Field(default=None, exclude=True)
 
     def _make_part(self) -> SelectionPart:
-        return EvidencePart.of(self, self.reranker, _shown, piece_tokens)
+        def shown(excerpts: Sequence[Excerpt]) -> list[str]:
+            return [item.get_content(MetadataMode.LLM) for item in from_excerpts(excerpts)]
+
+        return EvidencePart.of(self, self.reranker, shown, piece_tokens)
 
     def _candidates(self, nodes: Sequence[NodeWithScore]) -> list[Candidate]:
         return to_candidates(nodes, text_alone=True)
 
     def _nodes(self, selection: Selection) -> list[NodeWithScore]:
         return from_excerpts(one for one in selection.kept if isinstance(one, Excerpt))
-
-
-def _shown(excerpts: Sequence[Excerpt]) -> list[str]:
-    """Return the texts of excerpts as LLMs see their nodes."""
-    return [item.get_content(MetadataMode.LLM) for item in from_excerpts(excerpts)]
 
 
 def _trace(query: QueryBundle | str | None) -> Trace:

@@ -120,8 +120,7 @@ def query_vector(bundle: QueryBundle, encoder: Encoder | None) -> FloatArray | N
     if bundle.embedding is not None:
         return np.asarray(bundle.embedding, dtype=np.float32)
     if bundle.custom_embedding_strs and encoder is not None:
-        mean: FloatArray = encode_queries(encoder, bundle.custom_embedding_strs).mean(axis=0)
-        return mean
+        return np.asarray(encode_queries(encoder, bundle.custom_embedding_strs).mean(axis=0))
     return None
 
 

@@ -40,17 +40,16 @@ async def test_every_way_to_call_it_gives_the_same():
     compressor = GradientSelectionCompressor(reranker=reranker, min_k=1, min_keep=1)
     documents = [Document("a 0.9"), Document("b 0.8"), Document("c 0.1")]
     expected = compressor.compress_documents(documents, "q")
-    runnable = compressor.as_runnable()
     assert isinstance(compressor, BaseDocumentCompressor)
-    assert isinstance(runnable, RunnableSerializable)
-    schema = runnable.get_input_jsonschema()["$defs"]["CompressorInput"]
+    assert isinstance(compressor, RunnableSerializable)
+    schema = compressor.get_input_jsonschema()["$defs"]["CompressorInput"]
     assert schema["required"] == ["query", "documents"]
     input: CompressorInput = {"query": "q", "documents": documents}
     assert len(expected) == 2
     assert await compressor.acompress_documents(documents, "q") == expected
-    assert runnable.invoke(input) == await runnable.ainvoke(input) == expected
-    assert runnable.batch([input, input], {"max_concurrency": 1}) == [expected, expected]
-    assert list(runnable.stream(input)) == [expected]
+    assert compressor.invoke(input) == await compressor.ainvoke(input) == expected
+    assert compressor.batch([input, input], {"max_concurrency": 1}) == [expected, expected]
+    assert list(compressor.stream(input)) == [expected]
     found = RunnableParallel(query=RunnablePassthrough(), documents=lambda query: documents)
     assert (found | compressor).invoke("q") == expected
 

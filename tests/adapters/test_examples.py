@@ -47,14 +47,7 @@ def test_an_application_runs_with_all_our_parts(framework):
 def test_mypy_accepts_our_parts_in_applications():
     """So does pyright, which is not in the tests because its package fetches the program that it runs."""
     pytest.importorskip("mypy")
-    command = [
-        sys.executable,
-        "-m",
-        "mypy",
-        "--config-file",
-        str(EXAMPLES / "mypy.ini"),
-        "--no-error-summary",
-    ]
+    command = [sys.executable, "-m", "mypy", f"--config-file={EXAMPLES}/mypy.ini", "--no-error-summary"]
     apps = [str(EXAMPLES / name) for name in ("llamaindex_app.py", "langchain_app.py")]
     done = subprocess.run([*command, *apps], capture_output=True, text=True, check=False)
     assert done.stdout + done.stderr == ""

@@ -6,7 +6,10 @@ import pytest
 
 from precise_rag.encoded import count_tokens, encode_documents, encode_queries, encoded_rows
 from precise_rag.errors import ModelError
+from precise_rag.index import HybridIndex
+from precise_rag.segmentation import GreedySegmenter
 from precise_rag.testing import HashEncoder
+from precise_rag.types import Document
 from precise_rag.vectors import dots, linear, unit_rows
 
 
@@ -69,20 +72,18 @@ def test_lists_are_converted_and_no_text_asks_nothing() -> None:
     assert not encoder.calls
 
 
-def test_vectors_of_another_length_than_the_encoder_states_are_refused() -> None:
-    encoder = Lists(8)
-    encode = encoder.encode
-    encoder.encode = lambda texts, **_: [[*row, 0.0] for row in encode(texts)]  # type: ignore[method-assign]
-    with pytest.raises(ModelError, match=r"of shape \(1, 9\) .* expected real numbers of shape \(1, 8\)"):
-        encode_documents(encoder, ["one"])
-
-
 @pytest.mark.parametrize("counts", [None, [1], [1, 2, 3], [1, -1], [1.5, 2.0], ["a", "b"], [[1], [2]], 3])
 def test_token_counts_that_are_not_a_whole_number_for_each_text_are_refused(counts: object) -> None:
     encoder = HashEncoder(8)
     encoder.count_tokens = lambda texts: counts  # type: ignore[method-assign, assignment, return-value]
-    with pytest.raises(ModelError, match=r"hash-8 returned .*token counts"):
-        count_tokens(encoder, ["one", "two"])
+    document = Document("d", "One. Two.")
+    for use in (
+        lambda: count_tokens(encoder, ["one", "two"]),
+        lambda: HybridIndex.build([document], encoder),
+        lambda: GreedySegmenter(encoder).segment(document),
+    ):
+        with pytest.raises(ModelError, match=r"hash-8 returned .*token counts"):
+            use()
 
 
 def test_rows_have_unit_length_and_zero_rows_stay_zero() -> None:

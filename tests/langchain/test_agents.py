@@ -10,7 +10,7 @@ from langchain_core.tools import tool
 
 from precise_rag.errors import InputError
 from precise_rag.tokens import estimate_tokens
-from support.tool_results import KINDS, LOG, PAGE, RECORDS
+from support.tool_results import KINDS, LOG, PAGE, RECORDS, read_file
 
 agents = pytest.importorskip("langchain.agents")
 middleware = pytest.importorskip("langchain_precise.agents")
@@ -31,12 +31,6 @@ def calls(*wanted):
     """A model that makes one call after the other, each of (name, arguments), and then answers."""
     messages = [AIMessage("", tool_calls=[{"name": n, "args": a, "id": "1"}]) for n, a in wanted]
     return Caller(messages=iter([*messages, AIMessage("It is /dev/sdb1.")]))
-
-
-@tool
-def read_file(path: str) -> str:
-    """Read a file."""
-    return {"worker.log": LOG, "note.txt": "  short, and with space \n"}[path]
 
 
 @tool
@@ -63,7 +57,7 @@ def show(path: str) -> list:
     return [{"type": "text", "text": PAGE}, {"type": "image_url", "image_url": {"url": "data:,"}}]
 
 
-TOOLS = [read_file, list_items, report, show]
+TOOLS = [tool(read_file), list_items, report, show]
 
 
 def asking(question: str) -> dict[str, Any]:

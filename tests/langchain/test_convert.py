@@ -13,12 +13,10 @@ FOUND = Candidate("guide", 5, 9, "Eels", 0.25, "probability")
 
 
 def test_documents_keep_their_ids_and_nameless_ones_get_ids_from_their_text():
-    named, first, second, other = to_core_documents(
-        [Document("a", id="x"), Document("a"), Document("a"), Document("b")]
-    )
-    again = to_core_documents([Document("a")])
+    given = [Document("a", id="x"), Document("a"), Document("a"), Document("b")]
+    named, first, second, other = to_core_documents(given)
     assert named.id == "x"
-    assert first.id == again[0].id
+    assert first.id == to_core_documents([Document("a")])[0].id
     assert second.id == f"{first.id}#2"
     assert other.id not in (first.id, second.id)
 

@@ -15,7 +15,7 @@ from llama_index.core.workflow import Context
 from llamaindex_precise.agents import prune_tool_results
 from precise_rag.errors import InputError
 from precise_rag.tokens import estimate_tokens
-from support.tool_results import LOG, PAGE, RECORDS
+from support.tool_results import LOG, PAGE, RECORDS, read_file
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of LlamaIndex's own workflows
 
@@ -23,11 +23,6 @@ QUESTION = "Which disk is full?"
 needs_calls = pytest.mark.skipif(
     not hasattr(mock, "MockFunctionCallingLLM"), reason="this LlamaIndex has no such model"
 )
-
-
-def read_file(path: str) -> str:
-    """Read a file."""
-    return {"worker.log": LOG, "note.txt": "  short, and with space \n"}[path]
 
 
 def pruned(*tools, **options):

@@ -136,18 +136,6 @@ def test_segmenters_filters_exports_and_embeddings_raise_one_error(wrong: Wrong)
             use()
 
 
-@pytest.mark.parametrize("counts", [None, [1], [1.5] * 9])
-def test_wrong_token_counts_raise_one_error(counts: Any) -> None:
-    encoder = HashEncoder(8)
-    encoder.count_tokens = lambda texts: counts  # type: ignore[method-assign]
-    for use in (
-        lambda: HybridIndex.build(DOCUMENTS, encoder),
-        lambda: GreedySegmenter(encoder).segment(DOCUMENTS[0]),
-    ):
-        with pytest.raises(PreciseRagError):
-            use()
-
-
 TEXTS = [f"Text {i} is about {['lamps', 'and', 'boats'][i % 3]} number {i * i}." for i in range(60)]
 FILL = """
 import sys

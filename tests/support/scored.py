@@ -11,10 +11,9 @@ class Scored:
     """Gives each text the score that a function has for it, and keeps what it read."""
 
     name, is_calibrated, reads_around = "scored", True, True
-    score_scale: ScoreScale = "probability"
 
-    def __init__(self, score_of: Callable[[str], float]) -> None:
-        self.score_of = score_of
+    def __init__(self, score_of: Callable[[str], float], score_scale: ScoreScale = "probability") -> None:
+        self.score_of, self.score_scale = score_of, score_scale
         self.read: list[Candidate] = []
 
     def score(self, query: str, candidates: Sequence[Candidate]) -> FloatArray:

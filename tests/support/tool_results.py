@@ -15,3 +15,8 @@ KINDS = {
     "log": (LOG, "Which disk is full?", "/dev/sdb1 is full"),
     "json": (json.dumps(RECORDS), "Which item was discontinued?", '"id": 77'),
 }
+
+
+def read_file(path: str) -> str:
+    """Read a file."""
+    return {"worker.log": LOG, "note.txt": "  short, and with space \n"}[path]

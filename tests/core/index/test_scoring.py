@@ -69,7 +69,9 @@ def test_every_index_of_vectors_takes_a_precision_and_maps_what_it_loads(
     assert found == pytest.approx(expected, abs=0.03)
 
 
-def test_rough_products_are_within_the_margin_and_two_parts_of_a_query_nearly_exact() -> None:
+def test_rough_products_are_within_the_margin_two_parts_nearly_exact_and_few_not_rounded() -> None:
+    products = Products.of({"vectors": clustered(50)}, lambda *_: pytest.fail("was rounded"))
+    assert products.rough(clustered(1)[0]) is None
     vectors = clustered(500)
     rounded = RoughVectors(**rough_columns(vectors))
     for query in clustered(20, seed=1):
@@ -99,11 +101,6 @@ def test_the_best_rows_are_those_of_all_products(
             expected, expected_scores = exact.best(query, top_k, rows)
             assert found.tolist() == expected.tolist()
             np.testing.assert_allclose(scores, expected_scores, atol=1e-6)
-
-
-def test_few_vectors_are_not_rounded() -> None:
-    products = Products.of({"vectors": clustered(50)}, lambda *_: pytest.fail("was rounded"))
-    assert products.rough(clustered(1)[0]) is None
 
 
 def test_draws_depend_on_the_document_and_the_place_alone() -> None:

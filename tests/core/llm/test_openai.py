@@ -2,7 +2,7 @@
 
 import asyncio
 import gc
-from contextlib import aclosing, asynccontextmanager, contextmanager
+from contextlib import aclosing, asynccontextmanager
 
 import openai
 import pytest
@@ -18,19 +18,10 @@ from precise_rag.llm import OpenAIChat
 from precise_rag.tokens import estimate_prompt_tokens
 from precise_rag.types import Completion, Message
 from support.chat_server import ChatServer, fails, says, wait_until
+from support.misbehaving import served as client
 
 PROMPT = (Message("system", "Be brief."), Message("user", "Where is Paris?"))
 SCHEMA = {"title": "place", "type": "object", "properties": {"where": {"type": "string"}}}
-
-
-@contextmanager
-def client(script, **options):
-    with ChatServer(script) as server:
-        llm = OpenAIChat("m", base_url=server.url, **{"timeout": 5.0, "max_retries": 0, **options})
-        try:
-            yield llm, server
-        finally:
-            llm.close()
 
 
 @asynccontextmanager

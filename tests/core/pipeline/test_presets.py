@@ -1,5 +1,6 @@
 import json
 from collections.abc import Callable, Sequence
+from itertools import count
 from pydoc_data.topics import topics
 from typing import Any
 
@@ -13,6 +14,7 @@ from precise_rag.rerank import LogitReranker
 from precise_rag.testing import HashEncoder, ScriptedLLM
 from precise_rag.trace import Trace
 from precise_rag.types import Candidate, Document, Message, ScoreScale
+from support.scored import Scored
 from support.velm import shown_texts
 
 GATE = "The harbour gate opens at six in the morning. The gate is made of oak."
@@ -37,22 +39,13 @@ def model(messages: Sequence[Message]) -> str:
     return "At six in the morning [1]."
 
 
-class Scores:
-    """A reranker that gives these scores in the order of the candidates, and notes what it read."""
-
-    name, is_calibrated = "scores", True
-
-    def __init__(self, values: Sequence[float], score_scale: ScoreScale) -> None:
-        self.values, self.score_scale = values, score_scale
-        self.read: list[list[str]] = []
-
-    def score(self, query: str, candidates: Sequence[Candidate]) -> Any:
-        self.read.append([candidate.text for candidate in candidates])
-        return np.array(self.values[: len(candidates)])
-
-
 def pieces(n: int) -> list[Candidate]:
     return [Candidate("d", row, row + 1, f"x{row}", 0.0, "rank") for row in range(n)]
+
+
+def by_place(scores: Sequence[float], scale: ScoreScale) -> Scored:
+    """A reranker that gives `pieces` these scores."""
+    return Scored(lambda text: scores[int(text[1:])], scale)
 
 
 def test_chunkrag_searches_for_the_rewritten_question_filters_and_reranks_what_is_left() -> None:
@@ -63,7 +56,8 @@ def test_chunkrag_searches_for_the_rewritten_question_filters_and_reranks_what_i
             pages, ScriptedLLM(reply), preset="chunkrag", encoder=HashEncoder(), reranker=backwards
         )
 
-    backwards = Scores(range(15), "rank")
+    places = count()
+    backwards = Scored(lambda text: next(places), "rank")
     pages = [*DOCUMENTS, Document("late", "Boats leave at six, when it is light.")]
     rag, trace = chunkrag(model), Trace(QUESTION)
     answer = rag.answer(QUESTION, trace=trace)
@@ -74,9 +68,10 @@ def test_chunkrag_searches_for_the_rewritten_question_filters_and_reranks_what_i
     assert trace.stages[0].settings["queries"] == 1
     expected = rag.index.search("harbour gate opens morning", rag.path.n_candidates)
     assert [c.text for c in stages["search"].kept][:3] == [c.text for c in expected][:3]
-    assert backwards.read == [[c.text for c in stages["relevance"].kept]]
+    read = [c.text for c in backwards.read]
+    assert read == [c.text for c in stages["relevance"].kept]
     kept = answer.selection.kept
-    assert [c.text for c in kept] == backwards.read[0][::-1]
+    assert [c.text for c in kept] == read[::-1]
     assert len(kept) == 2
     assert all("six" in c.text for c in kept)
     dropped = {d.candidate.doc_id: d.reason for d in answer.selection.decisions if not d.kept}
@@ -124,9 +119,9 @@ def test_an_unknown_preset_and_one_without_its_model_are_refused(preset: Any, me
 def test_sage_selects_on_raw_logits_as_its_figures_do() -> None:
     """Fig. 8 is cut between 4.416 and 1.304; both are logits."""
     logits = [13.79, 13.58, 11.91, 11.55, 10.94, 7.815, 7.665, 5.490, 4.416, 1.304, 0.8, 0.255, -0.198]
-    rag = PreciseRAG(None, preset="sage", reranker=Scores(logits, "logit"))
+    rag = PreciseRAG(None, preset="sage", reranker=by_place(logits, "logit"))
     selection = rag.retrieve("Which technology?", candidates=pieces(len(logits)))
-    assert [c.score for c in selection.kept] == logits[:9]
+    assert [c.score for c in selection.kept] == pytest.approx(logits[:9])
     ranked = [decision.candidate for decision in selection.decisions]
     assert len(rag.path.selector.select(ranked, step=-6).kept) == 9, "feedback moves min_k alone"
 
@@ -140,7 +135,7 @@ def test_sage_selects_on_raw_logits_as_its_figures_do() -> None:
     ],
 )
 def test_calibrated_scores_are_compared_over_chance(probabilities: list[float], n_kept: int) -> None:
-    rag = PreciseRAG(None, preset="sage", reranker=LogitReranker(Scores(probabilities, "probability")))
+    rag = PreciseRAG(None, preset="sage", reranker=LogitReranker(by_place(probabilities, "probability")))
     selection = rag.retrieve("Which was not built?", candidates=pieces(15))
     assert len(selection.kept) == n_kept
     best = np.log(14 * probabilities[0] / (1 - probabilities[0]))

@@ -4,13 +4,10 @@ from precise_rag.errors import InputError
 from precise_rag.trace import Bill, CallRecord, Ledger, Price, PriceTable, Trace, call_cost, cost_efficiency
 
 
-def test_equation_1_with_the_papers_example_prices():
+def test_equation_1_with_the_papers_example_prices_and_equation_2_gives_its_table_xi():
+    """Accuracy over tokens, relative to SAGE's: its column "relative cost efficiency"."""
     # GPT-4 at 10 and 30 dollars a million: 2,000 * 10e-6 + 500 * 30e-6
     assert call_cost(2000, 500, Price(10.0, 30.0)) == pytest.approx(0.035)
-
-
-def test_equation_2_gives_the_papers_table_xi():
-    """Accuracy over tokens, relative to SAGE's: its column "relative cost efficiency"."""
     rows = {"BM25": (140699, 0.65), "DPR": (142008, 0.70), "SBERT": (140888, 0.675), "SAGE": (104939, 0.75)}
     price = Price(0.15, 0.60)
     efficiency = {

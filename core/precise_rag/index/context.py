@@ -88,26 +88,15 @@ class SentenceContexts:
         present = np.asarray(encoded.any(axis=1))
         return cls(groups, _weights(columns), np.ones(len(vectors)), overlap, present, encoded)
 
-    def scores(
-        self, core: FloatArray, alpha: float, encoded: FloatArray | None = None, *, normalise: bool = True
+    def weighted(
+        self, core: FloatArray, context: npt.NDArray[Any] | None, alpha: float, *, normalise: bool
     ) -> FloatArray:
-        """(n,) similarity of each weighted sentence with the query.
+        """The module's formula for vectors (n, d) or for their products with a query (n,).
 
-        core: (n,) dot product of each sentence with the query.
+        core, context: of each sentence and of its encoded context; None if contexts are means.
         alpha: weight of the sentence against its context (0 to 1).
-        encoded: (n,) dot product of each encoded context with the query; None if contexts are means.
         normalise: divide by the length of the weighted vector, for a cosine.
         """
-        return self._weighted(core, encoded, alpha, normalise)
-
-    def vectors(self, core: FloatArray, alpha: float, *, normalise: bool = True) -> FloatArray:
-        """(n, d) weighted sentence vectors; core: (n, d) sentence vectors."""
-        return self._weighted(core, self.encoded, alpha, normalise)
-
-    def _weighted(
-        self, core: FloatArray, context: npt.NDArray[Any] | None, alpha: float, normalise: bool
-    ) -> FloatArray:
-        """The module's formula for vectors (n, d) or for their products with a query (n,)."""
         per_row = (-1,) + (1,) * (core.ndim - 1)
         if context is None:
             weighted = core * self.weights.reshape(per_row)
@@ -115,12 +104,9 @@ class SentenceContexts:
             context = others / self.residuals.reshape(per_row)
         total = alpha * core + (1 - alpha) * context
         if normalise:
-            total /= self._norms(alpha).reshape(per_row)
+            squares = alpha**2 + (1 - alpha) ** 2 + 2 * alpha * (1 - alpha) * self.overlap
+            total /= np.sqrt(np.maximum(squares, _TINY)).reshape(per_row)
         return np.where(self.present.reshape(per_row), total, core).astype(np.float32)
-
-    def _norms(self, alpha: float) -> npt.NDArray[np.float64]:
-        squares = alpha**2 + (1 - alpha) ** 2 + 2 * alpha * (1 - alpha) * self.overlap
-        return np.sqrt(np.maximum(squares, _TINY))
 
 
 @dataclass(frozen=True, slots=True)

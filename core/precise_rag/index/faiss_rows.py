@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -75,15 +77,11 @@ class FaissRows:
         Raises InputError for what faiss does not accept.
         """
         faiss = require("faiss", extra="faiss")
-        try:
-            index = faiss.index_factory(vectors.shape[1], backend.factory, faiss.METRIC_INNER_PRODUCT)
+        n, d = vectors.shape
+        with _refused(f"faiss cannot build {backend.factory!r} from {n} vectors of length {d}: "):
+            index = faiss.index_factory(d, backend.factory, faiss.METRIC_INNER_PRODUCT)
             index.train(vectors)
             index.add(vectors)
-        except (RuntimeError, TypeError) as error:
-            raise InputError(
-                f"faiss cannot build {backend.factory!r} from {len(vectors)} vectors of length "
-                f"{vectors.shape[1]}: {str(error).splitlines()[-1]}"
-            ) from error
         return cls.around(index, backend)
 
     @classmethod
@@ -91,17 +89,16 @@ class FaissRows:
         """Take a faiss index that is filled; see `of`."""
         faiss = require("faiss", extra="faiss")
         check_faiss(backend.gpu)
-        searched = _on_gpus(faiss, index, backend.factory) if backend.gpu else index
+        searched, factory = index, backend.factory
+        if backend.gpu:
+            advice = "; pass gpu=False, or another factory, such as 'IVF1024,Flat'"
+            with _refused(f"faiss has no {factory!r} for GPUs: ", advice):
+                searched = faiss.index_cpu_to_all_gpus(index)
         if backend.search:
-            try:
+            with _refused(f"faiss does not know the search parameters {backend.search!r} for {factory!r}: "):
                 faiss.ParameterSpace().set_index_parameters(index, backend.search)
                 if backend.gpu:
                     faiss.GpuParameterSpace().set_index_parameters(searched, backend.search)
-            except (RuntimeError, TypeError) as error:
-                raise InputError(
-                    f"faiss does not know the search parameters {backend.search!r} for {backend.factory!r}: "
-                    f"{str(error).splitlines()[-1]}"
-                ) from error
         return cls(index, searched)
 
     def best(
@@ -131,15 +128,13 @@ class FaissRows:
             fetched = min(2 * fetched, n_rows)  # some of the nearest do not match
 
 
-def _on_gpus(faiss: Any, index: Any, factory: str) -> Any:
-    """The copy of a faiss index on all GPUs. Raises InputError for one that has no form there."""
+@contextmanager
+def _refused(what: str, advice: str = "") -> Iterator[None]:
+    """Raise InputError with the reason that faiss gives, between these words."""
     try:
-        return faiss.index_cpu_to_all_gpus(index)
+        yield
     except (RuntimeError, TypeError) as error:
-        raise InputError(
-            f"faiss has no {factory!r} for GPUs: {str(error).splitlines()[-1]}; "
-            "pass gpu=False, or another factory, such as 'IVF1024,Flat'"
-        ) from error
+        raise InputError(f"{what}{str(error).splitlines()[-1]}{advice}") from error
 
 
 def load_rows(block: Block, backend: FaissBackend) -> FaissRows:

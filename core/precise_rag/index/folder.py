@@ -182,7 +182,9 @@ def write_index(
     path = as_path("path", path)
     with _write_errors(path):
         before = _data_files(path)
-        present = _present_manifest(path)
+        present = None
+        with suppress(IndexFormatError):  # a new folder, or a damaged index
+            present = read_manifest(path)
         if known is not None and present is not None and version_of(present) not in known:
             raise IndexChangedError(
                 f"{path} was saved by another writer since this index was loaded; "
@@ -342,14 +344,6 @@ def _check_regular(file: Path) -> None:
     """Raise OSError for a link, a folder, a pipe or a device."""
     if not stat.S_ISREG(os.lstat(file).st_mode):
         raise OSError(f"{file.name} is not a regular file")
-
-
-def _present_manifest(path: Path) -> dict[str, Any] | None:
-    """The manifest of the index in `path`; None for a folder without one, and for a damaged one."""
-    try:
-        return read_manifest(path)
-    except IndexFormatError:
-        return None
 
 
 def _data_files(path: Path) -> list[Path]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -129,9 +130,7 @@ class Headings:
 def _written_titles(block: Block, begins: npt.NDArray[np.bool_]) -> Columns:
     """ "values" and "ends" of the titles above rows with a new heading; begins: (n,) which these are."""
     written: list[bytes] = []
-    for document, first, end in zip(
-        block.documents, block.offsets[:-1].tolist(), block.offsets[1:].tolist(), strict=True
-    ):
+    for document, (first, end) in zip(block.documents, pairwise(block.offsets.tolist()), strict=True):
         spans = block.columns["spans"][first:end][begins[first:end]]
         saved = map(saved_titles, headings_above(document, spans))
         written += [text.encode("utf-8", "replace") for text in saved]

@@ -44,37 +44,28 @@ def load_index(
     service to load.
     """
     if is_database(path):
-        return _open_database(str(path), encoder, device, settings)
+        engine = PostgresEngine(str(path))
+        made = read_settings(engine)
+        if made is None:
+            raise IndexFormatError(f"{engine.location} holds no index; build one there")
+        return DatabaseIndex(
+            str(path), _encoder(encoder, engine.location, made["encoder"], device), **settings
+        )
     path = as_path("path", path)
     while True:
         manifest = read_manifest(path)
         try:
-            return _load_folder(path, manifest, encoder, device, verify, settings)
+            if manifest["kind"] not in KINDS:
+                raise IndexFormatError(
+                    f"{path} holds a {manifest['kind']!r} index, which this version does not know; "
+                    "load it with the version that saved it, or build it again"
+                )
+            loaded = _encoder(encoder, str(path), manifest["encoder"], device)
+            return KINDS[manifest["kind"]].load(path, loaded, verify=verify, **settings)
         except (PreciseRagError, OSError):
             if version_of(read_manifest(path)) == version_of(manifest):
                 raise
             # else another process has saved an index, perhaps of another kind, since the manifest was read
-
-
-def _load_folder(
-    path: Path, manifest: Mapping[str, Any], encoder: Any, device: str | None, verify: Verify, settings: Any
-) -> DocumentIndex:
-    if manifest["kind"] not in KINDS:
-        raise IndexFormatError(
-            f"{path} holds a {manifest['kind']!r} index, which this version does not know; "
-            "load it with the version that saved it, or build it again"
-        )
-    encoder = _encoder(encoder, str(path), manifest["encoder"], device)
-    return KINDS[manifest["kind"]].load(path, encoder, verify=verify, **settings)
-
-
-def _open_database(location: str, encoder: Any, device: str | None, settings: Any) -> DatabaseIndex:
-    engine = PostgresEngine(location)
-    made = read_settings(engine)
-    if made is None:
-        raise IndexFormatError(f"{engine.location} holds no index; build one there")
-    encoder = _encoder(encoder, engine.location, made["encoder"], device)
-    return DatabaseIndex(location, encoder, **settings)
 
 
 def _encoder(given: Any, place: str, saved: Mapping[str, Any], device: str | None) -> Encoder:

@@ -1,7 +1,7 @@
 """Which documents and rows of a collection meet a filter."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -18,16 +18,17 @@ _MOST_FILTERS = 64
 
 def matching_documents(matchers: Sequence["DocumentMatcher"], wanted: Filter) -> list[BoolArray]:
     """For the documents of each matcher, whether each meets the filter; a field that none has is logged."""
-    asked = [c.field for c in wanted.conditions() if c.operator != "$exists"]
-    for field in dict.fromkeys(asked):
-        if not any(matcher.has(field) for matcher in matchers):
-            warn_of_unknown_field(field)
+    warn_of_unknown_fields(wanted, lambda field: any(matcher.has(field) for matcher in matchers))
     return [matcher.matching(wanted) for matcher in matchers]
 
 
-def warn_of_unknown_field(field: str) -> None:
-    """Log that a filter names a field that no document has."""
-    _log.warning("the filter names %r, which no document has in its metadata, so nothing meets it", field)
+def warn_of_unknown_fields(wanted: Filter, has: Callable[[str], bool]) -> None:
+    """Log each field that a filter names and no document has. has: whether one of them has a field."""
+    for field in dict.fromkeys(c.field for c in wanted.conditions() if c.operator != "$exists"):
+        if not has(field):
+            _log.warning(
+                "the filter names %r, which no document has in its metadata, so nothing meets it", field
+            )
 
 
 class DocumentMatcher:

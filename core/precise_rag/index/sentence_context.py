@@ -81,12 +81,10 @@ class SentenceContextIndex(SentenceIndex):
             return
         view = self._ready()
         normalise = self.settings.similarity == "cosine"
+        weight: float = self.settings.alpha if alpha is None else check_alpha(alpha)
         for part, rows in view.slices():
-            vectors = part.prepared.contexts.vectors(
-                read_vectors(part.block.columns, slice(None)),
-                self.settings.alpha if alpha is None else check_alpha(alpha),
-                normalise=normalise,
-            )
+            core, contexts = read_vectors(part.block.columns, slice(None)), part.prepared.contexts
+            vectors = contexts.weighted(core, contexts.encoded, weight, normalise=normalise)
             alive = np.arange(len(vectors)) if part.rows is None else np.flatnonzero(part.rows)
             hits = Hits(alive + rows.start, np.zeros(len(alive), dtype=np.float32))
             yield from zip(view.candidates(hits, self.score_scale), vectors[alive], strict=True)
@@ -144,4 +142,4 @@ class SentenceContextIndex(SentenceIndex):
         core = prepared.products.all(vector)
         encoded = prepared.context_products.all(vector) if prepared.context_products else None
         normalise = self.settings.similarity == "cosine"
-        return prepared.contexts.scores(core, alpha, encoded, normalise=normalise), core
+        return prepared.contexts.weighted(core, encoded, alpha, normalise=normalise), core

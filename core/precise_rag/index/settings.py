@@ -108,14 +108,11 @@ class MissingSegmenter:
 
 def without_models(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Saved settings in which segmenters that are not packaged are replaced by `MissingSegmenter`."""
-    return {name: _without_model(name, value) for name, value in settings.items()}
+    usable = dict(settings)
+    for name in ("chunks", "passages", "surroundings"):
+        value = settings.get(name)
+        if isinstance(value, str) and not _PLAIN.fullmatch(value):
+            from precise_rag.segmentation.pretrained import PACKAGED
 
-
-def _without_model(name: str, value: Any) -> Any:
-    if name not in ("chunks", "passages", "surroundings") or not isinstance(value, str):
-        return value
-    if _PLAIN.fullmatch(value):
-        return value
-    from precise_rag.segmentation.pretrained import PACKAGED
-
-    return value if value in PACKAGED else MissingSegmenter(value, name)
+            usable[name] = value if value in PACKAGED else MissingSegmenter(value, name)
+    return usable

@@ -199,10 +199,8 @@ def _counted(columns: Columns, scales: Sequence[Groups], headings: Headings | No
     found = []
     for scale, groups in enumerate((Groups(rows, rows), *scales)):
         words, texts = words_of_texts(columns, groups, headings if scale else None)
-        words, n_in_text = (
-            words[np.argsort(texts, kind="stable")],
-            np.bincount(texts, minlength=len(groups.starts)),
-        )
+        words = words[np.argsort(texts, kind="stable")]
+        n_in_text = np.bincount(texts, minlength=len(groups.starts))
         lengths[:, scale], sizes[:, scale] = n_in_text[groups.of_row], groups.sizes[groups.of_row]
         starts = (np.cumsum(n_in_text) - n_in_text)[groups.of_row]
         around = words[slice_places(starts, lengths[:, scale])]

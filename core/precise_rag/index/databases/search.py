@@ -13,13 +13,12 @@ import numpy as np
 
 from precise_rag.encoders.geometry import with_levels
 from precise_rag.errors import EmptyIndexError
-from precise_rag.filters import Filter
 from precise_rag.filters.values import ID
 from precise_rag.index.bm25 import idf
 from precise_rag.index.databases.counted import bm25
 from precise_rag.index.databases.view import FoundSentence, Pool, PostgresView
 from precise_rag.index.hybrid import HybridSettings, adaptive_weight, weighted_scales
-from precise_rag.index.matching import warn_of_unknown_field
+from precise_rag.index.matching import warn_of_unknown_fields
 from precise_rag.index.ranking import top_rows
 from precise_rag.index.search import Returns, SentenceQuery, merge_neighbours
 from precise_rag.index.view import rows_around
@@ -56,7 +55,8 @@ def find(
     size = min(max(top_k, min(_ROWS_FOR_ONE * top_k, _MOST_ROWS), settings.pool), count)
     pool = view.pool(direction, terms, idf(frequencies, n_rows), size, wanted)
     if not len(pool.keys):
-        _warn(view, wanted)
+        if wanted is not None:
+            warn_of_unknown_fields(wanted, lambda field: field == ID or view.has_field(field))
         return []
     others, of_texts = view.sample(_SAMPLE, direction, wanted)
     if counted != wanted:
@@ -140,13 +140,6 @@ def _scaled(scores: FloatArray, low: float) -> FloatArray:
     best = float(scores.max())
     scaled: FloatArray = (scores - low) / (best - low) if best > low else np.zeros_like(scores)
     return scaled
-
-
-def _warn(view: PostgresView, wanted: Filter | None) -> None:
-    asked = [c.field for c in wanted.conditions() if c.operator != "$exists"] if wanted is not None else []
-    for field in dict.fromkeys(asked):
-        if field != ID and not view.has_field(field):
-            warn_of_unknown_field(field)
 
 
 def _chosen(fused: FloatArray, pool: Pool, returns: Returns, top_k: int) -> list[int]:

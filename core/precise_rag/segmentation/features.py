@@ -106,8 +106,7 @@ def with_context(rows: FloatArray, tensors: Mapping[str, FloatArray]) -> FloatAr
     of convolution2.
     """
     for layer in ("convolution1", "convolution2"):
-        convolved = _convolve(rows, tensors[f"{layer}.weight"]) + tensors[f"{layer}.bias"]
-        rows = rows + np.maximum(convolved, 0)
+        rows = rows + _convolved(rows, tensors, layer)
     return rows
 
 
@@ -118,10 +117,8 @@ def curve(likeness: FloatArray, tensors: Mapping[str, FloatArray]) -> FloatArray
     TextTiling's depth scores (Hearst 1997). tensors: "curve1.weight" (c, k, width), "curve1.bias" (c,), and
     "curve2.weight" (c, c, width), "curve2.bias".
     """
-    first = np.maximum(_convolve(likeness, tensors["curve1.weight"]) + tensors["curve1.bias"], 0)
-    second = np.maximum(_convolve(first, tensors["curve2.weight"]) + tensors["curve2.bias"], 0)
-    both: FloatArray = first + second
-    return both
+    first = _convolved(likeness, tensors, "curve1")
+    return first + _convolved(first, tensors, "curve2")
 
 
 def curve_shapes(config: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
@@ -155,11 +152,13 @@ def gap_shapes(config: Mapping[str, Any], width: int) -> dict[str, tuple[int, ..
     }
 
 
-def _convolve(rows: FloatArray, kernel: FloatArray) -> FloatArray:
-    """Convolve n rows, with zeros beyond both ends. kernel: (out, in, width)."""
+def _convolved(rows: FloatArray, tensors: Mapping[str, FloatArray], layer: str) -> FloatArray:
+    """Convolve n rows, with zeros beyond both ends, up to the layer's ReLU. Its weight: (out, in, width)."""
+    kernel = tensors[f"{layer}.weight"]
     n, width = len(rows), kernel.shape[2]
     padded = np.pad(rows, ((width // 2, width - 1 - width // 2), (0, 0)))
     total = linear(padded[:n], kernel[:, :, 0])
     for place in range(1, width):
         total += linear(padded[place : place + n], kernel[:, :, place])
-    return total
+    convolved: FloatArray = np.maximum(total + tensors[f"{layer}.bias"], 0)
+    return convolved

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import pairwise
 
 import numpy as np
@@ -76,34 +76,20 @@ class GreedySegmenter:
         alike = np.einsum("ij,ij->i", vectors[:-1], vectors[1:]) >= cosine_like(self.threshold, self.encoder)
         sizes = self.length_function([body[start:end] for start, end in spans.tolist()])
         rows, lengths, owners = cut_long(body, spans, sizes, self.max_chars, self.length_function)
-        together = [True] * (len(rows) - 1)
-        for gap in np.flatnonzero(np.diff(owners)).tolist():
-            together[gap] = bool(alike[owners[gap]])
-        pieces = _grow(rows, lengths, together, self.max_chars)
-        pieces = self._remeasured(body, rows, lengths, np.array(together, dtype=np.bool_), pieces)
+        together = (np.diff(owners) == 0) | np.append(alike, True)[owners[:-1]]
+        cuts = _grow(lengths, together, self.max_chars)
+        gains = np.where(together, -1.0, 0.0).astype(np.float32)
+        unsure = np.ones(len(gains), dtype=np.bool_)  # as a whole a piece may be longer than its parts
+        cuts, _ = cut_recounted(
+            body, rows, lengths, gains, cuts, unsure, self.max_chars, self.length_function
+        )
+        edges = [0, *(cuts + 1).tolist(), len(rows)]
+        pieces = [(int(rows[i, 0]), int(rows[j - 1, 1])) for i, j in pairwise(edges)]
         counts = count_tokens(self.encoder, [body[start:end] for start, end in pieces]).tolist()
         return [
             Chunk(document.id, start, end, body[start:end], count, document.metadata)
             for (start, end), count in zip(pieces, counts, strict=True)
         ]
-
-    def _remeasured(
-        self,
-        text: str,
-        rows: IntArray,
-        lengths: IntArray,
-        together: npt.NDArray[np.bool_],
-        pieces: list[tuple[int, int]],
-    ) -> list[tuple[int, int]]:
-        """Cut pieces that are longer as a whole than their parts add up to."""
-        cuts = np.searchsorted(rows[:, 1], [end for _, end in pieces[:-1]])
-        gains = np.where(together, -1.0, 0.0).astype(np.float32)
-        unsure = np.ones(len(gains), dtype=np.bool_)
-        cuts, _ = cut_recounted(
-            text, rows, lengths, gains, cuts, unsure, self.max_chars, self.length_function
-        )
-        edges = [0, *(cuts + 1).tolist(), len(rows)]
-        return [(int(rows[i, 0]), int(rows[j - 1, 1])) for i, j in pairwise(edges)]
 
     def segment_many(
         self, texts: Iterable[str | Document], *, show_progress: bool = False
@@ -115,14 +101,13 @@ class GreedySegmenter:
         yield from segment_each(self.segment, texts, self.encoder, self.splitter, show_progress=show_progress)
 
 
-def _grow(rows: IntArray, lengths: IntArray, together: Sequence[bool], limit: int) -> list[tuple[int, int]]:
-    pieces: list[tuple[int, int]] = []
-    size = limit
-    for place, ((start, end), length) in enumerate(zip(rows.tolist(), lengths.tolist(), strict=True)):
-        if place and together[place - 1] and size + length <= limit:
-            pieces[-1] = (pieces[-1][0], end)
+def _grow(lengths: IntArray, together: npt.NDArray[np.bool_], limit: int) -> IntArray:
+    """The gaps at which a chunk ends; each takes what is alike while it fits."""
+    cuts, size = [], int(lengths[0])
+    for gap, (length, joins) in enumerate(zip(lengths[1:].tolist(), together.tolist(), strict=True)):
+        if joins and size + length <= limit:
             size += length
         else:
-            pieces.append((start, end))
+            cuts.append(gap)
             size = length
-    return pieces
+    return np.array(cuts, dtype=np.int64)

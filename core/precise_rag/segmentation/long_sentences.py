@@ -25,15 +25,13 @@ def cut_long(
     Returns the (m, 2) spans and (m,) lengths of the pieces, and the (m,) rows that they come from.
     A piece is blank only if white space alone exceeds the limit.
     """
-    rows: list[tuple[int, int]] = []
-    lengths: list[int] = []
-    owners: list[int] = []
-    for owner, ((start, end), count) in enumerate(zip(spans.tolist(), counts.tolist(), strict=True)):
-        for first, last, length in _pieces(text, start, end, count, limit, count_tokens):
-            rows.append((first, last))
-            lengths.append(length)
-            owners.append(owner)
-    return np.array(rows, dtype=np.int64), np.array(lengths, dtype=np.int64), np.array(owners, dtype=np.int64)
+    pieces = [
+        (*piece, owner)
+        for owner, ((start, end), count) in enumerate(zip(spans.tolist(), counts.tolist(), strict=True))
+        for piece in _pieces(text, start, end, count, limit, count_tokens)
+    ]
+    table = np.array(pieces, dtype=np.int64).reshape(-1, 4)
+    return table[:, :2], table[:, 2], table[:, 3]
 
 
 def inside_words(text: str, spans: IntArray) -> npt.NDArray[np.bool_]:

@@ -19,7 +19,7 @@ from precise_rag.segmentation.streaming import segment_each
 from precise_rag.segmentation.ties import NEVER, is_kind, structure_ties
 from precise_rag.sentences import load_sentence_splitter, paragraph_ids
 from precise_rag.sentences.splitters import split_structured
-from precise_rag.structure import Structure, TextFormat, read_structure
+from precise_rag.structure import Structure, read_structure
 from precise_rag.titles import with_header_path
 from precise_rag.tokens import Counts, CountTokens, counting
 from precise_rag.types import Chunk, Document, FloatArray, IntArray, SentenceTable
@@ -126,9 +126,9 @@ class Segmenter:
             none = np.zeros(0, dtype=np.int64)
             return Segmentation(spans, none, none, none.astype(np.float32), none, none, structure, none, ())
         blocks = structure.block_numbers(spans[:, 0])
-        logits, counts = self._predict(
-            sentences, is_kind(structure, blocks, "heading"), structure.format, table
-        )
+        is_heading = is_kind(structure, blocks, "heading")
+        readable = readable_sentences(sentences, is_heading, structure.format)
+        logits, counts = self.model.predict(readable, table), self._counts(sentences)
         paragraphs = paragraph_ids(body, spans)
         gains = gap_gains(logits, np.diff(paragraphs) > 0, self.options.threshold)
         ties = structure_ties(sentences, blocks, structure, counts, self.options.max_tokens)
@@ -173,17 +173,6 @@ class Segmenter:
         spans = np.array(sentences, dtype=np.int64).reshape(-1, 2)
         are_crumbs = len(spans) > _MANY_SENTENCES and len(body) < _CRUMB * len(spans)
         return joined_crumbs(spans) if are_crumbs and self.options.paragraphs == "soft" else spans
-
-    def _predict(
-        self,
-        sentences: list[str],
-        is_heading: npt.NDArray[np.bool_],
-        text_format: TextFormat,
-        table: SentenceTable | None,
-    ) -> tuple[FloatArray, IntArray]:
-        """The logits of the gaps and the tokens of the sentences as they are."""
-        readable = readable_sentences(sentences, is_heading, text_format)
-        return self.model.predict(readable, table), self._counts(sentences)
 
     def segment_many(
         self, texts: Iterable[str | Document], *, show_progress: bool = False

@@ -12,6 +12,7 @@ The weights are log-odds, like the model's own, and are subtracted from the gain
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from itertools import groupby, pairwise
 
@@ -28,6 +29,7 @@ NEVER = 1000.0
 """Tie after a heading or a lead-in: only a length limit cuts there."""
 
 _INSIDE = {"table": 12.0, "code": 12.0, "item": 3.0, "quote": 2.0, "turn": 1.5, "paragraph": 1.5}
+_INSIDE["heading"] = NEVER
 _TABLE_HEAD = 200.0
 _ITEMS = 2.0
 _SHORT_LIST = 8.0
@@ -67,7 +69,7 @@ def structure_ties(
         elif row in short and following in short:
             ties[row] = _SHORT_LIST
         elif places[row] == places[following]:
-            ties[row] = _TABLE_HEAD if is_new and before.kind == "table" else _inside(before)
+            ties[row] = _TABLE_HEAD if is_new and before.kind == "table" else _INSIDE[before.kind]
         else:
             ties[row] = _between(before, after)
         is_new = places[row] != places[following]
@@ -102,19 +104,10 @@ def _short_lists(
 
 def _running(sentences: Sequence[str], places: Sequence[int], kinds: Sequence[BlockKind]) -> set[int]:
     """The rows of the sentences that are running heads or feet of pages: paragraphs of their own."""
-    alone = [
-        row
-        for row, (last, place, following) in enumerate(
-            zip([-1, *places], places, [*places[1:], -1], strict=False)
-        )
-        if last != place != following and kinds[row] == "paragraph"
-    ]
+    sizes = Counter(places)
+    alone = [row for row, place in enumerate(places) if sizes[place] == 1 and kinds[row] == "paragraph"]
     is_running = running_lines([sentences[row] for row in alone])
     return {row for row, running in zip(alone, is_running, strict=True) if running}
-
-
-def _inside(block: Block) -> float:
-    return NEVER if block.kind == "heading" else _INSIDE[block.kind]
 
 
 def _between(before: Block, after: Block) -> float:

@@ -102,7 +102,8 @@ def fit(
         best_weights = _copied_weights(network)
     step, n_steps = 0, sum(map(len, plan))
     for epoch in range(settings.epochs):
-        if _stalled(history, settings.patience):
+        losses, latest = [figures["loss"] for figures in history], -settings.patience
+        if len(losses) > settings.patience and min(losses[latest:]) > min(losses[:latest]):
             break
         torch.manual_seed(settings.seed + epoch)
         network.train()
@@ -110,8 +111,10 @@ def fit(
         desc = f"epoch {epoch + 1}/{settings.epochs}"
         bar = progress_bar(plan[epoch], shown=show_progress, desc=desc)
         for batch in bar:
+            done = step / n_steps  # of the rate: a short rise, then a fall along a cosine
+            pace = min(done / _WARM_UP, 1.0) * 0.5 * (1 + math.cos(math.pi * done)) + 1e-3
             for group in optimizer.param_groups:
-                group["lr"] = group["peak"] * _pace(step / n_steps)
+                group["lr"] = group["peak"] * pace
             step += 1
             optimizer.zero_grad()
             loss = _loss(forward(batch, settings.dropout), batch, settings.loss)
@@ -136,18 +139,11 @@ def best_epoch(history: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
     If training went on from a trained model, epoch 0, only epochs that are surely better than it count.
     """
-    start = history[0]
-    goes_on = start["epoch"] == 0
-    return min(
-        (
-            figures
-            for figures in history
-            if figures is start
-            or not goes_on
-            or surely_better(np.array(start["documents"]), np.array(figures["documents"]))
-        ),
-        key=lambda figures: float(figures["loss"]),
-    )
+    start, *others = history
+    if start["epoch"] == 0:
+        before = np.array(start["documents"])
+        others = [one for one in others if surely_better(before, np.array(one["documents"]))]
+    return min(start, *others, key=lambda one: float(one["loss"])) if others else start
 
 
 def surely_better(before: FloatArray, after: FloatArray) -> bool:
@@ -190,10 +186,8 @@ def _losses_by_document(logits: FloatArray, corpus: TrainingCorpus, kind: str) -
         rows = slice(int(corpus.starts[place]), int(corpus.starts[place + 1]))
         known = corpus.targets[rows] != UNKNOWN
         if known.any():
-            chosen, labels = (
-                torch.from_numpy(logits[rows][known]),
-                torch.from_numpy(corpus.targets[rows][known]),
-            )
+            chosen = torch.from_numpy(logits[rows][known])
+            labels = torch.from_numpy(corpus.targets[rows][known])
             losses.append(round(_mean_loss(chosen, labels.float(), kind).item(), 6))
     return losses
 
@@ -230,16 +224,6 @@ def _groups(network: nn.Module, settings: TrainingSettings) -> list[dict[str, An
     parts = network if isinstance(network, nn.ModuleDict) else {"head": network}
     peaks = {"head": settings.learning_rate, "encoder": settings.encoder_learning_rate}
     return [{"params": list(part.parameters()), "peak": peaks[name]} for name, part in parts.items()]
-
-
-def _pace(done: float) -> float:
-    """Share of the learning rate after a share of the steps: a short rise, then a fall along a cosine."""
-    return min(done / _WARM_UP, 1.0) * 0.5 * (1 + math.cos(math.pi * done)) + 1e-3
-
-
-def _stalled(history: list[dict[str, Any]], patience: int) -> bool:
-    losses = [figures["loss"] for figures in history]
-    return len(losses) > patience and min(losses[-patience:]) > min(losses[:-patience])
 
 
 def _copied_weights(network: nn.Module) -> dict[str, Tensor]:

@@ -99,7 +99,8 @@ def _read(file: Path, share: float) -> Iterator[LabelledDocument]:
         domain = str(record.get("domain", file.name.split(".")[0]))
         if record.get("lang", "en") != "en":
             domain = "multilingual"
-        headings = _headings(record) if is_held_out(identifier, share, _HEADINGS_SEED) else ()
+        titled = record.get("sections", ()) if is_held_out(identifier, share, _HEADINGS_SEED) else ()
+        headings = [str(section.get("heading") or "") for section in titled]
         sections = _sections(record, f"{file}, line {number}")
         yield label_sections(identifier, domain, sections, record.get("unit"), headings=headings)
 
@@ -128,10 +129,6 @@ def _sections(record: dict[str, Any], place: str) -> list[list[str]]:
         raise InputError(
             f'{place}: the record needs "sections" that each have "paragraphs", or a "text"'
         ) from error
-
-
-def _headings(record: dict[str, Any]) -> list[str]:
-    return [str(section.get("heading") or "") for section in record.get("sections", ())]
 
 
 def label_sections(

@@ -139,14 +139,9 @@ class BertNetwork:
         ids, places = graph.input("ids", "int64", "t"), graph.input("places", "int64", "t")
         kind = weights["embeddings.token_type_embeddings.weight"][0]
         positions = weights["embeddings.position_embeddings.weight"] + kind
-        x = normalized(
-            graph,
-            weights,
-            "embeddings.LayerNorm",
-            _words(graph, weights, ids),
-            graph.op("Gather", graph.weight("positions", positions), places),
-            epsilon=settings.epsilon,
-        )
+        words = _words(graph, weights, ids)
+        at_places = graph.op("Gather", graph.weight("positions", positions), places)
+        x = normalized(graph, weights, "embeddings.LayerNorm", words, at_places, epsilon=settings.epsilon)
         graph.output("states0", x, "t", "width")
         for number, before in enumerate(self.norms[:-1]):
             name = f"encoder.layer.{number}"

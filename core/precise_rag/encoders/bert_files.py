@@ -62,7 +62,8 @@ def bert_settings(folder: Path) -> BertSettings | None:
             return None
         paths = [module["path"] for module in _settings(folder / "modules.json")]
         config, pooling = _settings(folder / "config.json"), _settings(folder / paths[1] / "config.json")
-        tokens, prompts = _optional(folder, "tokenizer_config.json"), _prompts(folder)
+        tokens = _optional(folder, "tokenizer_config.json")
+        prompts = _optional(folder, "config_sentence_transformers.json").get("prompts") or {}
         limits = (
             _optional(folder, "sentence_bert_config.json").get("max_seq_length"),
             tokens.get("model_max_length"),
@@ -76,7 +77,7 @@ def bert_settings(folder: Path) -> BertSettings | None:
             and config.get("position_embedding_type", "absolute") == "absolute"
             and not config.get("is_decoder")
             and not _optional(folder, "sentence_bert_config.json").get("do_lower_case")
-            and not any(prompts)
+            and not any(prompts.values())
             and normalizer["type"] == "BertNormalizer"
             and normalizer["lowercase"] == tokens.get("do_lower_case", normalizer["lowercase"])
             and (folder / "model.safetensors").is_file()
@@ -182,7 +183,3 @@ def _size(config: Any, name: str) -> int:
 
 def _optional(folder: Path, name: str) -> Any:
     return _settings(folder / name) if (folder / name).exists() else {}
-
-
-def _prompts(folder: Path) -> list[str]:
-    return list((_optional(folder, "config_sentence_transformers.json").get("prompts") or {}).values())

@@ -85,13 +85,6 @@ class Geometry(NamedTuple):
     unrelated: float
     slope: float
 
-    def of_packaged(self, cosine: float) -> float:
-        """Return the cosine of two texts that is with this encoder what `cosine` is with the packaged one.
-
-        It is `cosine` itself for vectors that do not tell texts apart.
-        """
-        return cosine if math.isnan(self.slope) else self.unrelated + (cosine - _UNRELATED) / self.slope
-
 
 _known: deque[tuple[Callable[[], Encoder | None], Geometry | None]] = deque(maxlen=256)
 """Encoders and what was measured of them. They are compared by identity: not every object has a hash."""
@@ -143,9 +136,14 @@ def _reference(encoder: Encoder) -> Callable[[], Encoder | None]:
 
 
 def cosine_like(cosine: float, encoder: Encoder) -> float:
-    """Return the cosine of two texts that is with an encoder what `cosine` is with the packaged one."""
+    """Return the cosine of two texts that is with an encoder what `cosine` is with the packaged one.
+
+    It is `cosine` itself for vectors that do not tell texts apart.
+    """
     geometry = geometry_of(encoder)
-    return cosine if geometry is None else geometry.of_packaged(cosine)
+    if geometry is None or math.isnan(geometry.slope):
+        return cosine
+    return geometry.unrelated + (cosine - _UNRELATED) / geometry.slope
 
 
 def _measured(encoder: Encoder) -> Geometry | None:

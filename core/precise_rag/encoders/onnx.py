@@ -1,7 +1,7 @@
 """BERT models as encoders on the CPU, run by ONNX Runtime."""
 
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -94,14 +94,8 @@ class OnnxEncoder(LocalEncoder):
         return self._layers(n_layers, precision)
 
     def _layers(self, n_layers: int, precision: Precision) -> BertNetwork:
-        return bert_network(
-            self._directory,
-            self._settings,
-            self._threads,
-            precision,
-            n_layers,
-            lambda: self.tokens(SAMPLE),
-        )
+        sample = partial(self.tokens, SAMPLE)
+        return bert_network(self._directory, self._settings, self._threads, precision, n_layers, sample)
 
     def encode(self, texts: Sequence[str], *, show_progress: bool = False) -> FloatArray:
         """Encode n texts. Returns (n, d) float32 rows of unit length, in order."""

@@ -46,7 +46,7 @@ class SentenceTransformerEncoder(LocalEncoder):
     @property
     def dimension(self) -> int:
         """Length of a vector."""
-        model = self._loaded()
+        model = self.module
         older = "get_sentence_embedding_dimension"
         name = "get_embedding_dimension" if hasattr(model, "get_embedding_dimension") else older
         return int(getattr(model, name)())
@@ -54,21 +54,16 @@ class SentenceTransformerEncoder(LocalEncoder):
     @property
     def tokenizer(self) -> Any:
         """The model's `tokenizers.Tokenizer` without truncation, or None if it has none."""
-        self._loaded()
+        _ = self.module
         return self._tokenizer
-
-    @property
-    def module(self) -> Any:
-        """The sentence-transformers model."""
-        return self._loaded()
 
     def encode(self, texts: Sequence[str], *, show_progress: bool = False) -> FloatArray:
         """Encode n texts. Returns (n, d) float32 rows of unit length, in order."""
-        return self._encode(self._loaded().encode_document, readable_texts(texts), show_progress)
+        return self._encode(self.module.encode_document, readable_texts(texts), show_progress)
 
     def encode_queries(self, queries: Sequence[str]) -> FloatArray:
         """Encode n queries, with the model's query prompt if it has one."""
-        return self._encode(self._loaded().encode_query, readable_texts(queries))
+        return self._encode(self.module.encode_query, readable_texts(queries))
 
     def _encode(
         self, encode: Callable[..., Any], texts: Sequence[str], show_progress: bool = False
@@ -77,7 +72,7 @@ class SentenceTransformerEncoder(LocalEncoder):
 
         Vectors leave a GPU while it computes the next batch; every _WAITING batches it is waited for.
         """
-        model = self._loaded()
+        model = self.module
         if not texts:
             return np.zeros((0, self.dimension), dtype=np.float32)
         rows = np.zeros((len(texts), self.dimension), dtype=np.float32)
@@ -104,7 +99,9 @@ class SentenceTransformerEncoder(LocalEncoder):
                 rows[np.concatenate(order)] = arrived(batches, device)
         return encoded_rows(rows, len(texts), source=self.name)
 
-    def _loaded(self) -> Any:
+    @property
+    def module(self) -> Any:
+        """The sentence-transformers model, loaded at its first use."""
         with self._lock:
             if self._model is None:
                 sentence_transformers = require("sentence_transformers", extra="torch")

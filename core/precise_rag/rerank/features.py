@@ -15,19 +15,22 @@ from precise_rag.rerank.query_terms import Positions, QueryTerms
 from precise_rag.stems import QUESTION_KINDS, IdfTable, Words, question_kinds, read_words
 from precise_rag.types import Candidate, FloatArray, IntArray
 
-FEATURES = (
+_COVERED = ("coverage", "window_coverage", "pair_coverage", "lexical", "rarest_covered")
+_COMPARED = (
     "coverage",
-    "window_coverage",
-    "pair_coverage",
     "lexical",
-    "rarest_covered",
+    "here_coverage",
+    "here_lexical",
+    "dense",
+    "core",
+    "bm25_share",
+    "bm25_passage_share",
+)
+FEATURES = (
+    *_COVERED,
     "name_coverage",
     "log_words",
-    "here_coverage",
-    "here_window_coverage",
-    "here_pair_coverage",
-    "here_lexical",
-    "here_rarest_covered",
+    *(f"here_{name}" for name in _COVERED),
     "novelty",
     "answer_type",
     "letter_share",
@@ -42,14 +45,7 @@ FEATURES = (
     "core_to_own",
     "bm25_to_own",
     "bm25_passage_to_own",
-    "coverage_over_usual",
-    "lexical_over_usual",
-    "here_coverage_over_usual",
-    "here_lexical_over_usual",
-    "dense_over_usual",
-    "core_over_usual",
-    "bm25_over_usual",
-    "bm25_passage_over_usual",
+    *(f"{name.removesuffix('_share')}_over_usual" for name in _COMPARED),
     "usual_coverage",
     "usual_dense",
     "near_lexical",
@@ -93,7 +89,7 @@ def features(query: str, candidates: Sequence[Candidate], idf_table: IdfTable) -
     positions = [terms.positions(words) for words in texts]
     here = terms.among(positions) if len(candidates) >= _FEWEST else None
     columns = _covered(terms, texts, positions)
-    columns |= _here(here, texts, positions)
+    columns |= {f"here_{name}": values for name, values in _covered(here, texts, positions).items()}
     columns |= _texts(terms, texts, positions)
     columns |= _form(candidates)
     columns |= _retrieval(terms, candidates)
@@ -109,11 +105,12 @@ def features(query: str, candidates: Sequence[Candidate], idf_table: IdfTable) -
     return np.stack([columns[name] for name in FEATURES], axis=1).astype(np.float32)
 
 
-_COVERED = ("coverage", "window_coverage", "pair_coverage", "lexical", "rarest_covered")
-
-
-def _covered(terms: QueryTerms, texts: Sequence[Words], positions: Sequence[Positions]) -> FeatureColumns:
-    """How much of the query the words of each candidate cover."""
+def _covered(
+    terms: QueryTerms | None, texts: Sequence[Words], positions: Sequence[Positions]
+) -> FeatureColumns:
+    """How much of the query the words of each candidate cover; unknown without terms."""
+    if terms is None:
+        return {name: np.full(len(texts), math.nan) for name in _COVERED}
     norms = _K1 * (1.0 - _B + _B * _lengths(texts) / _USUAL_WORDS)
     bm25 = [
         sum(terms.rarity[t] * len(at) * (_K1 + 1.0) / (len(at) + norm) for t, at in places.items())
@@ -131,13 +128,6 @@ def _covered(terms: QueryTerms, texts: Sequence[Words], positions: Sequence[Posi
     return {name: np.array(columns[name], dtype=np.float32) for name in _COVERED}
 
 
-def _here(here: QueryTerms | None, texts: Sequence[Words], positions: Sequence[Positions]) -> FeatureColumns:
-    """How much of what is rare in the list, too, the words of each candidate cover; unknown without it."""
-    if here is None:
-        return {f"here_{name}": np.full(len(texts), math.nan) for name in _COVERED}
-    return {f"here_{name}": values for name, values in _covered(here, texts, positions).items()}
-
-
 def _texts(terms: QueryTerms, texts: Sequence[Words], positions: Sequence[Positions]) -> FeatureColumns:
     """Names of the query, words that it does not have, and the length of each candidate."""
     lengths = _lengths(texts)
@@ -148,9 +138,9 @@ def _texts(terms: QueryTerms, texts: Sequence[Words], positions: Sequence[Positi
             for words, length in zip(texts, lengths, strict=True)
         ],
         "answer_type": [terms.answer_type(words) for words in texts],
+        "log_words": np.log(lengths),
     }
-    out = {name: np.array(values, dtype=np.float32) for name, values in columns.items()}
-    return {**out, "log_words": np.log(lengths)}
+    return {name: np.array(values, dtype=np.float32) for name, values in columns.items()}
 
 
 def _lengths(texts: Sequence[Words]) -> FloatArray:
@@ -208,18 +198,6 @@ def places(candidates: Sequence[Candidate]) -> FloatArray:
     others = np.searchsorted(np.sort(-best), -scores, side="left") - (best[owners] > scores)
     n_before: FloatArray = np.log2(1 + n_better + np.maximum(others - _LEFT_OUT, 0)).astype(np.float32)
     return n_before
-
-
-_COMPARED = (
-    "coverage",
-    "lexical",
-    "here_coverage",
-    "here_lexical",
-    "dense",
-    "core",
-    "bm25_share",
-    "bm25_passage_share",
-)
 
 
 def _standing(candidates: Sequence[Candidate], columns: FeatureColumns) -> FeatureColumns:

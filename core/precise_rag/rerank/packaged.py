@@ -97,7 +97,10 @@ class PackagedReranker(Loaded):
         if not candidates:
             return np.zeros(0, dtype=np.float32)
         if is_foreign := not mostly_latin(query):
-            candidates = [replace(c, scores=_without_dense(c.scores)) for c in candidates]
+            candidates = [
+                replace(c, scores={name: score for name, score in c.scores.items() if name not in _DENSE})
+                for c in candidates
+            ]
         rows = features(query, with_headings(query, candidates, self.idf_table), self.idf_table)
         columns = {"network": self._network(rows), "place": places(candidates)}
         columns |= {name: rows[:, FEATURES.index(name)] for name in KNOWN["meaning and words"]}
@@ -144,10 +147,6 @@ class FeatureNetwork:
         unknown = np.isnan(rows)
         known = np.where(unknown, 0.0, np.clip((rows - mean) / deviation, -cls.CLIP, cls.CLIP))
         return np.concatenate([known, unknown], axis=-1).astype(np.float32)
-
-
-def _without_dense(scores: Mapping[str, float]) -> dict[str, float]:
-    return {name: score for name, score in scores.items() if name not in _DENSE}
 
 
 def _shapes(tensors: Tensors) -> dict[str, tuple[int, ...]]:

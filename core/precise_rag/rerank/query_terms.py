@@ -109,10 +109,14 @@ class QueryTerms:
         """Return the share of neighbouring query terms that are close in the text; NaN without any."""
         if not self._pairs:
             return math.nan
+        near = {
+            term: {place + step for place in places for step in range(-_PAIR_DISTANCE, _PAIR_DISTANCE + 1)}
+            for term, places in positions.items()
+        }
         close = sum(
             rarity
             for (a, b), rarity in self._pairs.items()
-            if _meet(positions.get(a, ()), positions.get(b, ()))
+            if not near.get(a, set()).isdisjoint(positions.get(b, ()))
         )
         return close / (sum(self._pairs.values()) or 1.0)
 
@@ -134,16 +138,3 @@ class QueryTerms:
                 for stem, marked in zip(words.stems, words.marked, strict=True)
             )
         )
-
-
-def _meet(first: Sequence[int], second: Sequence[int]) -> bool:
-    """Whether two ascending lists of positions have a pair at most _PAIR_DISTANCE words apart."""
-    i = j = 0
-    while i < len(first) and j < len(second):
-        if abs(first[i] - second[j]) <= _PAIR_DISTANCE:
-            return True
-        if first[i] < second[j]:
-            i += 1
-        else:
-            j += 1
-    return False

@@ -1,28 +1,7 @@
 """The errors that this library raises.
 
-    PreciseRagError
-    ├── InputError (ValueError)             a text, file, option or score is not valid
-    │   ├── ScoreScaleError                 the method cannot use scores on this scale
-    │   └── EmptyIndexError                 the index holds nothing to search
-    ├── MissingExtra (ImportError)          an optional dependency is not installed
-    ├── ModelError (OSError)                a model cannot be found or read, or returns no vectors
-    ├── IndexFormatError (OSError)          a saved index cannot be read by this version or with this encoder
-    ├── IndexWriteError (OSError)           an index cannot be saved; the folder keeps the index it had
-    │   ├── IndexLockedError                another process or thread is writing the index
-    │   └── IndexChangedError               the folder holds another index than the one that was loaded
-    ├── DatabaseError (OSError)             a database cannot be reached, or cannot do what it is asked for
-    └── LLMError (RuntimeError)             a language model call returned no usable reply
-        ├── LLMConnectionError              the server cannot be reached, or its reply stalled
-        ├── LLMAuthenticationError          the server rejected the key: status 401 or 403
-        ├── LLMRateLimitError               too many requests: still status 429 after all retries
-        ├── LLMServerError                  server error: still status 5xx after all retries
-        ├── ContextLengthError              the prompt is longer than the model accepts
-        ├── ContentFilterError              the server's content filter refused the prompt or the reply
-        ├── LLMResponseError                the reply is not a chat completion
-        └── BudgetExceeded                  the next call would exceed the budget
-
-Each error also derives from the built-in error in brackets. A message states what was given, what
-was expected and what to do. It never holds a key or a password.
+Each also derives from a built-in error. A message states what was given, what was expected and what to do.
+It never holds a key or a password.
 """
 
 from precise_rag.redaction import redacted

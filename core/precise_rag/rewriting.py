@@ -74,8 +74,7 @@ class QueryRewriter:
             return (question,)
         prompt = (wording or Wording()).rewrite(question)
         written = yield from _one_line("rewrite", self.llm, prompt, session)
-        is_new = written and written.casefold() != question.strip().casefold()
-        if not is_new or not written:
+        if not written or written.casefold() == question.strip().casefold():
             return (question,)
         return (question, written) if self.original else (written,)
 

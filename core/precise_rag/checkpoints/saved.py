@@ -57,10 +57,10 @@ def save_checkpoint(
     text = json.dumps(settings, indent=2) + "\n"
     written = {**files, _WEIGHTS: weights, _CONFIG: text.encode("utf-8")}
     for name, data in written.items():
-        with new_file(_part(folder, name)) as file:
+        with new_file(folder / f"{name}.part") as file:
             file.write(data)
     for name in written:
-        _part(folder, name).replace(folder / name)
+        (folder / f"{name}.part").replace(folder / name)
 
 
 @contextmanager
@@ -167,10 +167,6 @@ def _check_is_file(path: Path) -> None:
     """Raise ModelError for what is missing, and for a folder, pipe or device."""
     if not path.is_file():
         raise ModelError(f"{path.parent} contains no model: {path.name} is missing, or is no file")
-
-
-def _part(folder: Path, name: str) -> Path:
-    return folder / f"{name}.part"
 
 
 def _settings_sha256(settings: Mapping[str, Any]) -> str:

@@ -98,14 +98,8 @@ def _filled(documents: Iterable[Document], problems: list[InputError]) -> Iterat
 
 def _record(chunk: Chunk) -> dict[str, object]:
     path = {HEADER_PATH: chunk.metadata[HEADER_PATH]} if HEADER_PATH in chunk.metadata else {}
-    return {
-        "doc_id": chunk.doc_id,
-        "start": chunk.start,
-        "end": chunk.end,
-        "n_tokens": chunk.n_tokens,
-        **path,
-        "text": chunk.text,
-    }
+    place = {name: getattr(chunk, name) for name in ("doc_id", "start", "end", "n_tokens")}
+    return {**place, **path, "text": chunk.text}
 
 
 def explained_lines(

@@ -1,11 +1,5 @@
 """Single stages for texts that any retriever found: each decides which of them to keep.
 
-RerankPart       keeps the best by a reranker
-GradientPart     keeps candidates up to the first sharp drop of the score
-RedundancyPart   drops candidates that repeat a better one
-RelevancePart    keeps candidates that a language model finds relevant
-EvidencePart     keeps the relevant sentences in the texts, as excerpts
-
 The postprocessors of LlamaIndex and the compressors of LangChain make one of their settings, and convert.
 """
 

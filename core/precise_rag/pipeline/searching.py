@@ -65,7 +65,9 @@ class VariedSearch:
             places = share_places(query, found, n_places)
             if places.is_shared:
                 break
-            full = places.full if top_k == n_places else _often(found, share_of(n_places))
+            pieces = Counter(candidate.doc_id for candidate in found)  # repetitions included
+            often = [doc_id for doc_id, n in pieces.items() if n >= share_of(n_places)]
+            full = places.full if top_k == n_places else often
             former, left_out = left_out, tuple(dict.fromkeys((*left_out, *full))) if can_leave_out else ()
             if top_k == n_places or left_out == former:
                 top_k *= _GROWTH
@@ -105,12 +107,6 @@ def _behind(first: Sequence[Candidate], more: Sequence[Candidate]) -> list[Candi
     factor = lowest / best if lowest > 0 and best > lowest else 1.0
     shift = 0.0 if factor < 1.0 else min(0.0, lowest - best)
     return [*first, *(replace(c, score=c.score * factor + shift) for c in new)]
-
-
-def _often(candidates: Sequence[Candidate], times: int) -> tuple[str, ...]:
-    """The documents of which so many pieces were found, repetitions included."""
-    counts = Counter(candidate.doc_id for candidate in candidates)
-    return tuple(doc_id for doc_id, n in counts.items() if n >= times)
 
 
 def method(owner: Any, name: str, *args: Any, **kwargs: Any) -> Callable[[], Awaitable[Any]] | None:

@@ -1,10 +1,4 @@
-"""The record of one question, and the cost of many.
-
-record.py  what each stage, model call and feedback round did
-ledger.py  the sums over many questions
-html.py    the page of one question
-prices.py  the cost of a call, from the price table in prices.toml
-"""
+"""The record of one question, and the cost of many."""
 
 from precise_rag.trace.ledger import Bill, Ledger
 from precise_rag.trace.prices import Price, PriceTable, call_cost, cost_efficiency

@@ -117,11 +117,10 @@ def _what_was_sent(excerpts: Sequence[Record]) -> str:
 
 
 def _excerpt(excerpt: Record) -> str:
-    page = f"page {excerpt['page']}" if excerpt["page"] else ""
     place = f"characters {_number(excerpt['start'], ',.0f')} to {_number(excerpt['end'], ',.0f')}"
     label = f'<b class="number" title="{place}">{_text(excerpt["number"])}</b>'
-    if page:
-        label += f'<small class="soft">{_text(page)}</small> '
+    if excerpt["page"]:
+        label += f'<small class="soft">page {_text(excerpt["page"])}</small> '
     return f'<div class="excerpt">{label}{_marked(excerpt) if "text" in excerpt else place}</div>'
 
 

@@ -103,9 +103,8 @@ def test_the_scale_is_that_of_the_noted_scores_only_and_without_one_they_repeat_
 
 def test_ids_of_pieces_are_uuids_that_stay_the_same():
     assert piece_id("d", 3, 9) == piece_id("d", 3, 9) == str(UUID(piece_id("d", 3, 9)))
-    assert (
-        len({piece_id("d", 3, 9), piece_id("d", 3, 10), piece_id("e", 3, 9), piece_id("\ud800", 3, 9)}) == 4
-    )
+    places = (("d", 3, 9), ("d", 3, 10), ("e", 3, 9), ("\ud800", 3, 9))
+    assert len({piece_id(*place) for place in places}) == 4
 
 
 def test_a_score_that_nobody_can_know_stays_unknown() -> None:

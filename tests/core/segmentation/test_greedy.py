@@ -62,26 +62,19 @@ def test_chunks_tile_the_text_and_keep_the_limit(text: str, limit: int, joint: i
     assert chunks == next(iter(greedy.segment_many([text])))
 
 
-class CountingEncoder(HashEncoder):
-    """Records how many texts each call of `encode` gets."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.sizes: list[int] = []
-
-    def encode(self, texts: Sequence[str], **options: Any) -> FloatArray:
-        self.sizes.append(len(texts))
-        return super().encode(texts, **options)
-
-
 def test_several_texts_are_encoded_together() -> None:
-    encoder = CountingEncoder()
-    documents = [
-        Document(name, f"The {name} sat. Two dogs. The {name} ran.") for name in ("cat", "owl", "fox")
-    ]
+    sizes: list[int] = []
+
+    class Counting(HashEncoder):
+        def encode(self, texts: Sequence[str], **options: Any) -> FloatArray:
+            sizes.append(len(texts))
+            return super().encode(texts, **options)
+
+    encoder, names = Counting(), ("cat", "owl", "fox")
+    documents = [Document(name, f"The {name} sat. Two dogs. The {name} ran.") for name in names]
     geometry_of(encoder)  # is measured once, by sentences of its own
-    encoder.sizes.clear()
+    sizes.clear()
     greedy = GreedySegmenter(encoder, threshold=0.2)
     many = list(greedy.segment_many(iter(documents), show_progress=True))
-    assert encoder.sizes == [7]
+    assert sizes == [7]
     assert many == [greedy.segment(document) for document in documents]

@@ -135,14 +135,8 @@ def test_spaces_of_thai_and_lao_end_units_of_some_length(clause: str, gap: str, 
     units = pieces((clause + gap) * 60)
     assert len(units) >= 60 // clauses
     assert all(clause in unit and len(unit) <= 300 for unit in units)
-    assert (
-        len(
-            pieces(
-                f"The words {clause} {clause} {clause} are on a sign. " + "It is old and hangs there. " * 9
-            )
-        )
-        == 10
-    )
+    quoted = f"The words {clause} {clause} {clause} are on a sign. " + "It is old and hangs there. " * 9
+    assert len(pieces(quoted)) == 10
 
 
 def test_long_sentences_are_cut_between_words() -> None:

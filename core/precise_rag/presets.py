@@ -17,7 +17,7 @@ from precise_rag.excerpts import Order
 from precise_rag.feedback import FeedbackController
 from precise_rag.index import DenseIndex, HybridIndex, SentenceContextIndex, WordSentenceIndex
 from precise_rag.prompts import JudgeStyle
-from precise_rag.protocols import Encoder, Neighbours, Reranker
+from precise_rag.protocols import Encoder, Neighbours
 from precise_rag.rerank import LogitReranker, load_reranker
 from precise_rag.rewriting import QueryRewriter
 from precise_rag.segmentation import GreedySegmenter, Segmenter
@@ -109,7 +109,9 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
                 "returns": "passage",
             },
             rewriter=lambda index: QueryRewriter(original=False),
-            reranker=lambda index: _cohere_or_packaged(),
+            reranker=lambda index: load_reranker(
+                "cohere:rerank-english-v3.0" if os.environ.get("CO_API_KEY") else "packaged"
+            ),
             redundancy=lambda index: RedundancyFilter(
                 similarity_threshold=0.9, encoder=getattr(index, "encoder", None)
             ),
@@ -139,7 +141,3 @@ def _sage_segments() -> Segmenter:
     return Segmenter.from_pretrained(
         "sage-minilm", threshold=0.55, coarse_tokens=400, max_tokens=400, target_tokens=1, min_tokens=0
     )
-
-
-def _cohere_or_packaged() -> Reranker:
-    return load_reranker("cohere:rerank-english-v3.0" if os.environ.get("CO_API_KEY") else "packaged")

@@ -53,7 +53,13 @@ class SentenceIndex(SentenceSearch, DocumentIndex):
         if returns == "sentence":
             rows = top_rows(scores, top_k)
         elif returns == "passage":
-            rows = _best_passages(view, scores, top_k)
+            best = np.concatenate(
+                [
+                    own.start + part.prepared.passages.best_rows(scores[own], top_k)
+                    for part, own in view.slices()
+                ]
+            )
+            rows = best[top_rows(scores[best], top_k)]
         else:
             rows = _best_passage_then_sentences(view, scores, top_k)
         return Hits.of(rows, scores, parts)
@@ -109,15 +115,6 @@ def _passage_of(view: View, row: int) -> tuple[Part, int, int]:
     part, offset = view.part_of(row)
     passages: Groups = part.prepared.passages
     return part, *passages.rows(int(passages.of_row[row - offset]))
-
-
-def _best_passages(view: View, scores: FloatArray, top_k: int) -> IntArray:
-    best_rows = [
-        rows.start + part.prepared.passages.best_rows(scores[rows], top_k) for part, rows in view.slices()
-    ]
-    best = np.concatenate(best_rows)
-    rows: IntArray = best[top_rows(scores[best], top_k)]
-    return rows
 
 
 def _best_passage_then_sentences(view: View, scores: FloatArray, top_k: int) -> IntArray:

@@ -154,7 +154,8 @@ class CascadeReranker(Loaded):
         columns: dict[str, FloatArray] = {"packaged": odds[:0], "reads": logits}
         while len(logits) < len(rows):
             more = rows[len(logits) :][: _READ_AT_ONCE if len(logits) else _READ_FIRST]
-            pieces = [_piece(given[row], candidates[row].text) for row in more]
+            texts = [(given[row], candidates[row].text.removesuffix(given[row].text)) for row in more]
+            pieces = [Piece(one.text, titles, one.before, one.after) for one, titles in texts]
             logits = np.append(logits, self.logits(query, pieces))
             columns = {"packaged": odds[: len(logits)], "reads": logits}
             read = self._levelled(self._regression(columns), is_english)
@@ -182,11 +183,6 @@ class CascadeReranker(Loaded):
             return PairScorer(config, dequantized(self._tensors), self._device)
         except (RuntimeError, ValueError, IndexError) as error:
             raise ModelError(f"the tensors in {self._folder} do not fit its config: {error}") from error
-
-
-def _piece(candidate: Candidate, read: str) -> Piece:
-    """A candidate as it is read. read: its text, with the titles above it if they are needed."""
-    return Piece(candidate.text, read.removesuffix(candidate.text), candidate.before, candidate.after)
 
 
 @cache

@@ -1,8 +1,4 @@
-"""LlamaIndex postprocessors and LangChain compressors as rerankers.
-
-They are recognised by their methods. The framework is imported only to build the documents that they
-take.
-"""
+"""LlamaIndex postprocessors and LangChain compressors as rerankers."""
 
 import math
 from collections.abc import Mapping, Sequence

@@ -1,9 +1,4 @@
-"""The cascade's cross-encoder in torch, for training and GPUs.
-
-It is MiniLM whose upper layers read query and candidate together. The embeddings and lower layers are
-those of the official all-MiniLM-L6-v2; they read each text by itself and are not trained. The upper
-layers start as MiniLM's, read both texts at once, and are trained.
-"""
+"""The cascade's cross-encoder in torch, for training and GPUs."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -79,7 +74,8 @@ class Pairs(NamedTuple):
 class PairNetwork(nn.Module):
     """Cross-encoder: one logit for a query and a candidate, which is read in the text around it.
 
-    Lower layers read query and candidate apart, and upper ones read both together. Before training, attention
+    Lower layers, those of MiniLM, read query and candidate apart, and are not trained; upper ones, which
+    start as MiniLM's, read both together. Before training, attention
     from one text to the other is nearly shut, and the logit is a multiple of MiniLM's cosine of both.
     """
 

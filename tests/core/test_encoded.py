@@ -23,10 +23,7 @@ def test_rows_are_scaled_to_unit_length_however_long_they_are() -> None:
     ("vectors", "message"),
     [
         ([[1.0], [1.0, 2.0]], "a model returned a list that is no array of vectors"),
-        (
-            [1.0, 2.0],
-            r"of shape \(2,\) and type float64 for 2 texts; expected real numbers of shape \(2, d\)",
-        ),
+        ([1.0, 2.0], r"\(2,\) and type float64 for 2 texts; expected real numbers of shape \(2, d\)"),
         ([[1.0]], r"of shape \(1, 1\)"),
         ([[], []], r"of shape \(2, 0\)"),
         ([[[1.0]], [[1.0]]], r"of shape \(2, 1, 1\)"),

@@ -51,16 +51,14 @@ def test_a_reranker_must_return_one_score_per_candidate() -> None:
         rerank("q", CANDIDATES, Short())
 
 
+NOT_READ = "ranked by words and order: the reranker does not read"
+
+
 @pytest.mark.parametrize(
     ("query", "reranker", "unread", "note"),
     [
-        ("Кто хранит лампу?", "cascade", 3, "ranked by words and order: the reranker does not read Cyrillic"),
-        (
-            "谁看守灯?",
-            "packaged",
-            3,
-            "ranked by words and order: the reranker does not read Chinese characters",
-        ),
+        ("Кто хранит лампу?", "cascade", 3, f"{NOT_READ} Cyrillic"),
+        ("谁看守灯?", "packaged", 3, f"{NOT_READ} Chinese characters"),
         ("Who keeps it?", "cascade", 2, "2 of 3 not read by the cross-encoder: in Arabic, Cyrillic"),
         ("Who keeps it?", "packaged", 0, ""),
     ],

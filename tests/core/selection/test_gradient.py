@@ -41,12 +41,7 @@ def test_the_figures_of_sage_are_cut_as_in_the_paper() -> None:
         ({"min_k": 1, "min_gap": 0.05}, [0.02, 0.001], 2, "the drop from 0.02 to 0.001 is smaller than 0.05"),
         ({"min_k": 3, "min_score": 0.5}, [0.9, 0.6, 0.4], 2, "0.4 is under min_score 0.5"),
         ({"min_score": 0.5}, [0.4, 0.3], 0, "0.4 is under min_score 0.5"),
-        (
-            {"min_score": 0.5, "min_keep": 1},
-            [0.4, 0.3],
-            1,
-            "0.4 is under min_score 0.5, but among the best 1",
-        ),
+        ({"min_score": 0.5, "min_keep": 1}, [0.4, 0.3], 1, "under min_score 0.5, but among the best 1"),
         ({"ratio": 0.0, "share_of_best": 0.25}, [0.8, 0.5, 0.21, 0.19], 3, "0.19 is under 0.25 of the best"),
         ({"ratio": 0.0, "share_of_best": 0.25}, [0.08, 0.05, 0.021, 0.019], 3, "0.25 of the best, 0.08"),
         ({"share_of_best": 0.25, "min_keep": 2, "ratio": 0.0}, [0.8, 0.1], 2, "but among the best 2"),

@@ -24,10 +24,9 @@ from precise_rag.trace import CallRecord, StageRecord, Trace
 from precise_rag.types import UNRANKED, UNSCORED, Candidate, Selection, best_first, with_scores
 from support.feedback import answering
 from support.misbehaving import CANDIDATES, QUESTION
+from support.saved_indexes import LOOP, nested
 
 GOOD = [Document(f"d{i}", f"Keeper {i} lit the lamp. The sea was calm in {1800 + i}.") for i in range(6)]
-LOOP: dict[str, object] = {}
-LOOP["self"] = LOOP
 
 
 class Scorer:
@@ -89,10 +88,8 @@ def test_an_answer_with_odd_characters_can_be_written(text):
 
 
 def test_a_trace_with_odd_values_can_be_written():
-    deep: list[Any] = []
-    for _ in range(5_000):
-        deep = [deep]
-    odd: dict[Any, Any] = {"nan": math.nan, "huge": 10**5_000, "array": np.float32(0.5), "deep": deep}
+    odd: dict[Any, Any] = {"nan": math.nan, "huge": 10**5_000, "array": np.float32(0.5)}
+    odd["deep"] = nested(5_000)
     trace = Trace("q\ud800")
     trace.settings = odd | {(1, 2): {3, 4}, "number": np.int64(3), "loop": LOOP}
     candidate = Candidate("d", 0, 1, "x", math.inf, "rank", scores={"dense": math.nan})

@@ -212,11 +212,10 @@ def test_what_no_save_writes_is_refused(setting: str, value: object, tmp_path: P
     """A data file stays inside the folder, and stop words are not looked for on the disk."""
     build("hybrid").save(tmp_path)
     manifest = read_manifest(tmp_path)
+    message = "not the name of a data file" if setting == "file" else setting
     (manifest["segments"][0] if setting == "file" else manifest["settings"])[setting] = value
     sign(tmp_path, manifest)
-    with pytest.raises(
-        IndexFormatError, match="not the name of a data file" if setting == "file" else setting
-    ):
+    with pytest.raises(IndexFormatError, match=message):
         load_index(tmp_path, ENCODER)
 
 

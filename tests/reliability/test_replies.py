@@ -126,9 +126,8 @@ def test_no_client_follows_a_redirect_with_the_prompt(status: int) -> None:
                     call()
                 said = str(raised.value)
                 assert f"{server.url.removesuffix('/v1')}" in said
-                assert (
-                    f"answered {status} and points to {named}, where nothing was sent; set base_url" in said
-                )
+                told = f"answered {status} and points to {named}, where nothing was sent; set base_url"
+                assert told in said
                 assert not any(secret in said for secret in ("sk-", "abc", "pass", "?", "#"))
         llm.close()
         assert len(server.requests) == 6

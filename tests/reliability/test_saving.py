@@ -32,7 +32,7 @@ from precise_rag.testing import HashEncoder
 from precise_rag.types import Document, FloatArray, IntArray
 from support.children import has_fork, in_child
 from support.faults import failing, no_space, not_allowed
-from support.saved_indexes import BUILD, ENCODER, build, content, replace_encoder, tree
+from support.saved_indexes import BUILD, ENCODER, LOOP, build, content, nested, replace_encoder, tree
 
 NEW = [
     Document("new", "Herons wait in reeds. Quartz glitters. Zephyrs blow."),
@@ -467,17 +467,6 @@ def test_what_is_saved_is_what_is_loaded(tmp_path_factory: Any, texts: dict[str,
         *(i.search("lamp lit", 9) if texts else [] for i in (index, loaded)), strict=True
     ):
         assert (after.id, after.text, after.metadata) == (before.id, before.text, before.metadata)
-
-
-LOOP: dict[str, object] = {}
-LOOP["self"] = LOOP
-
-
-def nested(depth: int) -> list[Any]:
-    inner: list[Any] = []
-    for _ in range(depth):
-        inner = [inner]
-    return inner
 
 
 @pytest.mark.parametrize(

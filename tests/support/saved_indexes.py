@@ -29,6 +29,8 @@ DOCUMENTS = (
     Document("blank", " \n "),
     Document("straße", "Otters sleep 🦦 by the river. It floods in March, and the lamp is wet."),
 )
+LOOP: dict[str, object] = {}
+LOOP["self"] = LOOP
 QUERIES = ("Who keeps the lamp?", "otters in March", "zyzzyva")
 BUILD: dict[str, Callable[[], DocumentIndex]] = {
     "dense": lambda: DenseIndex.build(DOCUMENTS, ENCODER, chunks="sentences", precision="int8"),
@@ -95,3 +97,11 @@ def replace_arrays(path: Path, arrays: dict[str, np.ndarray[Any, Any]]) -> None:
     data = file.read_bytes()
     manifest["segments"][0] |= {"sha256": hashlib.sha256(data).hexdigest(), "size": len(data)}
     sign(path, manifest)
+
+
+def nested(depth: int) -> list[Any]:
+    """Lists within lists."""
+    inner: list[Any] = []
+    for _ in range(depth):
+        inner = [inner]
+    return inner

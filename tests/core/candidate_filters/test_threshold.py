@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 from precise_rag.candidate_filters import DynamicThreshold
 
 PAPER = DynamicThreshold(min_score=0.0, ceiling=1.0)
+TIGHT = "mean of 4 scores plus their standard deviation"
 BOUNDED = DynamicThreshold(min_score=0.3, ceiling=0.8)
 
 
@@ -12,12 +13,7 @@ BOUNDED = DynamicThreshold(min_score=0.3, ceiling=0.8)
     ("rule", "scores", "value", "reason"),
     [
         (PAPER, [0.9, 0.6, 0.0], 0.5, "mean of 3 scores"),
-        (
-            PAPER,
-            [0.50, 0.54, 0.58, 0.50],
-            0.53 + 0.0011**0.5,
-            "mean of 4 scores plus their standard deviation",
-        ),
+        (PAPER, [0.5, 0.54, 0.58, 0.5], 0.53 + 0.0011**0.5, TIGHT),
         (BOUNDED, [0.1, 0.2], 0.3, "min_score"),
         (BOUNDED, [0.95, 0.9, 0.99], 0.8, "the ceiling"),
         (BOUNDED, [], 0.3, "min_score"),

@@ -73,10 +73,8 @@ def test_the_order_in_another_language_is_as_in_english_and_the_level_is_not(
     ]
     reranker = PackagedReranker()
     level = load_config(packaged_model("reranker"))["levels"][language]
-    english = log_odds(reranker.as_in_english(query, given))
-    assert log_odds(reranker.score(query, given)) == pytest.approx(
-        level["odds"] * english + level["offset"], abs=1e-3
-    )
+    expected = level["odds"] * log_odds(reranker.as_in_english(query, given)) + level["offset"]
+    assert log_odds(reranker.score(query, given)) == pytest.approx(expected, abs=1e-3)
     assert level["odds"] > 0.0
 
 

@@ -184,7 +184,8 @@ def _cut(stretch: Stretch, wanted: dict[str, Decision], hole: int) -> Iterator[E
         between = stretch.text[sentences[before].end - origin : sentences[row].start - origin]
         is_one = row == before + 2 and not _BLANK_LINE.search(between)
         longest = max(hole, _ONE_SENTENCE) if is_one else hole
-        number += row > before + 1 and estimate_tokens(between) > longest
+        is_hole = row > before + 1 or any(map(str.isalnum, between))
+        number += is_hole and estimate_tokens(between) > longest
         numbered.append((number, row))
     for _, group in groupby(numbered, key=lambda pair: pair[0]):
         run = [row for _, row in group]

@@ -11,7 +11,10 @@ from precise_rag.structure import Structure
 from precise_rag.structure.tables import is_short_table, table_rows
 from precise_rag.types import IntArray, Span
 
-_BLANK_LINE = re.compile(r"[\r\n\u2029](?:(?<=\r)\n)?+[^\S\r\n\u2029]*(?>\r\n?|\n|\u2029)\s*")
+_BLANK_LINE = re.compile(
+    r"[\r\n\u2029](?:(?<=\r)\n)?+[^\S\r\n\u2029]*(?>\r\n?|\n|\u2029)\s*|(?<=</p>)\s+(?=<p\b)"
+)
+"""Also what parts the paragraphs of HTML within another text."""
 _LINE = re.compile(r"(?>\r\n?|\n)(?![\r\n])")
 _WHOLE_CODE = 600
 """Characters up to which a block of code, or a stanza of one, is one unit."""
@@ -58,11 +61,11 @@ def _split(text: str, start: int, end: int, ends: re.Pattern[str]) -> Iterator[S
 
 def _stanzas(text: str, start: int, end: int) -> Iterator[Span]:
     """The whole block if it is short; else its stanzas, short ones together, long ones in lines."""
-    if _length(text, start, end) <= _WHOLE_CODE:
+    if len(text[start:end].strip()) <= _WHOLE_CODE:
         yield Span(start, end)
     else:
-        for first, last in _together(text, start, end, _BLANK_LINE):
-            yield from _at_most(text, first, last)
+        for part in _together(text, start, end, _BLANK_LINE):
+            yield from _at_most(text, *part)
 
 
 def _rows(text: str, start: int, end: int) -> Iterator[Span]:
@@ -76,13 +79,9 @@ def _rows(text: str, start: int, end: int) -> Iterator[Span]:
         yield from _at_most(text, first, last)
 
 
-def _length(text: str, start: int, end: int) -> int:
-    return len(text[start:end].strip())
-
-
 def _at_most(text: str, start: int, end: int) -> Iterator[Span]:
     """The part as it is, or in lines if it is long."""
-    if _length(text, start, end) <= _WHOLE_CODE:
+    if len(text[start:end].strip()) <= _WHOLE_CODE:
         yield Span(start, end)
     else:
         yield from _together(text, start, end, _LINE)

@@ -37,7 +37,7 @@ _QUOTED_ITEM = re.compile(r"(?:^|\n)[ \t]{0,40}>[ \t>]{0,20}\d{1,3}\.\s+")
 
 _CODE = re.compile(r"(?<![\w`])(`{1,2})(?![\s`])[^`]{0,200}?(?<!\s)\1(?![\w`])|<[A-Za-z/][^<>]{0,500}>")
 """Code among words, or a tag: no sentence ends within it."""
-_OPERATOR = re.compile(r"(?:\A|[\s(])\.*+[?!][?!.]*+\Z|[*+)\]}\\$][?!]\Z")
+_OPERATOR = re.compile(r"(?:\A|[\s(\[])\.*+[?!][?!.]*+\Z|[*+)\]}\\$][?!]\Z")
 """A mark that stands alone or follows one of code. Before a small letter or another mark it ends nothing."""
 _MARKS_OF_CODE = ":=[.&|"
 """Marks that may follow an operator."""

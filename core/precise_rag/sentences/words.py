@@ -8,13 +8,18 @@ import numpy as np
 from precise_rag.types import IntArray
 
 _TAG = re.compile(r"</?[A-Za-z][^<>]{0,2000}>")
-_NO_WORDS = (
+_TARGET = r"(?:\([^()\n]{0,600}\)|\[[^\[\]\n]{0,100}\])"
+_UNSEEN = re.compile(
     r"<!--(?:(?!--)[^\n]){0,300}-->"
-    r"|(?m:^[ \t]{0,40}(?:\.\. _[^\n]{1,200}:|\.\. index::[^\n]{0,300})[ \t]{0,40}$)"
+    rf"|!\[[^\[\]\n]{{0,40}}\]{_TARGET}|\[!\[[^\[\]\n]{{0,99}}\]{_TARGET}[ \t]{{0,9}}\]{_TARGET}"
+    r"|(?m:^[ \t]{0,40}(?:\.\. _[^\n]{1,200}:|\.\. index::[^\n]{0,300}"
+    r"|\.\. (?:\|[^|\n]{1,99}\| )?image::[^\n]{0,600}(?:\n[ \t]{1,20}:[^\n]{0,600}){0,9}"
+    r"|(?:[-*+]|\d{1,3}[.)])[ \t]{1,8}\[[^\[\]\n]{1,200}\]\(#[^()\n]{0,200}\))[ \t]{0,40}$)"
+    r"|<(?:img|br|hr|source)\b[^<>]{0,600}>"
 )
-"""A comment on one line, or a line of reStructuredText that names a place or adds to an index."""
-_UNSEEN = re.compile(_NO_WORDS)
-_UNSEEN_STARTS = ("<!--", ".. ")
+"""A comment on one line; an image with a short name, as badges are; a line of reStructuredText that names a
+place or an image or adds to an index; a line of contents, which leads to a place in the same text."""
+_EMPTY = re.compile(r"<([A-Za-z][\w-]{0,20})\b[^<>]{0,600}>\s{0,200}</\1>")
 _WORD = re.compile(r"[^\W_]")
 _LAST_WORD = re.compile(r"[^\W_](?=[\W_]*+\Z)")
 _RULE_MARKS = r"\-=+*_~#^:.─-╿—–"
@@ -23,8 +28,8 @@ _RULE_LINE = re.compile(rf"(?m)^[ \t]{{0,40}}[|{_RULE_MARKS}][ \t|{_RULE_MARKS}]
 
 
 _ANY_TAG = r"<(?P<closing>/?)(?P<name>[A-Za-z][\w-]{0,20})[^<>]{0,300}>"
-_FIRST = re.compile(rf"\s*(?:{_NO_WORDS}|{_ANY_TAG})")
-_LAST = re.compile(rf"(?:{_NO_WORDS}|{_ANY_TAG})\Z")
+_FIRST = re.compile(rf"\s*{_ANY_TAG}")
+_LAST = re.compile(rf"{_ANY_TAG}\Z")
 _TAGS = re.compile(_ANY_TAG)
 _TAG_LENGTH = 400
 _TELLING = frozenset(("li", "dt", "dd", "pre", "code", "table", "tr", "td", "th"))
@@ -37,9 +42,7 @@ _TEXT_TAGS = _TELLING | {
 
 def has_words(text: str) -> bool:
     """Check whether a text has a letter or a digit, apart from tags and comments, and names of places."""
-    if any(start in text for start in _UNSEEN_STARTS):
-        text = _UNSEEN.sub("", text)
-    return _WORD.search(_TAG.sub("", text) if "<" in text else text) is not None
+    return _WORD.search(_TAG.sub("", _UNSEEN.sub("", text))) is not None
 
 
 def trimmed(text: str, start: int, end: int) -> tuple[int, int]:
@@ -49,7 +52,7 @@ def trimmed(text: str, start: int, end: int) -> tuple[int, int]:
     head of a Markdown table is none. If all lines are indented, as in code, the first one keeps its indent.
     Comments at the ends go, too, and tags whose other half is not in the part.
     """
-    start, end = _without_unseen(text, start, end)
+    start, end = _without_empty_ends(text, start, end)
     piece = text[start:end]
     if "\n" not in piece.strip():
         lead = len(piece) - len(piece.lstrip())
@@ -69,31 +72,34 @@ def trimmed(text: str, start: int, end: int) -> tuple[int, int]:
     return start + begin + _spare_indent(kept), start + begin + len(kept)
 
 
-def _without_unseen(text: str, start: int, end: int) -> tuple[int, int]:
-    """The part without comments, names of places and loose tags at its ends; as it is if it has no word."""
+def _without_empty_ends(text: str, start: int, end: int) -> tuple[int, int]:
+    """The part without what has no words at its ends; as it is if it has no word.
+
+    Such are comments, images and the like, elements of HTML without words, and tags without their other half.
+    """
     piece = text[start:end]
-    head, tail = piece[:_TAG_LENGTH].lstrip(), piece[-_TAG_LENGTH:].rstrip()
-    marks = head.startswith(("<", *_UNSEEN_STARTS)) or tail.endswith((">", ":"))
-    if not (marks or ".. index::" in tail) or not has_words(piece):
+    if not has_words(piece):
         return start, end
+    shown = piece
+    for empty in (_UNSEEN, *[_EMPTY] * 4):  # so many may be in each other
+        shown = empty.sub(lambda match: " " * len(match[0]), shown)
     tags: Counter[str] = Counter()
     """How many more of a kind of tag open than close."""
-    for match in _TAGS.finditer(piece):
+    for match in _TAGS.finditer(shown):
         tags[match["name"].lower()] += -1 if match["closing"] else 1
-    first, last = 0, len(piece.rstrip())
-    while (found := _FIRST.match(piece, first, last)) and _is_spare(found, tags, at_end=False):
+    first, last = 0, len(shown.rstrip())
+    while (found := _FIRST.match(shown, first, last)) and _is_spare(found, tags, at_end=False):
         first = found.end()
-    while (found := _LAST.search(piece, max(last - _TAG_LENGTH, first), last)) and _is_spare(
+    while (found := _LAST.search(shown, max(last - _TAG_LENGTH, first), last)) and _is_spare(
         found, tags, at_end=True
     ):
-        last = len(piece[: found.start()].rstrip())
-    return start + first, start + last
+        last = len(shown[: found.start()].rstrip())
+    first += len(shown[first:]) - len(shown[first:].lstrip())
+    return start + (first if piece[:first].strip() else 0), start + last
 
 
 def _is_spare(found: re.Match[str], tags: Counter[str], *, at_end: bool) -> bool:
-    """Whether a comment or tag at an end of a piece is not needed there; its tag is taken off `tags`."""
-    if found["name"] is None:
-        return True
+    """Whether a tag at an end of a piece is not needed there; it is then taken off `tags`."""
     name, more = found["name"].lower(), -1 if found["closing"] else 1
     is_turned_away = at_end == (more == 1)
     is_loose = is_turned_away or (tags[name] * more > 0 and (at_end or name not in _TELLING))
@@ -117,10 +123,10 @@ def trim_spans(text: str, spans: IntArray) -> IntArray:
     text: the text that the spans are of.
     spans: (n, 2) start and end of each span.
     """
-    trimmed_spans = [trimmed(text, start, end) for start, end in spans.tolist()]
-    return np.array(trimmed_spans, dtype=np.int64).reshape(-1, 2)
+    return np.array([trimmed(text, *span) for span in spans.tolist()], dtype=np.int64).reshape(-1, 2)
 
 
 def without_rules(text: str) -> str:
-    """Return what is read of a sentence: without the rules between its lines and the space around it."""
-    return (_RULE_LINE.sub("", text) if "\n" in text else text).strip()
+    """Return what is read of a sentence: without rules, images and the space around it."""
+    shown = _UNSEEN.sub("", text)
+    return (_RULE_LINE.sub("", shown) if "\n" in shown else shown).strip()

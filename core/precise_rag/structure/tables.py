@@ -123,18 +123,13 @@ def _text_rows(text: str, start: int, end: int) -> Iterator[_Row]:
     for number, group in enumerate(groups):
         row: list[re.Match[str]] = []
         for line in group:
-            whole = by_rules or number < n_head
-            if row and not (whole or _goes_on(line, columns, is_drawn, "|" in first)):
+            is_new = "|" in first or COLUMNS.match(line[0].strip()) is not None
+            is_new = _cells(line, columns)[0] != "" if is_drawn else is_new
+            if row and is_new and not (by_rules or number < n_head):
                 yield _row(row, columns, is_marked=False)
                 row = []
             row.append(line)
         yield _row(row, columns, is_marked=number < n_head)
-
-
-def _goes_on(line: re.Match[str], columns: Sequence[tuple[int, int]], is_drawn: bool, has_bars: bool) -> bool:
-    if is_drawn:
-        return not _cells(line, columns)[0]
-    return not has_bars and COLUMNS.match(line[0].strip()) is None
 
 
 def _row(lines: Sequence[re.Match[str]], columns: Sequence[tuple[int, int]], is_marked: bool) -> _Row:

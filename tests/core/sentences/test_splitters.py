@@ -274,6 +274,12 @@ def kept(text: str) -> str:
         ("the rest.</p></td></tr>\n<tr><td> </td></tr>", "the rest."),
         ("<pre>x = 1\ny = 2", "<pre>x = 1\ny = 2"),
         ("<b>Note</b> the <code>x</code>", "<b>Note</b> the <code>x</code>"),
+        ('<p><a href="x"><img src="y"></a></p>\n<p>Fast.</p>\n<p><img src="z"></p>', "<p>Fast.</p>"),
+        ("# Eels\n\n[![CI](https://ci.example/a.svg)](https://ci.example) ![v](v.svg)\n\n", "# Eels"),
+        ("Contents\n\n- [Oak](#oak)\n  1. [Eel](#eel)\n", "Contents"),
+        ("- [Oak](https://oak.example)", "- [Oak](https://oak.example)"),
+        (".. image:: https://ci.example/a.svg\n   :target: https://ci.example\n\nFast.", "Fast."),
+        ("![The eels leave the river in the night of May](a.png)",) * 2,
         ("a < b and c > d", "a < b and c > d"),
     ],
 )

@@ -78,9 +78,8 @@ def test_a_hole_is_filled_when_it_costs_less_than_one_more_piece() -> None:
     almost = excerpts_of(long, piece_tokens=lambda piece: estimate_tokens(hole) - 1)
     assert len(almost) == 2
     sentence = "The wheel that Ada built out of oak turns in the stream behind the house all the year round. "
-    about = f"The mill is old. {sentence}It stops. {sentence.strip()}\n\nThe gate is shut."
+    about = f"The mill is old. {sentence}It stops."
     assert texts(keeping(about, {"The mill": 0.9, "It stops": 0.8})) == [about[: about.index(" It") + 10]]
-    assert len(texts(keeping(about, {"It stops": 0.9, "The gate": 0.8}))) == 2
 
 
 def test_an_excerpt_that_begins_a_line_keeps_its_indent() -> None:

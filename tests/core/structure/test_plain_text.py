@@ -284,16 +284,13 @@ OPTIONS
      wear limit
              Stops the pump when the seal has worn so far.
 
-                off
-                     Never stops.
-
 EXIT
      It ends with 0 when all went well, and writes nothing.
 """
     above = read_structure(text).above
     assert above(text.index("The default")) == ("OPTIONS", "-o, --oil")
     assert above(text.index("-o, --oil")) == above(text.index("wear limit")) == ("OPTIONS",)
-    assert above(text.index("Never")) == ("OPTIONS", "wear limit", "off")
+    assert above(text.index("Stops")) == ("OPTIONS", "wear limit")
     assert above(text.index("It ends")) == ("EXIT",)
     hanging = "The pump that stands in the yard behind the mill\n    stops in winter.\n\n    It froze.\n"
     assert read_structure(hanging).above(hanging.index("It froze")) == ()

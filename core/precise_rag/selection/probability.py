@@ -13,8 +13,8 @@ from precise_rag.types import INSISTENT, UNSCORED, Candidate, Selection, best_fi
 Verdict = tuple[Candidate, bool, str]
 """A candidate, whether it is kept, and why."""
 
-_SHARE_OF_ALL = 0.25
-"""Share of the tokens of all candidates that is never more than enough: of much text more has to be read."""
+_SHARE_OF_ALL = 1 / 3
+"""Share of the tokens of all candidates that is enough where none is likely: of much text more is read."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,8 +33,8 @@ class ProbabilitySelector:
         alone decides.
     min_score: lowest probability to keep in any case, in [0, 1]. If both are 0, `max_tokens` is filled.
     enough_tokens: tokens after which no further candidate is kept; the last one may exceed them. Half as many
-        again where the best has no probability, and at least a quarter of those of all candidates. None, or
-        a `share_of_best` of 0: nothing is enough. Steps of feedback keep more. Text in other languages and
+        again where the best has no probability, and then at least a third of those of all candidates. None,
+        or a `share_of_best` of 0: nothing is enough. Steps of feedback keep more. Text in other languages and
         scripts counts as if it was in English, so that enough says as much in all of them.
     max_tokens: most tokens to keep; default no limit. A candidate that does not fit is dropped; a smaller
         one after it may still fit.
@@ -127,7 +127,7 @@ class ProbabilitySelector:
         if self.enough_tokens is None or not self.share_of_best:
             return len(ranked)
         tokens = [0 if INSISTENT in c.scores else self._usual_tokens(c) for c in ranked]
-        enough = max(self.enough_tokens * (1.5 - min(best, 0.5)), _SHARE_OF_ALL * sum(tokens))
+        enough = max(self.enough_tokens * (1.5 - min(best, 0.5)), (1 - best) * _SHARE_OF_ALL * sum(tokens))
         n_tokens = 0
         for row, size in enumerate(tokens):
             if n_tokens >= enough:

@@ -47,11 +47,11 @@ def test_rerankers_by_name(name: str, expected: str) -> None:
 
 @pytest.mark.parametrize("load", [load_reranker, load_encoder])
 def test_a_named_model_is_one_for_all_and_ends_with_its_holders(load: Any) -> None:
+    pytest.importorskip("sentence_transformers")  # without it, the files of an encoder are looked for at once
     first = load("nobody/nothing")
-    pickled = pickle.dumps(first)
-    assert load("nobody/nothing") is copy.deepcopy(first) is pickle.loads(pickled) is first
+    assert load("nobody/nothing") is copy.deepcopy(first) is pickle.loads(pickle.dumps(first)) is first
     assert load("nobody/nothing", "cpu:1") is not first
-    assert len(pickled) < 500
+    assert len(pickle.dumps(first)) < 500
     ended = weakref.ref(first)
     del first
     gc.collect()

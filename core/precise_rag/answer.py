@@ -20,7 +20,7 @@ class Round(NamedTuple):
     selection: the candidates kept and dropped.
     text: the draft.
     judgement: the LLM's judgement of the draft, if it was judged.
-    problem: why the draft is no answer; empty if it is one.
+    problem: what keeps the draft from being an answer, such as a refusal; empty if nothing does.
     """
 
     step: int

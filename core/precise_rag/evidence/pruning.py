@@ -68,15 +68,14 @@ def prune(
     if before <= max_tokens:
         return Pruned(text, (), before, before)
     cut = text, question, max_tokens, calibrated(load_reranker(reranker)), count
-    shown, excerpts = _cut_json(*cut) or _cut(*cut)
+    shown, excerpts = _cut_json(*cut) or _cut(*cut, max_tokens / before)
     return Pruned(shown, excerpts, int(count([shown])[0]), before)
 
 
 def _cut(
-    text: str, question: str, max_tokens: int, reranker: Reranker, count: Counts
+    text: str, question: str, max_tokens: int, reranker: Reranker, count: Counts, share: float
 ) -> tuple[str, tuple[Excerpt, ...]]:
-    """The evidence in a text, with a mark for each hole that has visible characters."""
-    share = max_tokens / max(int(count([text])[0]), 1)
+    """The evidence in a text, with a mark for each hole that has visible characters. share: that fits."""
     mark = estimate_tokens(_mark(len(text), len(text)) + ": ")
     left = max(1, round(share * estimate_tokens(text)) - mark)
     selector = ProbabilitySelector(max_tokens=left, enough_tokens=None)

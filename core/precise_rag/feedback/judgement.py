@@ -37,7 +37,7 @@ def parse_judgement(text: str) -> Judgement:
 
 
 def _verdicts(text: str) -> set[tuple[int | None, Adjustment]]:
-    """The scores and adjustments that a reply gives side by side; None for a score that is no score."""
+    """The scores and adjustments in a reply, in pairs; None for a score that is not from 1 to 10."""
     if OBJECT.search(text):
         objects = [_plain_keys(fields) for fields in json_objects(text)]
         found = ((_first(fields, _SCORE_KEYS), _first(fields, _ADJUSTMENT_KEYS)) for fields in objects)

@@ -73,7 +73,7 @@ def cited_numbers(text: str) -> list[int]:
 
 
 def problem_of(draft: str, mark: str) -> str:
-    """Return why a draft is no answer; an empty string if it is one.
+    """Return what keeps a draft from being an answer; an empty string if nothing does.
 
     mark: the mark of its prompt.
     """

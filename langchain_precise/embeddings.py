@@ -17,15 +17,17 @@ class PreciseEmbeddings(Serializable, Embeddings):
 
     model: a name or path, an encoder object, or anything else that `load_encoder` takes.
     device: "cpu", "cuda", …; default: a GPU if there is one.
+    show_progress: show a progress bar while documents are embedded; default: False.
     """
 
     model: Any = DEFAULT_ENCODER
     device: str | None = None
+    show_progress: bool = False
 
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid", frozen=True)
 
-    def __init__(self, model: Any = DEFAULT_ENCODER, device: str | None = None) -> None:
-        super().__init__(model=model, device=device)
+    def __init__(self, model: Any = DEFAULT_ENCODER, device: str | None = None, **fields: Any) -> None:
+        super().__init__(model=model, device=device, **fields)
         _ = self.encoder  # errors are raised now
 
     @classmethod
@@ -40,8 +42,8 @@ class PreciseEmbeddings(Serializable, Embeddings):
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         """Return one vector of unit length per text, in order."""
-        vectors: list[list[float]] = encode_documents(self.encoder, texts).tolist()
-        return vectors
+        vectors = encode_documents(self.encoder, texts, show_progress=self.show_progress)
+        return list(vectors.tolist())
 
     def embed_query(self, text: str) -> list[float]:
         """Return the vector of a query."""

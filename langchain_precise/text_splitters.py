@@ -6,7 +6,7 @@ pieces cut from pieces: `read_facts(piece)` gives `doc_id`, `start` and `end`.
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Sequence
-from itertools import groupby
+from itertools import chain, groupby
 from pathlib import Path
 from typing import Any, Literal
 
@@ -44,12 +44,14 @@ class SpanTextSplitter(TextSplitter):
 
     embeddings: `ContextEmbeddings`, which give each piece its vector in context; None if it makes no vectors.
     add_start_index: also write its start to `metadata["start_index"]`, as LangChain's splitters do.
+    show_progress: show a progress bar; default: False.
     """
 
     embeddings: Any = None
 
-    def __init__(self, *, add_start_index: bool = False, strip_whitespace: bool = False) -> None:
-        super().__init__(chunk_overlap=0, add_start_index=add_start_index, strip_whitespace=strip_whitespace)
+    def __init__(self, *, show_progress: bool = False, **options: Any) -> None:
+        super().__init__(chunk_overlap=0, **{"strip_whitespace": False, **options})
+        self._show_progress = show_progress
 
     @abstractmethod
     def _chunks(self, sources: Sequence[Source]) -> Iterable[Chunk]:
@@ -145,9 +147,12 @@ class SemanticSegmentationTextSplitter(SpanTextSplitter):
         whole: float = WHOLE,
         add_start_index: bool = False,
         strip_whitespace: bool = False,
+        show_progress: bool = False,
         **options: Any,
     ) -> None:
-        super().__init__(add_start_index=add_start_index, strip_whitespace=strip_whitespace)
+        super().__init__(
+            add_start_index=add_start_index, strip_whitespace=strip_whitespace, show_progress=show_progress
+        )
         if chunk_overlap:
             raise InputError(f"chunk_overlap must be 0, got {chunk_overlap}: these pieces do not overlap")
         check_number("whole", whole, least=0, most=1)
@@ -162,29 +167,29 @@ class SemanticSegmentationTextSplitter(SpanTextSplitter):
                 )
             self._segmenter = model
         elif model == "greedy":
-            self._segmenter = self._greedy(chunk_size, length_function, options)
+            if self.embeddings is None:
+                raise InputError(
+                    'model="greedy" needs embeddings, whose vectors say which sentences are alike'
+                )
+            limits = {"max_chars": chunk_size, "length_function": length_function}
+            options |= {name: limit for name, limit in limits.items() if limit is not None}
+            self._segmenter = GreedySegmenter(self.embeddings.encoder, **options)
         elif isinstance(model, str | Path):
-            self._segmenter = _trained(model, chunk_size, length_function, options)
+            if chunk_size is not None and "max_tokens" in options:
+                raise InputError("chunk_size and max_tokens are one limit in two units; pass one of them")
+            if "max_tokens" not in options or length_function is not None:
+                options.setdefault("max_tokens", _MAX_CHARACTERS if chunk_size is None else chunk_size)
+                options["count_tokens"] = length_function or len
+            self._segmenter = Segmenter.from_pretrained(model, **options)
         else:
             raise InputError(f"model must be a name, a folder or a segmenter, got {type(model).__name__}")
 
-    def _greedy(
-        self, chunk_size: int | None, length_function: Callable[[str], int] | None, options: dict[str, Any]
-    ) -> GreedySegmenter:
-        if self.embeddings is None:
-            raise InputError('model="greedy" needs embeddings, whose vectors say which sentences are alike')
-        if chunk_size is not None:
-            options["max_chars"] = chunk_size
-        if length_function is not None:
-            options["length_function"] = length_function
-        return GreedySegmenter(self.embeddings.encoder, **options)
-
     def _chunks(self, sources: Sequence[Source]) -> Iterable[Chunk]:
+        shown = self._show_progress
         if self.embeddings is None:
-            return (chunk for chunks in self._segmenter.segment_many(sources) for chunk in chunks)
-        return self._in_context(
-            weighted_chunks(sources, self.embeddings.encoder, self._segmenter, whole=self._whole)
-        )
+            return chain.from_iterable(self._segmenter.segment_many(sources, show_progress=shown))
+        options: dict[str, Any] = {"whole": self._whole, "show_progress": shown}
+        return self._in_context(weighted_chunks(sources, self.embeddings.encoder, self._segmenter, **options))
 
 
 class SentenceContextTextSplitter(SpanTextSplitter):
@@ -212,8 +217,9 @@ class SentenceContextTextSplitter(SpanTextSplitter):
         passages: str | int = "paragraphs",
         window_metadata_key: str = "window",
         add_start_index: bool = False,
+        show_progress: bool = False,
     ) -> None:
-        super().__init__(add_start_index=add_start_index, strip_whitespace=True)
+        super().__init__(add_start_index=add_start_index, strip_whitespace=True, show_progress=show_progress)
         self._settings: dict[str, Any] = {"alpha": alpha, "context": context, "passages": passages}
         ContextSettings(**self._settings)  # checks them
         self.embeddings: ContextEmbeddings = ContextEmbeddings(
@@ -222,7 +228,8 @@ class SentenceContextTextSplitter(SpanTextSplitter):
         self._window = window_metadata_key
 
     def _chunks(self, sources: Sequence[Source]) -> Iterable[Chunk]:
-        return self._in_context(weighted_sentences(sources, self.embeddings.encoder, **self._settings))
+        options = {"show_progress": self._show_progress, **self._settings}
+        return self._in_context(weighted_sentences(sources, self.embeddings.encoder, **options))
 
     def _piece(self, source: Document, name: str, chunk: Chunk) -> Document:
         if self._window in source.metadata:
@@ -257,17 +264,3 @@ class ContextEmbeddings(PreciseEmbeddings):
         others = [text for text in texts if text not in self._vectors]
         new = dict(zip(others, super().embed_documents(others), strict=True)) if others else {}
         return [new[text] if text in new else self._vectors[text].tolist() for text in texts]
-
-
-def _trained(
-    model: str | Path,
-    chunk_size: int | None,
-    length_function: Callable[[str], int] | None,
-    options: dict[str, Any],
-) -> Segmenter:
-    if chunk_size is not None and "max_tokens" in options:
-        raise InputError("chunk_size and max_tokens are one limit in two units; pass one of them")
-    if "max_tokens" not in options or length_function is not None:
-        options.setdefault("max_tokens", _MAX_CHARACTERS if chunk_size is None else chunk_size)
-        options["count_tokens"] = length_function or len
-    return Segmenter.from_pretrained(model, **options)

@@ -21,24 +21,21 @@ class _NoBar(Generic[T]):
     def __exit__(self, *_: object) -> None:
         return
 
-    def update(self, n: float = 1) -> None:
+    def _ignore(self, *_: object, **__: object) -> None:
         """Do nothing."""
 
-    def set_postfix(self, **values: object) -> None:
-        """Do nothing."""
-
-    def write(self, line: str) -> None:
-        """Do nothing."""
+    update = set_postfix = write = _ignore
 
 
 def progress_bar(items: Iterable[T] | None = None, *, shown: bool, **options: Any) -> Any:
     """Return a tqdm bar if `shown`, else an object that can be used in the same way.
 
     items: what to iterate over; optional. options: of tqdm, such as total and desc.
+    A bar within another one is cleared at its end.
     A tqdm bar takes a lock that processes share, even if it is disabled; a killed process may hold it.
     """
     if not shown:
         return _NoBar(() if items is None else items)
     from tqdm import tqdm
 
-    return tqdm(items, **options)
+    return tqdm(items, leave=None, **options)

@@ -6,7 +6,6 @@ from uuid import UUID
 import numpy as np
 import pytest
 from langchain_core.documents import Document
-from langchain_text_splitters import TextSplitter
 
 from langchain_precise import PreciseEmbeddings, SemanticSegmentationTextSplitter
 from precise_rag import Segmenter
@@ -85,7 +84,6 @@ def test_whitespace_is_stripped_and_start_indices_are_written_when_asked_and_off
 def test_a_segmenter_that_is_ready_is_used_as_it_is():
     segmenter = Segmenter.from_pretrained("small", max_tokens=24)
     splitter = SemanticSegmentationTextSplitter(segmenter)
-    assert isinstance(splitter, TextSplitter)
     assert splitter.split_text(TEXT) == [chunk.text for chunk in segmenter.segment(TEXT)]
 
 
@@ -100,11 +98,12 @@ def test_options_that_cannot_be_kept_are_refused_with_a_reason():
             refused()
 
 
-def test_one_argument_gives_vectors_in_context():
-    encoder = HashEncoder()
-    splitter = SemanticSegmentationTextSplitter(max_tokens=8, embeddings=PreciseEmbeddings(encoder))
+def test_one_argument_gives_vectors_in_context_and_another_a_progress_bar(capsys):
+    encoder, options = HashEncoder(), {"max_tokens": 8, "show_progress": True}
+    splitter = SemanticSegmentationTextSplitter(embeddings=PreciseEmbeddings(encoder), **options)
     pieces = splitter.split_documents([Document(TEXT, id="velm")])
     texts = [piece.page_content for piece in pieces]
+    assert "1/1" in capsys.readouterr().err
     vectors = splitter.embeddings.embed_documents([*texts, "another text"])
     expected = [piece.vector for piece in weighted_chunks([Source("d", TEXT)], encoder, splitter._segmenter)]
     np.testing.assert_allclose(vectors[:-1], expected, atol=1e-6)

@@ -63,16 +63,17 @@ def places(nodes):
 
 
 @PARSERS
-async def test_nodes_keep_links_hidden_keys_and_offsets_also_behind_another_parser(make, documents):
+async def test_nodes_keep_links_hidden_keys_and_offsets_also_behind_another_parser(make, documents, capsys):
     before = documents[0].to_json()
     nodes = make().get_nodes_from_documents([Document(text=" "), *documents], show_progress=True)
+    assert f"{len(documents)}/{len(documents)} " in capsys.readouterr().err
     texts = {document.doc_id: document.text for document in documents}
     assert all(texts[doc][start:end] == text for doc, start, end, text in places(nodes))
     assert all("s3cret" not in n.get_content(mode) for n in nodes for mode in MetadataMode if mode != "all")
     assert {node.metadata["title"] for node in nodes} == {"Lamps", "Bread"}
     for name in texts:
-        ids = [node.node_id for node in nodes if node.ref_doc_id == name]
         own = [node for node in nodes if node.ref_doc_id == name]
+        ids = [node.node_id for node in own]
         assert [node.prev_node.node_id if node.prev_node else None for node in own] == [None, *ids[:-1]]
         assert [node.next_node.node_id if node.next_node else None for node in own] == [*ids[1:], None]
     nodes[0].excluded_llm_metadata_keys.append("title")

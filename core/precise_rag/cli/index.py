@@ -5,6 +5,7 @@ import os
 import sys
 from pathlib import Path
 
+from precise_rag._progress import progress_bar
 from precise_rag.cli.arguments import add_device, add_paths, index_argument
 from precise_rag.cli.output import Subparsers, is_terminal, print_json, show, show_problems, warn
 from precise_rag.documents import read_documents
@@ -62,7 +63,8 @@ def run(args: argparse.Namespace) -> int:
         if not is_database(args.out) and os.path.realpath(path) == os.path.realpath(args.out):
             raise InputError(f"--out must be another folder than {path}, whose documents are read")
     problems: list[InputError] = []
-    documents = list(read_documents(*args.paths, exclude=args.exclude, on_error=problems.append))
+    read = read_documents(*args.paths, exclude=args.exclude, on_error=problems.append)
+    documents = list(progress_bar(read, shown=is_terminal(sys.stderr), desc="reading", unit="document"))
     empty = [document.id for document in documents if not document.text.strip()]
     if len(empty) == len(documents):
         if show_problems(problems):

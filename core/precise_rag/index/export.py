@@ -1,7 +1,7 @@
 """Sentences and chunks with vectors weighted by their context, for your own vector store."""
 
-from collections.abc import Iterable, Iterator
-from itertools import islice, tee
+from collections.abc import Iterable, Iterator, Sized
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +14,7 @@ from precise_rag.index.groups import DocumentSegmenter
 from precise_rag.index.sentence_context import SentenceContextIndex
 from precise_rag.protocols import Encoder
 from precise_rag.segmentation import Segmenter
-from precise_rag.sentences.tables import build_tables
+from precise_rag.sentences.tables import tables_of
 from precise_rag.types import Candidate, Chunk, Document, FloatArray, Span
 from precise_rag.vectors import unit_rows
 
@@ -113,9 +113,12 @@ def _chunks_in_context(
     show_progress: bool,
 ) -> Iterator[tuple[Chunk, FloatArray, int]]:
     """Chunks, their vectors in context, and their tokens."""
-    read, waiting = tee(d for d in items_of("documents", documents, Document) if d.text.strip())
-    tables = build_tables(read, encoder, getattr(segmenter, "splitter", None), show_progress)
-    for document, table in zip(waiting, tables, strict=True):
+    checked = items_of("documents", documents, Document)
+    read = list(checked) if isinstance(documents, Sized) else checked
+    splitter = getattr(segmenter, "splitter", None)
+    for document, table in tables_of(read, encoder, show_progress, splitter):
+        if not len(table):
+            continue
         assert table.vectors is not None
         chunks = segmenter.segment(document, table)
         places = table.spans[:, 0]

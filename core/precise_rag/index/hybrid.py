@@ -113,7 +113,7 @@ def hybrid_columns(
         return
     columns = list(read)
     above = [headings_above(d, its["spans"]) for d, its in zip(documents, columns, strict=True)]
-    encode = partial(encode_documents, encoder)
+    encode = partial(encode_documents, encoder, show_progress=show_progress)
     added = heading_columns(above, encode, settings.stop_words, encoder.dimension)
     yield from ({**its, **of_headings} for its, of_headings in zip(columns, added, strict=True))
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import repeat
 
 from precise_rag._progress import progress_bar
 from precise_rag.errors import InputError
 from precise_rag.protocols import Encoder, SentenceSplitter
-from precise_rag.sentences.tables import build_tables
+from precise_rag.sentences.tables import tables_of
 from precise_rag.types import Chunk, Document, SentenceTable
 
 _Segment = Callable[[str | Document, SentenceTable | None], list[Chunk]]
@@ -30,21 +29,12 @@ def segment_each(
     """
     if isinstance(texts, str) or not isinstance(texts, Iterable):
         raise InputError(f"texts must be a list of texts or Documents, got {type(texts).__name__}")
-    alone = map(segment, texts, repeat(None))
-    results = alone if encoder is None else _by_tables(segment, texts, encoder, splitter)
-    total = len(texts) if isinstance(texts, Sequence) else None
-    yield from progress_bar(results, shown=show_progress, desc="segmenting", unit=" documents", total=total)
-
-
-def _by_tables(
-    segment: _Segment, texts: Iterable[str | Document], encoder: Encoder, splitter: SentenceSplitter
-) -> Iterator[list[Chunk]]:
-    waiting: deque[Document] = deque()
-
-    def remember() -> Iterator[Document]:
-        for text in texts:
-            waiting.append(text if isinstance(text, Document) else Document("text", text))
-            yield waiting[-1]
-
-    for table in build_tables(remember(), encoder, splitter):
-        yield segment(waiting.popleft(), table)
+    documents = (text if isinstance(text, Document) else Document("text", text) for text in texts)
+    if encoder is None:
+        total = len(texts) if isinstance(texts, Sequence) else None
+        bar = progress_bar(documents, shown=show_progress, total=total, desc="segmenting", unit="document")
+        yield from map(segment, bar, repeat(None))
+        return
+    read = list(documents) if isinstance(texts, Sequence) else documents
+    for document, table in tables_of(read, encoder, show_progress, splitter):
+        yield segment(document, table if len(table) else None)

@@ -1,8 +1,8 @@
 """Building sentence tables: each document is split once and each sentence encoded once."""
 
-from collections.abc import Iterable, Iterator, Sequence, Sized
+from collections.abc import Iterable, Iterator, Sized
 from concurrent.futures import ThreadPoolExecutor
-from itertools import chain, pairwise
+from itertools import chain, pairwise, tee
 from typing import NamedTuple
 
 import numpy as np
@@ -34,7 +34,7 @@ def build_tables(
     documents: read lazily, two batches ahead; may be endless.
     encoder: encodes and counts tokens; None leaves the vectors out and estimates the token counts.
     splitter: splits the text; default `load_sentence_splitter()`.
-    show_progress: whether to show a progress bar.
+    show_progress: whether to show the encoder's progress bar.
     vectors: False leaves the vectors out; the encoder then only counts tokens.
     Yields one table per document, in order.
 
@@ -43,19 +43,14 @@ def build_tables(
     While one batch is encoded, another thread splits the next one and counts its tokens.
     """
     splitter = splitter or load_sentence_splitter()
-    total = len(documents) if isinstance(documents, Sized) else None
-    with (
-        progress_bar(shown=show_progress, total=total, desc="sentences", unit="document") as progress,
-        ThreadPoolExecutor(1) as worker,
-    ):
+    with ThreadPoolExecutor(1) as worker:
         batches = in_batches(documents, _BATCH_CHARACTERS)
         coming = (worker.submit(_split, batch, encoder, splitter) for batch in batches)
         for ready, _ in pairwise(
             chain(coming, (None,))
         ):  # the next one is submitted before this one is encoded
             assert ready is not None
-            yield from _tables(ready.result(), encoder, vectors)
-            progress.update(len(ready.result().documents))
+            yield from _tables(ready.result(), encoder if vectors else None, show_progress)
 
 
 class _Batch(NamedTuple):
@@ -101,8 +96,10 @@ def _split(documents: list[Document], encoder: Encoder | None, splitter: Sentenc
     return _Batch(documents, spans, paragraphs, texts, rows, n_tokens)
 
 
-def _tables(batch: _Batch, encoder: Encoder | None, vectors: bool) -> Iterator[SentenceTable]:
-    encoded = encode_documents(encoder, batch.texts)[batch.places] if encoder and vectors else None
+def _tables(batch: _Batch, encoder: Encoder | None, show_progress: bool) -> Iterator[SentenceTable]:
+    encoded = None
+    if encoder is not None:
+        encoded = encode_documents(encoder, batch.texts, show_progress=show_progress)[batch.places]
     first = 0
     for document, spans, paragraphs in zip(batch.documents, batch.spans, batch.paragraphs, strict=True):
         rows = slice(first, first + len(spans))
@@ -117,13 +114,25 @@ def _tables(batch: _Batch, encoder: Encoder | None, vectors: bool) -> Iterator[S
 
 
 def tables_of(
-    documents: Sequence[Document], encoder: Encoder, show_progress: bool = False, *, vectors: bool = True
+    documents: Iterable[Document],
+    encoder: Encoder,
+    show_progress: bool = False,
+    splitter: SentenceSplitter | None = None,
+    *,
+    vectors: bool = True,
 ) -> Iterator[tuple[Document, SentenceTable]]:
-    """Yield each document with its table, which is empty if no word is in it; see `build_tables`."""
-    with_words = [document for document in documents if has_words(document.text)]
-    tables = build_tables(with_words, encoder, show_progress=show_progress, vectors=vectors)
+    """Yield each document with its table, which is empty if no word is in it; see `build_tables`.
+
+    show_progress: whether to show a bar of the documents, and the encoder's below it.
+    """
+    total = len(documents) if isinstance(documents, Sized) else None
+    read, waiting = tee(documents)
+    with_words = (document for document in read if has_words(document.text))
+    tables = build_tables(with_words, encoder, splitter, show_progress, vectors=vectors)
     none = np.zeros(0, dtype=np.int64)
     no_vectors = np.zeros((0, encoder.dimension), dtype=np.float32)
-    for document in documents:
+    for document in progress_bar(
+        waiting, shown=show_progress, total=total, desc="documents", unit="document"
+    ):
         empty = SentenceTable(document.id, none.reshape(0, 2), none, none, no_vectors)
         yield document, next(tables) if has_words(document.text) else empty

@@ -2,6 +2,7 @@
 
 import argparse
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -110,25 +111,12 @@ def run(args: argparse.Namespace) -> int:
     name = args.encoder or (DEFAULT_ENCODER if args.family == "sage" else None)
     encoder = load_encoder(name, device=args.device) if name else None
     if args.family == "small":
-        report = train_small(
-            documents,
-            args.out,
-            settings,
-            encoder=encoder,
-            start=None if start == "none" else model_folder(start),
-            device=args.device,
-        )
+        train: Any = partial(train_small, start=None if start == "none" else model_folder(start))
     else:
         assert encoder is not None
-        report = train_sage(
-            documents,
-            args.out,
-            settings,
-            encoder=encoder,
-            config=SageConfig(dimension=encoder.dimension, context=not args.pair),
-            fine_tune=args.fine_tune,
-            device=args.device,
-        )
+        config = SageConfig(dimension=encoder.dimension, context=not args.pair)
+        train = partial(train_sage, config=config, fine_tune=args.fine_tune)
+    report = train(documents, args.out, settings, encoder=encoder, device=args.device)
     if args.json:
         print_json(report)
     else:

@@ -9,15 +9,19 @@ from precise_rag._extras import is_installed
 from precise_rag.errors import InputError
 
 
+def best_device(device: str | None) -> str:
+    """Return the device; for None, "cuda" if torch can use a GPU, else "cpu". Raises InputError."""
+    if device is not None and not isinstance(device, str):
+        raise InputError(f"device must be a text such as 'cpu' or 'cuda', got {type(device).__name__}")
+    return device or ("cuda" if has_gpu() else "cpu")
+
+
 def runs_on_onnx(device: str | None) -> bool:
     """Return whether ONNX Runtime runs a model of a kind that it can run: on the CPU.
 
-    device: "cpu"; None for a GPU if sentence-transformers is installed and torch can use one, else the CPU;
-        or any device of torch.
+    device: as for `best_device`; None is the CPU without sentence-transformers, too.
     """
-    if device is not None and not isinstance(device, str):
-        raise InputError(f"device must be a text such as 'cpu' or 'cuda', got {type(device).__name__}")
-    return device == "cpu" or (device is None and not (is_installed("sentence_transformers") and has_gpu()))
+    return best_device(device) == "cpu" or (device is None and not is_installed("sentence_transformers"))
 
 
 @cache

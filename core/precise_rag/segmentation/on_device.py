@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from precise_rag._extras import require
-from precise_rag.encoders.devices import has_gpu
-from precise_rag.errors import InputError
+from precise_rag.encoders.devices import best_device
 from precise_rag.segmentation.features import REACH
 from precise_rag.types import FloatArray, IntArray
 
@@ -25,11 +24,8 @@ def network_device(device: str | None) -> str | None:
 
     device: "cpu", "cuda", "cuda:1", …; default: a GPU if torch can use one.
     """
-    if device is not None and not isinstance(device, str):
-        raise InputError(f"device must be a text such as 'cpu' or 'cuda', got {type(device).__name__}")
-    if device is None:
-        return "cuda" if has_gpu() else None
-    return None if device == "cpu" else device
+    place = best_device(device)
+    return None if place == "cpu" else place
 
 
 class OnDevice:

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from precise_rag import Document, Segmenter
+from precise_rag.encoders import devices
 from precise_rag.errors import InputError, ModelError
-from precise_rag.segmentation import on_device
 from precise_rag.segmentation.on_device import OnDevice, network_device
 from precise_rag.segmentation.pretrained import load_model
 from precise_rag.sentences.tables import build_tables
@@ -92,9 +92,9 @@ def test_the_default_segmenter_cuts_alike_on_a_device_and_after_pickling(by_torc
 
 
 def test_which_device_a_network_runs_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(on_device, "has_gpu", lambda: True)
+    monkeypatch.setattr(devices, "has_gpu", lambda: True)
     assert [network_device(name) for name in (None, "cpu", "cuda:1")] == ["cuda", None, "cuda:1"]
-    monkeypatch.setattr(on_device, "has_gpu", lambda: False)
+    monkeypatch.setattr(devices, "has_gpu", lambda: False)
     assert network_device(None) is None
     with pytest.raises(InputError, match="device must be a text such as 'cpu' or 'cuda', got int"):
         network_device(0)  # type: ignore[arg-type]

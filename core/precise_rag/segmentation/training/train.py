@@ -14,6 +14,7 @@ import torch
 from torch import Tensor
 
 from precise_rag.encoded import encode_documents
+from precise_rag.encoders.devices import best_device
 from precise_rag.encoders.local import LocalEncoder
 from precise_rag.encoders.sentence_transformer import SentenceTransformerEncoder
 from precise_rag.errors import InputError
@@ -58,7 +59,7 @@ def train_small(
     report has its figures under "start". device: such as "cpu"; default: CUDA if there is one.
     show_progress: show progress bars; default True.
     """
-    place = best_device(device)
+    place = torch.device(best_device(device))
     corpus = _corpus(documents, settings)
     torch.manual_seed(settings.seed)
     if start is not None:
@@ -147,7 +148,7 @@ def train_sage(
             forward = _forward(network, lambda rows: embed(module, [texts[row] for row in rows]), half=False)
             report = fit(trained, forward, corpus, settings, show_progress=show_progress)
     else:
-        place = best_device(device)
+        place = torch.device(best_device(device))
         vectors = torch.from_numpy(encode_documents(encoder, texts, show_progress=show_progress)).half()
         forward = _forward(network.to(place), lambda rows: vectors[rows].float().to(place), half=True)
         report = fit(network, forward, corpus, settings, show_progress=show_progress)
@@ -157,11 +158,6 @@ def train_sage(
         fields["encoder_name"] = SentenceTransformerEncoder(folder / source).name
     SageModel.save(folder, {**fields, "training": asdict(settings)}, sage_tensors(network))
     return report
-
-
-def best_device(name: str | None = None) -> torch.device:
-    """Return the device of that name; default: CUDA if there is one, else the CPU."""
-    return torch.device(name or ("cuda" if torch.cuda.is_available() else "cpu"))
 
 
 def half_precision_on_gpu(device: torch.device) -> torch.autocast:

@@ -17,7 +17,6 @@ from precise_rag.segmentation.training.corpus import PAD, TrainingCorpus
 from precise_rag.segmentation.training.fitting import TrainingSettings, best_epoch, surely_better
 from precise_rag.segmentation.training.labelled_documents import UNKNOWN, label_sections, read_labelled
 from precise_rag.segmentation.training.train import (
-    best_device,
     frequency_weights,
     principal_components,
     train_sage,
@@ -48,14 +47,6 @@ def test_training_in_half_precision_learns(
     settings = TrainingSettings(batch_size=128, held_out=0.2, learning_rate=0.01, epochs=3)
     report = train_small(documents, tmp_path, settings, vocabulary_size=200, show_progress=False)
     assert report["section_auc"] > 0.9
-
-
-def test_the_best_device_is_the_given_one_or_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
-    assert str(best_device()) == "cuda"
-    assert str(best_device("cpu")) == "cpu"
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    assert str(best_device()) == "cpu"
 
 
 @pytest.mark.parametrize("loss", ["bce", "mse"])

@@ -28,7 +28,7 @@ import numpy as np
 from benchmarks.harness.datasets import load_development_set, real_documents
 from benchmarks.harness.tables import about, new_parser, save, table
 from precise_rag import HybridIndex, PreciseRAG, Segmenter, load_encoder, load_index
-from precise_rag.encoders.local import packaged_minilm
+from precise_rag.encoders.local import MINILM, packaged_encoder
 from precise_rag.rerank import CascadeReranker
 from precise_rag.rerank.pairs import Piece
 from precise_rag.sentences import split_sentences
@@ -182,12 +182,12 @@ def stock(device: str) -> tuple[Any, Any]:
 
     from precise_rag.encoders.bert_files import float32_folder
 
-    config = BertConfig.from_pretrained(str(packaged_minilm()), num_labels=1)
+    config = BertConfig.from_pretrained(str(packaged_encoder(MINILM)), num_labels=1)
     with tempfile.TemporaryDirectory() as made:
         BertForSequenceClassification(config).save_pretrained(made)
-        AutoTokenizer.from_pretrained(str(packaged_minilm())).save_pretrained(made)
+        AutoTokenizer.from_pretrained(str(packaged_encoder(MINILM))).save_pretrained(made)
         reranker = CrossEncoder(made, device=device)
-    with float32_folder(packaged_minilm()) as folder:
+    with float32_folder(packaged_encoder(MINILM)) as folder:
         return SentenceTransformer(str(folder), device=device), reranker
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from tokenizers import Tokenizer
 
-from precise_rag.encoders.local import packaged_minilm
+from precise_rag.encoders.local import MINILM, packaged_encoder
 from precise_rag.types import Chunk, Document, IntArray
 
 Values = npt.NDArray[np.float64]
@@ -184,7 +184,7 @@ def _visible_before(text: str) -> IntArray:
 
 
 def _word_pieces() -> Callable[[str], IntArray]:
-    tokenizer = Tokenizer.from_file(str(packaged_minilm() / "tokenizer.json"))
+    tokenizer = Tokenizer.from_file(str(packaged_encoder(MINILM) / "tokenizer.json"))
     tokenizer.no_truncation()
     tokenizer.no_padding()
 

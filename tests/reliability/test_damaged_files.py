@@ -16,7 +16,7 @@ from safetensors.numpy import load_file
 from precise_rag import Candidate, Segmenter
 from precise_rag.checkpoints.saved import packaged_model, save_checkpoint
 from precise_rag.encoders import load_encoder
-from precise_rag.encoders.local import packaged_minilm
+from precise_rag.encoders.local import MINILM, packaged_encoder
 from precise_rag.errors import IndexFormatError, ModelError
 from precise_rag.index import DenseIndex, HybridIndex, load_index
 from precise_rag.rerank import load_reranker
@@ -167,7 +167,7 @@ def test_the_name_of_the_packaged_encoder_opens_only_that_one(
     DenseIndex.build([], Named("all-MiniLM-L6-v2", source=str(tmp_path / "all-MiniLM-L6-v2"))).save("index")
     loaded = load_index("index")
     assert loaded.encoder.name == "all-MiniLM-L6-v2"
-    assert getattr(loaded.encoder, "_folder", None) == packaged_minilm()
+    assert getattr(loaded.encoder, "_folder", None) == packaged_encoder(MINILM)
 
 
 class Whole:

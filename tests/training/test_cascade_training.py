@@ -8,7 +8,8 @@ import pytest
 torch = pytest.importorskip("torch")
 
 # ruff: noqa: E402
-from precise_rag.encoders.load import minilm_encoder
+from precise_rag.encoders.local import MINILM, packaged_encoder
+from precise_rag.encoders.token_ids import read_tokenizer
 from precise_rag.rerank.pair_network import PairNetwork, TransformerConfig
 from precise_rag.rerank.pairs import Piece, PieceTokens
 from training.reranker_cascade.build import write
@@ -83,7 +84,7 @@ def test_a_candidate_has_the_same_logit_whatever_is_scored_with_it() -> None:
 
 
 def test_no_example_is_lost_between_batches() -> None:
-    tokenizer = minilm_encoder().tokenizer
+    tokenizer = read_tokenizer(packaged_encoder(MINILM) / "tokenizer.json")
     given = [example()._replace(question="why " * n) for n in range(1, 31)] * 20
     several = batches(given, tokenizer, np.random.default_rng(0))
     assert len(several) > 3

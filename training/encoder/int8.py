@@ -41,7 +41,7 @@ def main() -> None:
 
 def pack(source: Path, out: Path) -> None:
     """Write the model of `source` to `out`."""
-    if file_sha256(source / _WEIGHTS) not in MINILM_SHA256:
+    if file_sha256(source / _WEIGHTS) != MINILM_SHA256:
         raise SystemExit(f"{source / _WEIGHTS} is not the official one")
     for name in FILES:
         (out / name).parent.mkdir(parents=True, exist_ok=True)

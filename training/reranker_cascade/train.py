@@ -21,9 +21,10 @@ from torch.nn import functional as F
 
 from precise_rag.checkpoints.quantized import dequantized
 from precise_rag.checkpoints.saved import load_checkpoint, packaged_model
-from precise_rag.encoders.load import minilm_encoder
+from precise_rag.encoders.local import MINILM, packaged_encoder
+from precise_rag.encoders.onnx import OnnxEncoder
 from precise_rag.encoders.sentence_transformer import fast_precision
-from precise_rag.encoders.token_ids import TokenIds
+from precise_rag.encoders.token_ids import TokenIds, read_ids
 from precise_rag.rerank.candidate_texts import with_headings
 from precise_rag.rerank.packaged import packaged_reranker
 from precise_rag.rerank.pair_network import (
@@ -33,7 +34,6 @@ from precise_rag.rerank.pair_network import (
     copy_layers,
     minilm,
     padded,
-    token_ids,
 )
 from precise_rag.rerank.pairs import PieceTokens, tokens_of_pieces
 from precise_rag.types import Candidate
@@ -162,7 +162,7 @@ def batches(
 
 
 def _tokens(example: Example, tokenizer: Tokenizer) -> Tokens:
-    question = token_ids(tokenizer, [example.question], QUESTION_TOKENS)[0]
+    question = read_ids(tokenizer, [example.question], 1).cut(QUESTION_TOKENS).ids.tolist()
     return Tokens(question, tokens_of_pieces(tokenizer, example.pieces), example.relevant)
 
 
@@ -201,7 +201,7 @@ class LowerLayers:
 
     def __init__(self, config: TransformerConfig) -> None:
         self._config = config
-        self._int8 = minilm_encoder().lower_layers(config.n_apart, "int8")
+        self._int8 = OnnxEncoder(packaged_encoder(MINILM)).lower_layers(config.n_apart, "int8")
 
     def states(self, rows: Sequence[Sequence[int]]) -> tuple[torch.Tensor, torch.Tensor]:
         """Return the (n, l, width) states of texts, which are token ids, and the mask, false at padding."""

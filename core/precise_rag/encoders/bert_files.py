@@ -15,6 +15,8 @@ from safetensors.numpy import save_file
 from precise_rag.checkpoints.expected import check_tensors
 from precise_rag.checkpoints.quantized import check_scales, dequantized
 from precise_rag.checkpoints.saved import Tensors, read_model_file, read_tensors
+from precise_rag.encoders.prompts import Prompts, prompts_of
+from precise_rag.encoders.token_ids import read_tokenizer
 from precise_rag.errors import ModelError
 
 _POOLING = {"pooling_mode_cls_token": "cls", "pooling_mode_mean_tokens": "mean"}
@@ -35,8 +37,8 @@ WORDS = "embeddings.word_embeddings.weight"
 class BertSettings(NamedTuple):
     """Sizes of a BERT encoder.
 
-    limit: tokens of a text that it reads. pooling: the vector of a text is the "mean" of its tokens'
-    states, or that of its first token ("cls").
+    limit: tokens of a text that it reads, with those of a prompt. pooling: the vector of a text is the "mean"
+    of its tokens' states, or that of its first token ("cls").
     """
 
     layers: int
@@ -48,13 +50,16 @@ class BertSettings(NamedTuple):
     epsilon: float
     limit: int
     pooling: str
+    prompts: Prompts
 
 
-def bert_settings(folder: Path) -> BertSettings | None:
+def bert_settings(folder: Path, source: str) -> BertSettings | None:
     """Return the settings of the model in a folder, or None if it is not a BERT that can be run here.
 
-    None stands for another architecture, prompts, or other parts than BERT, pooling and scaling to unit
-    length. It also stands for weights that are not in safetensors, and for a missing or damaged file.
+    source: the folder, or the model's name; see `prompts_of`.
+    None stands for another architecture, a tokenizer that torch reads otherwise, or other parts than BERT,
+    pooling and scaling to unit length. It also stands for weights that are not in safetensors, and for a
+    missing or damaged file.
     """
     try:
         kinds = [module["type"].rpartition(".")[2] for module in _settings(folder / "modules.json")]
@@ -62,13 +67,8 @@ def bert_settings(folder: Path) -> BertSettings | None:
             return None
         paths = [module["path"] for module in _settings(folder / "modules.json")]
         config, pooling = _settings(folder / "config.json"), _settings(folder / paths[1] / "config.json")
-        tokens = _optional(folder, "tokenizer_config.json")
-        prompts = _optional(folder, "config_sentence_transformers.json").get("prompts") or {}
-        limits = (
-            _optional(folder, "sentence_bert_config.json").get("max_seq_length"),
-            tokens.get("model_max_length"),
-        )
-        normalizer = _settings(folder / "tokenizer.json")["normalizer"]
+        tokens, own = (_optional(folder, f"{name}_config.json") for name in ("tokenizer", "sentence_bert"))
+        prompts = prompts_of(_optional(folder, "config_sentence_transformers.json"), source)
         chosen = [name for name, used in pooling.items() if name.startswith("pooling_mode_") and used]
         plain = (
             paths[0] == ""
@@ -76,23 +76,39 @@ def bert_settings(folder: Path) -> BertSettings | None:
             and config["hidden_act"] == "gelu"
             and config.get("position_embedding_type", "absolute") == "absolute"
             and not config.get("is_decoder")
-            and not _optional(folder, "sentence_bert_config.json").get("do_lower_case")
-            and not any(prompts.values())
-            and normalizer["type"] == "BertNormalizer"
-            and normalizer["lowercase"] == tokens.get("do_lower_case", normalizer["lowercase"])
+            and not own.get("do_lower_case")
+            and pooling.get("include_prompt", True)
+            and _is_read_as_written(folder / "tokenizer.json", tokens)
             and (folder / "model.safetensors").is_file()
         )
         mode = pooling.get("pooling_mode") or (_POOLING.get(chosen[0]) if len(chosen) == 1 else None)
         if not plain or mode not in ("cls", "mean"):
             return None
-        layers, heads, width, inner, vocabulary, positions = (_size(config, name) for name in _SIZES)
-        limit = min(_size({"limit": limit}, "limit") for limit in (*limits, positions) if limit is not None)
+        layers, heads, width, inner, vocabulary, positions = (
+            _size(config[name], _LARGEST) for name in _SIZES
+        )
+        limits = own.get("max_seq_length"), tokens.get("model_max_length"), positions
+        limit = min(_size(limit) for limit in limits if limit is not None)
         if width % heads:
             return None
         epsilon = float(config["layer_norm_eps"])
-        return BertSettings(layers, heads, width, inner, vocabulary, positions, epsilon, limit, mode)
+        return BertSettings(layers, heads, width, inner, vocabulary, positions, epsilon, limit, mode, prompts)
     except (ModelError, ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError):
         return None
+
+
+def _is_read_as_written(file: Path, settings: Any) -> bool:
+    """Whether transformers reads texts by a tokenizer.json as it stands. settings: tokenizer_config.json."""
+    try:
+        normalizer = read_tokenizer(file).normalizer
+    except Exception:  # the library raises no class of its own
+        return False
+    kind, known = type(normalizer).__name__, str(settings.get("tokenizer_class")).removesuffix("Fast")
+    if kind == "BertNormalizer":
+        return bool(normalizer.lowercase == settings.get("do_lower_case", normalizer.lowercase))
+    return known in ("PreTrainedTokenizer", "TokenizersBackend") or (
+        kind == "Precompiled" and known == "XLMRobertaTokenizer"
+    )
 
 
 def bert_weights(folder: Path, settings: BertSettings) -> Tensors:
@@ -137,33 +153,27 @@ def _has_scales(weights: Path) -> bool:
         raise ModelError(f"{weights} is not a safetensors file: {error!r}") from error
 
 
-def _layer_shapes(name: str, settings: BertSettings) -> dict[str, tuple[int, ...]]:
-    linear = {
-        "attention.self.query": (settings.width, settings.width),
-        "attention.self.key": (settings.width, settings.width),
-        "attention.self.value": (settings.width, settings.width),
-        "attention.output.dense": (settings.width, settings.width),
-        "intermediate.dense": (settings.inner, settings.width),
-        "output.dense": (settings.width, settings.inner),
-    }
-    shapes: dict[str, tuple[int, ...]] = {}
-    for part, shape in linear.items():
-        shapes |= {f"{name}.{part}.weight": shape, f"{name}.{part}.bias": shape[:1]}
-    for part in ("attention.output.LayerNorm", "output.LayerNorm"):
-        shapes |= {f"{name}.{part}.{which}": (settings.width,) for which in ("weight", "bias")}
-    return shapes
-
-
 def _shapes(settings: BertSettings) -> dict[str, tuple[int, ...]]:
-    shapes: dict[str, tuple[int, ...]] = {
-        WORDS: (settings.vocabulary, settings.width),
-        "embeddings.position_embeddings.weight": (settings.positions, settings.width),
-        "embeddings.token_type_embeddings.weight": (-1, settings.width),
-        "embeddings.LayerNorm.weight": (settings.width,),
-        "embeddings.LayerNorm.bias": (settings.width,),
+    """The shapes of all weights by their names."""
+    width, inner = settings.width, settings.inner
+    square = [f"attention.{part}" for part in ("self.query", "self.key", "self.value", "output.dense")]
+    parts: dict[str, tuple[int, ...]] = {
+        **dict.fromkeys(square, (width, width)),
+        "attention.output.LayerNorm": (width,),
+        "intermediate.dense": (inner, width),
+        "output.dense": (width, inner),
+        "output.LayerNorm": (width,),
     }
-    for number in range(settings.layers):
-        shapes |= _layer_shapes(f"encoder.layer.{number}", settings)
+    named = {
+        f"encoder.layer.{n}.{part}": shape for n in range(settings.layers) for part, shape in parts.items()
+    }
+    shapes: dict[str, tuple[int, ...]] = {
+        WORDS: (settings.vocabulary, width),
+        "embeddings.position_embeddings.weight": (settings.positions, width),
+        "embeddings.token_type_embeddings.weight": (-1, width),
+    }
+    for name, shape in ({"embeddings.LayerNorm": (width,)} | named).items():
+        shapes |= {f"{name}.weight": shape, f"{name}.bias": shape[:1]}
     return shapes
 
 
@@ -171,13 +181,10 @@ def _settings(path: Path) -> Any:
     return json.loads(read_model_file(path).decode("utf-8"))
 
 
-def _size(config: Any, name: str) -> int:
+def _size(size: Any, most: float = float("inf")) -> int:
     """A size that a model can have; ValueError for others. Larger ones could only exhaust the memory."""
-    size = config[name]
-    if isinstance(size, bool) or not isinstance(size, int) or size < 1:
-        raise ValueError(f"{name} must be a whole number from 1, got {size!r}")
-    if name in _SIZES and size > _LARGEST:
-        raise ValueError(f"{name} is {size}")
+    if type(size) is not int or not 1 <= size <= most:
+        raise ValueError(f"{size!r:.60} is no size")
     return size
 
 

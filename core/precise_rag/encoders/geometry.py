@@ -37,17 +37,11 @@ _PAIRS = (
     ("Rent is due on the first day of each month.", "Tenants pay the rent at the beginning of the month."),
     ("The team lost the final by one goal.", "One goal decided the final against the team."),
     ("Bread dough has to rise before it is baked.", "Let the dough rise, then bake the bread."),
-    (
-        "Copper conducts electricity better than iron.",
-        "Iron is a worse conductor of electricity than copper.",
-    ),
+    ("Copper conducts electricity better than iron.", "Iron conducts electricity worse than copper."),
     ("The novel was published after the author died.", "The author did not live to see the novel published."),
     ("Exports of wheat fell by a third last year.", "Last year a third less wheat was exported."),
     ("The bridge was closed because of strong winds.", "Strong winds led to the closing of the bridge."),
-    (
-        "A loop ends when its condition is false.",
-        "The condition is tested, and the loop stops if it is false.",
-    ),
+    ("A loop ends when its condition is false.", "As soon as its condition is false, a loop stops."),
     ("Whales breathe air through a hole in the head.", "Through a hole on top of the head a whale breathes."),
     ("The treaty ended the war between both countries.", "War between the countries ended with a treaty."),
     ("Children learn a second language with ease.", "A second language is easily learned by a child."),
@@ -60,7 +54,7 @@ _PAIRS = (
 )
 """Two sentences that say the same, on matters that are far apart."""
 
-_RELATED, _UNRELATED = 0.813, 0.048
+_RELATED, _UNRELATED = 0.817, 0.048
 """Mean cosines of such sentences, and of sentences of different pairs, with the packaged encoder."""
 _SAME = 0.03
 """Means that differ by less are those of the packaged encoder."""

@@ -7,7 +7,7 @@ from precise_rag._extras import is_installed
 from precise_rag.checks import given_kind
 from precise_rag.encoders.devices import runs_on_onnx
 from precise_rag.encoders.framework import FrameworkEncoder, is_framework_embedding
-from precise_rag.encoders.local import MINILM, packaged_minilm
+from precise_rag.encoders.local import MINILM, PACKAGED, packaged_encoder
 from precise_rag.encoders.onnx import INT8, NotRunnable, OnnxEncoder
 from precise_rag.encoders.openai import OpenAIEncoder
 from precise_rag.encoders.sentence_transformer import SentenceTransformerEncoder
@@ -67,16 +67,12 @@ def load_packaged_encoder(name: str, device: str | None = None) -> Encoder | Non
     Returns None if no packaged encoder has this name.
     Raises ModelError if a checksum is wrong.
     """
-    if name.removeprefix(INT8) != MINILM:
+    plain = name.removeprefix(INT8)
+    if plain not in PACKAGED:
         return None
-    encoder = _local_encoder(name.replace(MINILM, str(packaged_minilm())), device)
+    encoder = _local_encoder(name.replace(plain, str(packaged_encoder(plain))), device)
     encoder.source = name
     return encoder.once()
-
-
-def minilm_encoder() -> OnnxEncoder:
-    """Load the packaged all-MiniLM-L6-v2 into ONNX Runtime. Raises ModelError."""
-    return OnnxEncoder(packaged_minilm()).once()
 
 
 def _local_encoder(source: str | Path, device: str | None) -> OnnxEncoder | SentenceTransformerEncoder:

@@ -4,28 +4,30 @@ import hashlib
 import json
 import re
 from abc import abstractmethod
-from collections import deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
-from precise_rag._processes import Loaded, ProcessLock
+from precise_rag._processes import Loaded
+from precise_rag._progress import progress_bar
 from precise_rag.checkpoints.saved import file_sha256, packaged_model, read_model_file
+from precise_rag.encoded import encoded_rows
 from precise_rag.encoders.token_ids import TokenIds, read_ids, read_tokenizer
 from precise_rag.errors import ModelError
 from precise_rag.tokens import estimate_token_counts, readable_texts
-from precise_rag.types import IntArray
+from precise_rag.types import FloatArray, IntArray
 
 MINILM = "all-MiniLM-L6-v2"
-"""Name of the encoder that ships with precise-rag, its matrices in int8."""
-_PACKAGED_SHA256 = "237c03ce4e69cc05a0216fba404fec9e305997cd8cb2dd2ab479eb3924db2256"
-MINILM_SHA256 = frozenset(
-    {"53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db", _PACKAGED_SHA256}
-)
-"""Checksums of model.safetensors: in sentence-transformers/all-MiniLM-L6-v2, and in the package."""
+MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+"""Checksum of model.safetensors in sentence-transformers/all-MiniLM-L6-v2."""
+PACKAGED = {
+    MINILM: ("encoder-minilm", "237c03ce4e69cc05a0216fba404fec9e305997cd8cb2dd2ab479eb3924db2256"),
+}
+"""Encoders that ship with precise-rag, by name: the folder in `models`, and the checksum of its weights."""
+_NAMES = {MINILM_SHA256: MINILM, **{checksum: name for name, (_, checksum) in PACKAGED.items()}}
 
 _READ_AT_ONCE = 4_096
 """Texts that are tokenized together; bounds the memory that the tokenizer needs."""
@@ -39,8 +41,9 @@ _CLASS_KEYS = (
 )
 _CLASS = re.compile(r"\w+|(torch\.nn|sentence_transformers)(\.\w+)+")
 """Names that are not refused; one without a dot is no class."""
-_RECENT_CALLS = 4
-"""Calls whose tokens are kept, so that counting tokens and then encoding tokenizes once."""
+Role = Literal["query", "document"]
+"""What a text is to its encoder."""
+Done = Callable[[int], object]
 
 
 class LocalEncoder(Loaded):
@@ -48,6 +51,7 @@ class LocalEncoder(Loaded):
 
     name_or_path: model name on the Hugging Face hub, or a folder.
     device: (also an attribute) where it runs.
+    name: (attribute) the model's name; for a folder, its name and a hash of its weights and settings.
     source: (attribute) the name or folder for `load_encoder` that loads the encoder again.
 
     Threads can share an encoder. A copy is the encoder itself; a pickle has no weights, and the model is
@@ -55,15 +59,9 @@ class LocalEncoder(Loaded):
     """
 
     def __init__(self, name_or_path: str | Path, *, device: str | None = None) -> None:
-        self.source, self._folder, self._name = located(name_or_path)
+        self.source, self._folder, self.name = located(name_or_path)
         self.device = device
-        self._read: deque[tuple[list[str], TokenIds]] = deque(maxlen=_RECENT_CALLS)
-        self._reading = ProcessLock()
-
-    @property
-    def name(self) -> str:
-        """The model's name; for a folder, the folder's name and a hash of its weights and settings."""
-        return self._name
+        self._last: tuple[list[str], TokenIds | None] = [], None
 
     @property
     @abstractmethod
@@ -74,40 +72,64 @@ class LocalEncoder(Loaded):
     def _again(self) -> "partial[LocalEncoder]":  # type: ignore[override]
         return partial(type(self), self.source, device=self.device)
 
-    def count_tokens(self, texts: Sequence[str]) -> IntArray:
-        """Count the tokens of n texts, without special tokens and truncation. Returns (n,) int64."""
-        texts = readable_texts(texts)
-        if self.tokenizer is None:
-            return estimate_token_counts(texts)
-        special: int = self.tokenizer.num_special_tokens_to_add(False)
-        return self._token_ids(texts).lengths - special
+    @property
+    @abstractmethod
+    def dimension(self) -> int:
+        """Length of a vector."""
 
-    def _token_ids(self, texts: Sequence[str]) -> TokenIds:
-        """Tokenize texts, with special tokens and without truncation; the last calls are remembered."""
-        wanted = list(texts)
-        with self._reading:
-            for known, ids in self._read:
-                if known == wanted:
-                    return ids
+    def encode(self, texts: Sequence[str], *, show_progress: bool = False) -> FloatArray:
+        """Encode n texts, each after its prompt. Returns (n, d) float32 rows of unit length, in order."""
+        return self._encode(texts, "document", show_progress)
+
+    def encode_queries(self, queries: Sequence[str]) -> FloatArray:
+        """Encode n queries, as `encode` does; the model may have another prompt for them."""
+        return self._encode(queries, "query", show_progress=False)
+
+    def _encode(self, texts: Sequence[str], role: Role, show_progress: bool) -> FloatArray:
+        texts, rows = readable_texts(texts), np.zeros((len(texts), self.dimension), dtype=np.float32)
+        if texts:
+            bar = progress_bar(shown=show_progress, total=len(texts), desc="encoding", unit="text")
+            with bar as progress:
+                self._fill(rows, texts, role, progress.update)
+        return encoded_rows(rows, len(texts), source=self.name)
+
+    @abstractmethod
+    def _fill(self, rows: FloatArray, texts: Sequence[str], role: Role, done: Done) -> None:
+        """Write the vectors of n texts into (n, d) rows, and report how many are `done`."""
+
+    def count_tokens(self, texts: Sequence[str]) -> IntArray:
+        """Count the tokens of n texts, without prompts, special tokens and truncation. Returns (n,) int64."""
+        if self.tokenizer is None:
+            return estimate_token_counts(readable_texts(texts))
+        special: int = self.tokenizer.num_special_tokens_to_add(False)
+        return self.tokens(texts).lengths - special
+
+    def tokens(self, texts: Sequence[str]) -> TokenIds:
+        """Tokenize texts, with special tokens and without truncation.
+
+        Those of the last call are remembered, so that counting tokens and then encoding tokenizes once.
+        """
+        wanted = list(readable_texts(texts))
+        known, ids = self._last
+        if ids is None or known != wanted:
             ids = read_ids(self.tokenizer, wanted, _READ_AT_ONCE)
             if len(wanted) <= _READ_AT_ONCE:
-                self._read.append((wanted, ids))
+                self._last = wanted, ids
         return ids
 
 
 def count_word_pieces(texts: Sequence[str]) -> IntArray:
-    """Count the tokens of n texts as the packaged encoder does, without loading it. Returns (n,) int64."""
-    tokenizer, texts = read_tokenizer(packaged_minilm() / "tokenizer.json"), readable_texts(texts)
-    parts = (texts[first : first + _READ_AT_ONCE] for first in range(0, len(texts), _READ_AT_ONCE))
-    read = (tokenizer.encode_batch_fast(part, add_special_tokens=False) for part in parts)
-    return np.array([len(encoding) for part in read for encoding in part], dtype=np.int64)
+    """Count the tokens of n texts as all-MiniLM-L6-v2 does, without loading it. Returns (n,) int64."""
+    tokenizer = read_tokenizer(packaged_encoder(MINILM) / "tokenizer.json")
+    special: int = tokenizer.num_special_tokens_to_add(False)
+    return read_ids(tokenizer, readable_texts(texts), _READ_AT_ONCE).lengths - special
 
 
 @cache
-def packaged_minilm() -> Path:
-    """Return the folder of the packaged model. Raises ModelError if the checksum of its weights is wrong."""
-    folder = packaged_model("encoder-minilm")
-    if file_sha256(folder / "model.safetensors") != _PACKAGED_SHA256:
+def packaged_encoder(name: str) -> Path:
+    """Return the folder of one of `PACKAGED`. Raises ModelError if the checksum of its weights is wrong."""
+    folder, checksum = packaged_model(PACKAGED[name][0]), PACKAGED[name][1]
+    if file_sha256(folder / "model.safetensors") != checksum:
         raise ModelError(
             f"{folder / 'model.safetensors'} is not the file that this version of precise-rag ships; run: "
             "pip install --force-reinstall --no-deps precise-rag"
@@ -124,7 +146,7 @@ def located(name_or_path: str | Path) -> tuple[str, Path | None, str]:
     folder = Path(name_or_path)
     if folder.is_dir():
         return str(folder.resolve()), folder, content_name(folder)
-    return source, packaged_minilm() if source == MINILM else None, source
+    return source, packaged_encoder(source) if source in PACKAGED else None, source
 
 
 def check_no_code(folder: Path) -> None:
@@ -132,30 +154,22 @@ def check_no_code(folder: Path) -> None:
 
     sentence-transformers would import and call them, also from Python files of the folder.
     """
+
+    def checked(settings: dict[str, Any]) -> dict[str, Any]:
+        for named in (settings[key] for key in _CLASS_KEYS if key in settings):
+            for name in named.values() if isinstance(named, dict) else [named]:
+                if isinstance(name, str) and not _CLASS.fullmatch(name):
+                    raise ModelError(
+                        f"{file} names {name!r}, which is not a part of sentence-transformers; "
+                        "models with code of their own are not loaded"
+                    )
+        return settings
+
     for file in sorted(file for name in _SETTINGS for file in folder.rglob(name)):
         try:
-            settings = json.loads(read_model_file(file).decode("utf-8"))
+            json.loads(read_model_file(file).decode("utf-8"), object_hook=checked)
         except (ValueError, RecursionError) as error:
             raise ModelError(f"{file} cannot be read ({error}); install the model again") from error
-        for name in _class_names(settings):
-            if isinstance(name, str) and not _CLASS.fullmatch(name):
-                raise ModelError(
-                    f"{file} names {name!r}, which is not a part of sentence-transformers; "
-                    "models with code of their own are not loaded"
-                )
-
-
-def _class_names(settings: Any) -> Iterator[object]:
-    """Yield what settings have under the keys that name classes."""
-    if isinstance(settings, list):
-        for item in settings:
-            yield from _class_names(item)
-    elif isinstance(settings, dict):
-        for key, value in settings.items():
-            if key in _CLASS_KEYS:
-                yield from value.values() if isinstance(value, dict) else [value]
-            else:
-                yield from _class_names(value)
 
 
 def content_name(folder: Path) -> str:
@@ -164,8 +178,8 @@ def content_name(folder: Path) -> str:
     if not weights:
         raise ModelError(f"{folder} contains no weights (*.safetensors or *.bin); pass the folder of a model")
     digests = [file_sha256(file) for file in weights]
-    if len(digests) == 1 and digests[0] in MINILM_SHA256:
-        return MINILM
+    if len(digests) == 1 and digests[0] in _NAMES:
+        return _NAMES[digests[0]]
     settings = [f for f in sorted(folder.rglob("*.json")) if f.name != "data_config.json"]
     digests += [file_sha256(file) for file in settings]
     return f"{folder.resolve().name}@{hashlib.sha256(''.join(digests).encode()).hexdigest()[:16]}"

@@ -5,19 +5,14 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from precise_rag._processes import PerProcess
-from precise_rag._progress import progress_bar
-from precise_rag.encoded import encoded_rows
 from precise_rag.encoders.bert import BertNetwork, bert_network
 from precise_rag.encoders.bert_files import bert_settings
 from precise_rag.encoders.hub import hub_folder
 from precise_rag.encoders.int8_layers import Precision
-from precise_rag.encoders.local import LocalEncoder, batches_by_length, check_no_code
-from precise_rag.encoders.token_ids import TokenIds, read_tokenizer
+from precise_rag.encoders.local import Done, LocalEncoder, Role, batches_by_length, check_no_code
+from precise_rag.encoders.token_ids import read_tokenizer
 from precise_rag.errors import ModelError
-from precise_rag.tokens import readable_texts
 from precise_rag.types import FloatArray
 
 INT8 = "int8:"
@@ -56,12 +51,12 @@ class OnnxEncoder(LocalEncoder):
         prefix = INT8 if str(name_or_path).startswith(INT8) else ""
         super().__init__(str(name_or_path).removeprefix(INT8) if prefix else name_or_path, device=device)
         folder = self._folder or hub_folder(self.source, download=download)
-        settings = None if folder is None else bert_settings(folder)
+        settings = None if folder is None else bert_settings(folder, self.source)
         if folder is None or settings is None:
             raise NotRunnable(f"{name_or_path} holds no BERT encoder; pass it to load_encoder")
         check_no_code(folder)
         self._directory, self._settings, self._threads = folder, settings, threads
-        self.source, self._name = prefix + self.source, prefix + self._name
+        self.source, self.name = prefix + self.source, prefix + self.name
         self._precision: Precision = "int8" if prefix else "float32"
         self._network: PerProcess[BertNetwork] = PerProcess()
 
@@ -94,27 +89,13 @@ class OnnxEncoder(LocalEncoder):
         return self._layers(n_layers, precision)
 
     def _layers(self, n_layers: int, precision: Precision) -> BertNetwork:
-        sample = partial(self.tokens, SAMPLE)
+        sample = partial(self.tokens, [p + t for p, t in zip(self._settings.prompts, SAMPLE, strict=True)])
         return bert_network(self._directory, self._settings, self._threads, precision, n_layers, sample)
 
-    def encode(self, texts: Sequence[str], *, show_progress: bool = False) -> FloatArray:
-        """Encode n texts. Returns (n, d) float32 rows of unit length, in order."""
-        if not texts:
-            return np.zeros((0, self.dimension), dtype=np.float32)
-        tokens = self.tokens(texts).cut(self._settings.limit)
-        rows = np.zeros((len(texts), self.dimension), dtype=np.float32)
-        network = self.network
-        limit = _BATCH_TOKENS * network.threads
-        with progress_bar(shown=show_progress, total=len(texts), desc="encoding", unit="text") as progress:
-            for batch in batches_by_length(tokens.lengths, limit):
-                rows[batch] = network.vectors(tokens.of(batch))
-                progress.update(len(batch))
-        return encoded_rows(rows, len(texts), source=self.name)
-
-    def tokens(self, texts: Sequence[str]) -> TokenIds:
-        """Tokenize texts, with special tokens and without truncation."""
-        return self._token_ids(readable_texts(texts))
-
-    def encode_queries(self, queries: Sequence[str]) -> FloatArray:
-        """Encode n queries, as `encode` does: these models treat queries like documents."""
-        return self.encode(queries)
+    def _fill(self, rows: FloatArray, texts: Sequence[str], role: Role, done: Done) -> None:
+        prompt = getattr(self._settings.prompts, role)
+        tokens = self.tokens([prompt + text for text in texts] if prompt else texts)
+        tokens, network = tokens.cut(self._settings.limit), self.network
+        for batch in batches_by_length(tokens.lengths, _BATCH_TOKENS * network.threads):
+            rows[batch] = network.vectors(tokens.of(batch))
+            done(len(batch))

@@ -1,6 +1,6 @@
 """sentence-transformers models as encoders, on CPU or GPU."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -9,13 +9,11 @@ import numpy as np
 
 from precise_rag._extras import require
 from precise_rag._processes import ProcessLock
-from precise_rag._progress import progress_bar
-from precise_rag.encoded import encoded_rows
 from precise_rag.encoders.bert_files import float32_folder
 from precise_rag.encoders.hub import check_reachable
-from precise_rag.encoders.local import LocalEncoder, batches_by_length, check_no_code
+from precise_rag.encoders.local import Done, LocalEncoder, Role, batches_by_length, check_no_code
+from precise_rag.encoders.prompts import prompts_of
 from precise_rag.errors import ModelError
-from precise_rag.tokens import readable_texts
 from precise_rag.types import FloatArray, IntArray
 
 _BATCH_TOKENS = {"cpu": 4_096}
@@ -57,32 +55,19 @@ class SentenceTransformerEncoder(LocalEncoder):
         _ = self.module
         return self._tokenizer
 
-    def encode(self, texts: Sequence[str], *, show_progress: bool = False) -> FloatArray:
-        """Encode n texts. Returns (n, d) float32 rows of unit length, in order."""
-        return self._encode(self.module.encode_document, readable_texts(texts), show_progress)
-
-    def encode_queries(self, queries: Sequence[str]) -> FloatArray:
-        """Encode n queries, with the model's query prompt if it has one."""
-        return self._encode(self.module.encode_query, readable_texts(queries))
-
-    def _encode(
-        self, encode: Callable[..., Any], texts: Sequence[str], show_progress: bool = False
-    ) -> FloatArray:
-        """Encode in batches by length. encode: a method of the model.
+    def _fill(self, rows: FloatArray, texts: Sequence[str], role: Role, done: Done) -> None:
+        """Encode in batches by length.
 
         Vectors leave a GPU while it computes the next batch; every _WAITING batches it is waited for.
         """
         model = self.module
-        if not texts:
-            return np.zeros((0, self.dimension), dtype=np.float32)
-        rows = np.zeros((len(texts), self.dimension), dtype=np.float32)
+        encode = model.encode_query if role == "query" else model.encode_document
         order: list[IntArray] = []
         batches: list[Any] = []
         lengths = np.minimum(self.count_tokens(texts), model.max_seq_length or np.iinfo(np.int64).max) + 2
         limit = _BATCH_TOKENS.get(model.device.type, _GPU_BATCH_TOKENS)
         device = model.device
-        bar = progress_bar(shown=show_progress, total=len(texts), desc="encoding", unit="text")
-        with bar as progress, fast_precision(device.type):
+        with fast_precision(device.type):
             for batch in batches_by_length(lengths, limit):
                 given = [texts[row] for row in batch.tolist()]
                 with self._lock:
@@ -94,14 +79,13 @@ class SentenceTransformerEncoder(LocalEncoder):
                 if len(order) == _WAITING:
                     rows[np.concatenate(order)] = arrived(batches, device)
                     order, batches = [], []
-                progress.update(len(batch))
+                done(len(batch))
             if order:
                 rows[np.concatenate(order)] = arrived(batches, device)
-        return encoded_rows(rows, len(texts), source=self.name)
 
     @property
     def module(self) -> Any:
-        """The sentence-transformers model, loaded at its first use."""
+        """The sentence-transformers model with its prompts, loaded at its first use."""
         with self._lock:
             if self._model is None:
                 sentence_transformers = require("sentence_transformers", extra="torch")
@@ -109,6 +93,8 @@ class SentenceTransformerEncoder(LocalEncoder):
                 with readable as source:
                     model = _load(sentence_transformers, source, self.device)
                     self._tokenizer = _plain_tokenizer(model)
+                given = {"prompts": model.prompts, "default_prompt_name": model.default_prompt_name}
+                model.prompts |= prompts_of(given, self.source)._asdict()
                 self._model = model
         return self._model
 

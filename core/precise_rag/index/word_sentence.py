@@ -11,7 +11,7 @@ import numpy.typing as npt
 from typing_extensions import override
 
 from precise_rag.checks import check_number
-from precise_rag.encoders.local import packaged_minilm
+from precise_rag.encoders.local import MINILM, packaged_encoder
 from precise_rag.encoders.token_ids import read_tokenizer
 from precise_rag.index.bm25 import Postings, idf
 from precise_rag.index.dense import ChunkVectorSettings, best_by_product, chunk_columns
@@ -72,7 +72,7 @@ class WordSentenceIndex(DocumentIndex):
 
     def __init__(self, encoder: Encoder | None = None, **settings: Any) -> None:
         super().__init__(encoder, **settings)
-        self._tokenizer = read_tokenizer(packaged_minilm() / "tokenizer.json")
+        self._tokenizer = read_tokenizer(packaged_encoder(MINILM) / "tokenizer.json")
         stop_words = load_stop_words(self.settings.stop_words)
         self._is_content = _content_tokens(self._tokenizer, stop_words)
         self._split_stop_words = _split_stop_words(self._tokenizer, stop_words)

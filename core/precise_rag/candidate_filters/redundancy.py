@@ -60,8 +60,12 @@ class RedundancyFilter:
         verdicts: list[tuple[Candidate, bool, str]] = []
         for row, candidate in enumerate(ranked):
             pieces = kept.setdefault(candidate.doc_id, [])
-            reason = _inside(candidate, pieces)
-            if not reason:
+            around = [one for one in pieces if one.start <= candidate.start and candidate.end <= one.end]
+            reason = ""
+            if around:
+                longest = max(around, key=lambda piece: (piece.end, -piece.start))
+                reason = f"repeats {longest.id}, which contains it"
+            else:
                 others = [o for o in similar[row] if o in kept_rows and facts[row] <= facts[o]]
                 best = max(others, key=lambda o: (similar[row][o], -o), default=row)
                 if best != row and similar[row][best] > threshold:
@@ -84,14 +88,6 @@ def _by_vectors(
         {other: float(vectors[texts[row]] @ vectors[texts[other]]) for other in others}
         for row, others in enumerate(similar)
     ]
-
-
-def _inside(candidate: Candidate, kept: Sequence[Candidate]) -> str:
-    """Why to drop `candidate` if a kept piece of its document contains it, else an empty string."""
-    around = [piece for piece in kept if piece.start <= candidate.start and candidate.end <= piece.end]
-    if not around:
-        return ""
-    return f"repeats {max(around, key=lambda piece: (piece.end, -piece.start)).id}, which contains it"
 
 
 def _facts(text: str) -> frozenset[str]:

@@ -2,7 +2,7 @@
 
 import argparse
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from pydoc_data.topics import topics
 
 import numpy as np
@@ -67,28 +67,40 @@ def run(args: argparse.Namespace) -> int:
     """Index the documents, show one question in full, and compare all questions with stock retrieval."""
     problems: list[InputError] = []
     read = read_documents(*args.paths, exclude=args.exclude, on_error=problems.append)
-    documents = list(read if args.paths else _language_reference())
-    if not any(document.text.strip() for document in documents):
+    reference = ((name, text) for name, text in sorted(topics.items()) if len(text) < _LONGEST_PAGE)
+    pages = (Document(name, text, {"source": name}) for name, text in reference)
+    documents = list(read if args.paths else pages)
+    filled = [document for document in documents if document.text.strip()]
+    if not filled:
         if show_problems(problems):
             return 1
         raise InputError("every document is empty, so there is nothing to ask about")
-    questions = args.question or (_titles(documents) if args.paths else QUESTIONS)
+    chosen = filled[:: max(1, len(filled) // len(QUESTIONS))][: len(QUESTIONS)]
+    titles = [" ".join(str(one.metadata.get("title") or one.text).split()) for one in chosen]
+    questions = args.question or ([shorten(title, 120) for title in titles] if args.paths else QUESTIONS)
     encoder = load_encoder(DEFAULT_ENCODER)
     rag = PreciseRAG.from_documents(documents, encoder=encoder, show_progress=is_terminal(sys.stderr))
-    stock_tokens = _stock_tokens(documents, encoder, questions)
+    chunks = [chunk for document in documents for chunk in _pack(document.text, encoder)]
+    n_tokens = encoder.count_tokens(chunks)
+    vectors = encoder.encode(chunks, show_progress=is_terminal(sys.stderr))
+    best = np.argsort(-(encoder.encode_queries(questions) @ vectors.T))[:, :_TOP_K]
     if not args.json:
         show(f"{len(documents)} documents\n\n▸ {questions[0]}")
         _show_context(rag.retrieve(questions[0]))
     rows = []
-    for question, stock in zip(questions, stock_tokens, strict=True):
+    for question, stock in zip(questions, n_tokens[best].sum(axis=1).tolist(), strict=True):
         selection = rag.retrieve(question)
         tokens = {"tokens": count_kept_tokens(selection), "stock_tokens": stock}
         rows.append({"question": question, **tokens, "candidates": selection_record(selection)})
     if args.json:
         for row in rows:
             print_json(row)
-    else:
-        _show_table(rows)
+        return show_problems(problems)
+    show(f"\nTokens sent, and the stock way: the best {_TOP_K} chunks of {_CHUNK_TOKENS} tokens by cosine.")
+    show(f"\n  {'':<62}{'precise-rag':>16}{f'{_TOP_K} × {_CHUNK_TOKENS} tokens':>20}")
+    for row in rows:
+        question = shorten(str(row["question"]), 60)
+        show(f"  {question:<62}{row['tokens']:>16,}{row['stock_tokens']:>20,}")
     return show_problems(problems)
 
 
@@ -100,41 +112,6 @@ def _show_context(selection: Selection) -> None:
         for piece in passage.pieces:
             show(f"  {piece.score:8.2f}  {shorten(' '.join(piece.text.split()), _WIDTH)}")
     show(f"  {len(passages)} passages, {count_kept_tokens(selection)} tokens")
-
-
-def _show_table(rows: Sequence[Mapping[str, object]]) -> None:
-    stock = f"{_TOP_K} × {_CHUNK_TOKENS} tokens"
-    show(f"\nTokens sent, and the stock way: the best {_TOP_K} chunks of {_CHUNK_TOKENS} tokens by cosine.")
-    show(f"\n  {'':<62}{'precise-rag':>16}{stock:>20}")
-    for row in rows:
-        question = shorten(str(row["question"]), 60)
-        show(f"  {question:<62}{row['tokens']:>16,}{row['stock_tokens']:>20,}")
-
-
-def _language_reference() -> Iterator[Document]:
-    """The pages of the Python language reference that come with the interpreter."""
-    for name, text in sorted(topics.items()):
-        if len(text) < _LONGEST_PAGE:
-            yield Document(name, text, {"source": name})
-
-
-def _titles(documents: Sequence[Document]) -> list[str]:
-    """Titles or first lines of some documents, evenly spaced, to use as questions."""
-    filled = [document for document in documents if document.text.strip()]
-    chosen = filled[:: max(1, len(filled) // len(QUESTIONS))][: len(QUESTIONS)]
-    return [
-        shorten(" ".join(str(document.metadata.get("title") or document.text).split()), 120)
-        for document in chosen
-    ]
-
-
-def _stock_tokens(documents: Sequence[Document], encoder: Encoder, questions: Sequence[str]) -> list[int]:
-    """The tokens that the usual retrieval sends for each question: the best chunks of one size by cosine."""
-    chunks = [chunk for document in documents for chunk in _pack(document.text, encoder)]
-    n_tokens = encoder.count_tokens(chunks)
-    vectors = encoder.encode(chunks, show_progress=is_terminal(sys.stderr))
-    similarities = encoder.encode_queries(questions) @ vectors.T
-    return [int(n_tokens[np.argsort(-similarity)[:_TOP_K]].sum()) for similarity in similarities]
 
 
 def _pack(text: str, encoder: Encoder) -> Iterator[str]:

@@ -86,17 +86,13 @@ def _files_below(root: Path, exclude: Sequence[str], report: Report) -> Iterator
                 report(InputError(f"{path}: is a link to {target}, outside the given folder"))
                 continue
         try:
+            is_saved_index = (path / "manifest.json").is_file() and any(path.glob("data-*"))
             if not path.is_dir():
                 yield path, name
-            elif path == root or not (path.is_symlink() or _is_index(path)):
+            elif path == root or not (path.is_symlink() or is_saved_index):
                 waiting.extend(sorted(path.iterdir(), reverse=True))
         except OSError as error:
             report(InputError(f"{path}: {_reason(error, path)}"))
-
-
-def _is_index(folder: Path) -> bool:
-    """Whether a folder holds a saved index."""
-    return (folder / "manifest.json").is_file() and any(folder.glob("data-*"))
 
 
 def read_bytes(file: Path) -> bytes:

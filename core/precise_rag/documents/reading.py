@@ -64,7 +64,8 @@ def read_documents(
                 try:
                     for document in _documents(file, name, converter, report):
                         if document.id in seen:
-                            report(_twice(document.id, seen[document.id], file))
+                            twice = f"{document.id!r} occurs twice: in {seen[document.id]} and in {file}"
+                            report(InputError(f"document id {twice}; give each document a unique id"))
                         else:
                             seen[document.id] = file
                             yield document
@@ -107,9 +108,3 @@ def _converted(data: bytes, file: Path, name: str, converter: Converter) -> Docu
 
 def _raise(error: InputError) -> NoReturn:
     raise error
-
-
-def _twice(identifier: str, first: Path, second: Path) -> InputError:
-    return InputError(
-        f"document id {identifier!r} occurs twice: in {first} and in {second}; give each document a unique id"
-    )

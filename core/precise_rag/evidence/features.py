@@ -97,7 +97,10 @@ def stretch_features(
     n = len(texts)
     known = ~np.isnan(probability)
     tokens = np.log1p([sentence.n_tokens or 0 for sentence in stretch.sentences]) - 3.2
-    is_break = _breaks(stretch)
+    origin = stretch.sentences[0].start
+    pairs = pairwise(stretch.sentences)
+    gaps = [stretch.text[left.end - origin : right.start - origin] for left, right in pairs]
+    is_break = np.array([gap.count("\n") > 1 for gap in gaps], dtype=np.float64)
     odds = log_odds(np.nan_to_num(probability), margin=_MARGIN)
     found = np.column_stack([np.ones(n), odds])
     leans = np.array([bool(_LEANS.match(text)) for text in texts])[1:]
@@ -128,10 +131,3 @@ def _text_features(texts: Sequence[str]) -> npt.NDArray[np.float64]:
     start, end = np.maximum(gaps - _AROUND, 0), np.minimum(gaps + _AROUND, n)
     means: npt.NDArray[np.float64] = (sums[end] - sums[start]) / (end - start)[:, None]
     return means.clip(-2.0, 2.0)
-
-
-def _breaks(stretch: Stretch) -> npt.NDArray[np.float64]:
-    """(n - 1,) 1 where a blank line follows a sentence."""
-    sentences, origin = stretch.sentences, stretch.sentences[0].start
-    gaps = [stretch.text[left.end - origin : right.start - origin] for left, right in pairwise(sentences)]
-    return np.array([gap.count("\n") > 1 for gap in gaps], dtype=np.float64)

@@ -30,7 +30,7 @@ from precise_rag.prompts import (
 from precise_rag.protocols import LLM
 from precise_rag.tokens import estimate_tokens
 from precise_rag.trace import RoundRecord, StageRecord
-from precise_rag.types import Candidate, Completion, Judgement, Selection
+from precise_rag.types import Completion, Judgement, Selection
 
 SelectAt = Callable[[int], Selection]
 """Returns the selection at a step, see `Selector`."""
@@ -119,7 +119,8 @@ class FeedbackConversation:
 
     def _accepted(self, selection: Selection) -> Selection:
         """The selection without chunks that the model does not accept, and with no more than fit."""
-        selection = _leave_out(selection, self.left_out)
+        left_out = {key: f"left out: {why} of the model" for key, why in self.left_out.items()}
+        selection = selection.dropping(left_out)
         return selection if self.max_chunks is None else _keep_best(selection, self.max_chunks)
 
     def _draft(self, selection: Selection) -> Conversation[tuple[str, str, Selection]]:
@@ -155,7 +156,9 @@ class FeedbackConversation:
             selection = _keep_best(refused, self.max_chunks)
             did = f"cut to {_counted(self.max_chunks, 'chunk')}"
         else:
-            culprits = _as_long(refused.kept[0], whole) if why == "context limit" else refused.kept
+            least = estimate_tokens(refused.kept[0].text)
+            as_long = [kept for kept in whole.kept if estimate_tokens(kept.text) >= least]
+            culprits = as_long if why == "context limit" else refused.kept
             self.left_out |= dict.fromkeys((candidate.id for candidate in culprits), why)
             self.max_chunks = None
             selection = self._accepted(whole)
@@ -293,17 +296,6 @@ def _keep_best(selection: Selection, n: int) -> Selection:
     """The same selection with at most its best `n` kept."""
     reason = f"the model's context fits {_counted(n, 'chunk')}"
     return selection.dropping({candidate.id: reason for candidate in selection.kept[n:]})
-
-
-def _leave_out(selection: Selection, left_out: Mapping[str, str]) -> Selection:
-    """The same selection without the chunks of these ids. left_out: why, by id."""
-    return selection.dropping({key: f"left out: {why} of the model" for key, why in left_out.items()})
-
-
-def _as_long(candidate: Candidate, selection: Selection) -> list[Candidate]:
-    """The chunks that `selection` keeps and that are estimated to be at least as long as `candidate`."""
-    least = estimate_tokens(candidate.text)
-    return [kept for kept in selection.kept if estimate_tokens(kept.text) >= least]
 
 
 def _counted(n: int, noun: str) -> str:

@@ -39,16 +39,14 @@ def parse_judgement(text: str) -> Judgement:
 def _verdicts(text: str) -> set[tuple[int | None, Adjustment]]:
     """The scores and adjustments in a reply, in pairs; None for a score that is not from 1 to 10."""
     if OBJECT.search(text):
-        objects = [_plain_keys(fields) for fields in json_objects(text)]
+        objects = [
+            {str(key).lower().replace("_", " "): item for key, item in fields.items()}
+            for fields in json_objects(text)
+        ]
         found = ((_first(fields, _SCORE_KEYS), _first(fields, _ADJUSTMENT_KEYS)) for fields in objects)
         return {(_score(score), _adjustment(change)) for score, change in found if score is not None}
     changes = {_adjustment(number or word) for number, word in _ADJUSTMENT.findall(text)} or {_KEEP}
     return {(_score(score), change) for score in _SCORE.findall(text) for change in changes}
-
-
-def _plain_keys(fields: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The same object with its keys in lower case and with spaces."""
-    return {str(key).lower().replace("_", " "): item for key, item in fields.items()}
 
 
 def _first(fields: Mapping[str, Any], keys: tuple[str, ...]) -> Any:

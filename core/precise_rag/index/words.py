@@ -15,6 +15,7 @@ import numpy.typing as npt
 from precise_rag._extras import require
 from precise_rag.checks import items_of, shown
 from precise_rag.errors import InputError
+from precise_rag.stems import with_parted_words
 from precise_rag.types import IntArray
 
 _ENGLISH = """
@@ -100,9 +101,9 @@ def split_words(text: str) -> list[str]:
     """Split a text into words to match by, case folded and without accents.
 
     One-letter words are kept; "C++" and "C#" are words. A run of Chinese characters or kana, which
-    have no spaces between words, becomes overlapping pairs of characters.
+    have no spaces between words, becomes overlapping pairs of characters. See also `with_parted_words`.
     """
-    text = _ACCENTS.sub("", unicodedata.normalize("NFKD", text.casefold()))
+    text = _ACCENTS.sub("", unicodedata.normalize("NFKD", with_parted_words(text).casefold()))
     words: list[str] = []
     for word in _WORD.findall(unicodedata.normalize("NFKC", text)):
         if len(word) > 1 and _CJK_RUN.match(word):

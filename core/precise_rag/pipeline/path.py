@@ -91,7 +91,9 @@ class RetrievalPath:
             candidates: Sequence[Candidate] = places.selection.kept
         else:
             candidates = best_first(search.candidates)
-        texts = FoundTexts(query, candidates) if self._splits_texts else None
+        grower = self.evidence
+        is_of_texts = isinstance(grower, SentenceGrower) and grower.source is None and self._reranks_first
+        texts = FoundTexts(query, candidates) if is_of_texts else None
         ranked = Selection.keep_all(candidates) if texts is None else texts.sentences
         for stage in self._steps(texts):
             with session.trace.stage(stage.name, **stage.settings) as record:
@@ -146,12 +148,6 @@ class RetrievalPath:
         growing = getattr(self.evidence, "model", None)
         parts = (getattr(self.index, "encoder", None), self.reranker, growing)
         self._loaded.get(lambda: bool(side_by_side(*[partial(_load, part) for part in parts])))
-
-    @property
-    def _splits_texts(self) -> bool:
-        """Whether what a search finds are texts of any length, of which sentences are reranked and grown."""
-        grower = self.evidence
-        return isinstance(grower, SentenceGrower) and grower.source is None and self._reranks_first
 
     def _steps(self, texts: FoundTexts | None) -> list[Step]:
         """The stages between search and selection, in their order. texts: what the search found, if split."""

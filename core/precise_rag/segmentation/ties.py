@@ -58,8 +58,10 @@ def structure_ties(
     places = numbers.tolist()
     kinds = [structure.blocks[place].kind for place in places]
     ties = np.full(max(len(places) - 1, 0), NEVER, dtype=np.float32)
-    is_running = _running(sentences, places, kinds)
-    rows = [row for row in range(len(places)) if row not in is_running]
+    sizes = Counter(places)
+    alone = [row for row, place in enumerate(places) if sizes[place] == 1 and kinds[row] == "paragraph"]
+    running = {alone[n] for n in np.flatnonzero(running_lines([sentences[row] for row in alone]))}
+    rows = [row for row in range(len(places)) if row not in running]
     short = _short_lists(rows, kinds, n_tokens, max_tokens * 3 // 4) if "item" in kinds else frozenset()
     is_new = True
     for row, following in pairwise(rows):
@@ -100,14 +102,6 @@ def _short_lists(
         if of_list and n_tokens[of_list[0] : of_list[-1] + 1].sum() <= most:
             short += of_list
     return frozenset(short)
-
-
-def _running(sentences: Sequence[str], places: Sequence[int], kinds: Sequence[BlockKind]) -> set[int]:
-    """The rows of the sentences that are running heads or feet of pages: paragraphs of their own."""
-    sizes = Counter(places)
-    alone = [row for row, place in enumerate(places) if sizes[place] == 1 and kinds[row] == "paragraph"]
-    is_running = running_lines([sentences[row] for row in alone])
-    return {row for row, running in zip(alone, is_running, strict=True) if running}
 
 
 def _between(before: Block, after: Block) -> float:

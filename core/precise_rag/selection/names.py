@@ -13,7 +13,7 @@ _MOST = 0.5
 def name_bearers(
     query: str, kept: Iterable[Candidate], others: Sequence[Candidate]
 ) -> Iterator[tuple[int, str]]:
-    """Yield the rows of candidates that alone mention a name of the query, and the name.
+    """Yield the rows of candidates that alone mention a name of the query, and the name as spelled there.
 
     A question that names two things often has evidence in two places, and the place of one of them looks
     improbable by itself. Of the candidates that mention a name which nothing kept does, the one with the
@@ -37,7 +37,8 @@ def name_bearers(
     while bearing := [row for row, there in new.items() if there & names]:
         chosen = max(bearing, key=lambda row: len(new[row]))
         there = new.pop(chosen)
-        yield chosen, _spelled(query, there & names)
+        spelled = next(word for word in query.split() if there & names & set(read_words(word).stems))
+        yield chosen, spelled.strip(".,;:?!()\"'“”‘’")
         names = names - there
         new = {row: more - there for row, more in new.items()}
 
@@ -45,9 +46,3 @@ def name_bearers(
 def _mentioned(candidate: Candidate) -> frozenset[str]:
     above = read_words(joined_titles(titles_above(candidate))).stems
     return frozenset((*above, *read_words(candidate.text).stems))
-
-
-def _spelled(query: str, names: frozenset[str]) -> str:
-    """The first of the names as the query spells it."""
-    spelled = next(word for word in query.split() if not names.isdisjoint(read_words(word).stems))
-    return spelled.strip(".,;:?!()\"'“”‘’")

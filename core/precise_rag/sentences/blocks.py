@@ -19,6 +19,9 @@ _LINE = re.compile(r"(?>\r\n?|\n)(?![\r\n])")
 _WHOLE_CODE = 600
 """Characters up to which a block of code, or a stanza of one, is one unit."""
 
+_WHOLE_ITEM = 300
+"""Characters up to which an item of a list is one unit, some sixty tokens."""
+
 _CODE_CHARACTERS = 400
 """Short stanzas are read together up to this length, and so are the lines of longer ones and of long rows."""
 
@@ -38,7 +41,7 @@ def block_spans(text: str, structure: Structure) -> Iterator[tuple[Span, bool]]:
             yield from ((span, True) for span in _stanzas(text, block.start, block.end))
         elif block.kind == "table":
             yield from ((span, True) for span in _rows(text, block.start, block.end))
-        elif block.kind == "heading":
+        elif block.kind == "heading" or (block.kind == "item" and block.end - block.start <= _WHOLE_ITEM):
             yield Span(block.start, block.end), True
         else:
             for part in _split(text, block.start, block.end, _BLANK_LINE):

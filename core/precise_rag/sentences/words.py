@@ -9,12 +9,14 @@ from precise_rag.types import IntArray
 
 _TAG = re.compile(r"</?[A-Za-z][^<>]{0,2000}>")
 _TARGET = r"(?:\([^()\n]{0,600}\)|\[[^\[\]\n]{0,100}\])"
+_IMAGES = rf"(?:(?:!\[[^\[\]\n]{{0,40}}\]{_TARGET}|<img\b[^<>]{{0,600}}>)[ \t]{{0,9}}){{0,3}}"
 _UNSEEN = re.compile(
     r"<!--(?:(?!--)[^\n]){0,300}-->"
     rf"|!\[[^\[\]\n]{{0,40}}\]{_TARGET}|\[!\[[^\[\]\n]{{0,99}}\]{_TARGET}[ \t]{{0,9}}\]{_TARGET}"
     r"|(?m:^[ \t]{0,40}(?:\.\. _[^\n]{1,200}:|\.\. index::[^\n]{0,300}"
     r"|\.\. (?:\|[^|\n]{1,99}\| )?image::[^\n]{0,600}(?:\n[ \t]{1,20}:[^\n]{0,600}){0,9}"
-    r"|(?:[-*+]|\d{1,3}[.)])[ \t]{1,8}\[[^\[\]\n]{1,200}\]\(#[^()\n]{0,200}\))[ \t]{0,40}$)"
+    rf"|(?:[-*+]|\d{{1,3}}[.)])[ \t]{{1,8}}{_IMAGES}\[{_IMAGES}[^\[\]\n]{{0,200}}\]\(#[^()\n]{{0,200}}\))"
+    r"[ \t]{0,40}$)"
     r"|<(?:img|br|hr|source)\b[^<>]{0,600}>"
 )
 """A comment on one line; an image with a short name, as badges are; a line of reStructuredText that names a

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -76,6 +78,11 @@ _DEEPEST = 12
 """Headings in a path at most; deeper ones take the place of the last."""
 
 _LONGEST_TITLE = 200
+_MEANING = re.compile(r" {0,3}:[ \t]+")
+_DEPTHS = {"code": 99, "table": 99, "quote": 99}
+"""What belongs to any term above it."""
+_DT = re.compile(r"<dt\b", re.IGNORECASE)
+_QUOTED_LINE = re.compile(r"([> \t]*)([^\n]*)\n?")
 
 
 def _above(
@@ -85,11 +92,12 @@ def _above(
     """Level and title of the headings down to the last one."""
     terms: list[tuple[int, str]] = []
     """Indent and words of the terms down to the last one."""
-    for block in blocks:
+    for before, block in pairwise((*blocks[:1], *blocks)):
         while block.kind == "heading" and above and (above[-1][0] >= block.level or len(above) >= _DEEPEST):
             above.pop()
         first = _line(text, block.start)
-        below = [term for term in terms if block.kind != "heading" and term[0] < _indent(first)]
+        depth = _indent(first) if text_format == "text" else _DEPTHS.get(block.kind, block.level)
+        below = [term for term in terms if block.kind != "heading" and term[0] < depth]
         path = tuple(title for _, title in (*above, *below))
         if len(below) < len(terms):
             terms = below
@@ -104,14 +112,45 @@ def _above(
             if rows.n_head:
                 yield rows.starts[rows.n_head], (*path, rows.title)
                 yield block.end, path
-        elif block.kind == "item" and text_format == "text" and _is_term(text, block.start, first):
-            terms.append((_indent(first), heading_title(first)))
-            yield block.start + len(first), (*path, terms[-1][1])
+        elif block.kind == "quote":
+            lead = before if before.kind == "paragraph" else block
+            yield from (
+                (place, (*path, *writers)) for place, writers in _writers(text, lead.start, block.end)
+            )
+            yield block.end, path
+        elif block.kind == "item" and (end := _term_end(text, text_format, block, first)):
+            terms.append((depth, heading_title(text[block.start : end])))
+            yield end, (*path, terms[-1][1])
 
 
-def _is_term(text: str, start: int, line: str) -> bool:
-    """Whether the first line of an item, without a list's mark, is above one that is indented more."""
-    return not ITEM.match(line) and _indent(_line(text, start + len(line))) > _indent(line) + 1
+def _writers(text: str, start: int, end: int) -> Iterator[tuple[int, tuple[str, ...]]]:
+    """Places in a quote, and the lines above them that say who wrote what is quoted: "On 3 May Ann wrote:".
+
+    start, end: of the quote with the paragraph before it.
+    """
+    depth, is_over = 0, False
+    above: list[tuple[int, str]] = []
+    """Marks before the lines below a line, and that line."""
+    paragraph: list[str] = []
+    for line in _QUOTED_LINE.finditer(text, start, end):
+        now, words = line[1].count(">"), line[2]
+        if words and now != depth:
+            title = heading_title(" ".join(paragraph))
+            above = [other for other in above if other[0] <= now]
+            above += [(now, title)] if now > depth and title.endswith(":") else []
+            yield line.start(), tuple(title for _, title in above)
+        if words:
+            paragraph = [words] if is_over or now != depth else [*paragraph, words]
+            depth = now
+        is_over = not words
+
+
+def _term_end(text: str, text_format: TextFormat, block: Block, line: str) -> int:
+    """Where a term ends with which an item begins, or that it is; 0 without one. line: its first one."""
+    if text_format != "text":
+        return block.end if _DT.search(text, *block[:2]) or _MEANING.match(text, block.end) else 0
+    end = block.start + len(line)
+    return 0 if ITEM.match(line) or _indent(_line(text, end)) <= _indent(line) + 1 else end
 
 
 def _line(text: str, start: int) -> str:
@@ -120,7 +159,9 @@ def _line(text: str, start: int) -> str:
 
 
 def _indent(line: str) -> int:
-    return len(line) - len(line.lstrip(" "))
+    """The spaces before a line, or before the meaning of a term that begins after a colon."""
+    meaning = _MEANING.match(line)
+    return meaning.end() if meaning else len(line) - len(line.lstrip(" "))
 
 
 def heading_title(text: str) -> str:

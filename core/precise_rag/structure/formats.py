@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
 
 from precise_rag.checks import check_text
 from precise_rag.errors import InputError
@@ -79,24 +78,12 @@ def read_structure(text: str, text_format: TextFormat | None = None) -> Structur
     if text_format is not None and text_format not in _READERS:
         raise InputError(f"text_format must be one of {', '.join(_READERS)}, got {text_format!r}")
     check_text("text", text)
-    lines = _with_line_feeds(text)
+    lines = _CARRIAGE_RETURN.sub("\n", text).replace("\r\n", " \n")  # as long as before
     chosen = text_format or detect_format(lines)
-    starts = list(_ascending(with_turns(lines, list(_READERS[chosen](lines))))) if text else []
+    starts: list[BlockStart] = []
+    for block in with_turns(lines, list(_READERS[chosen](lines))):
+        if not starts or block[0] > starts[-1][0]:
+            starts.append(block)
     if starts and starts[0][0] > 0:
         starts[0] = (0, *starts[0][1:])
     return Structure.of(text, chosen, starts or ([(0, "paragraph", 0)] if text else []))
-
-
-def _with_line_feeds(text: str) -> str:
-    """The text with a line feed at each line end, and as long as before."""
-    if "\r" not in text:
-        return text
-    return _CARRIAGE_RETURN.sub("\n", text).replace("\r\n", " \n")
-
-
-def _ascending(starts: Iterable[BlockStart]) -> Iterator[BlockStart]:
-    last = -1
-    for block in starts:
-        if block[0] > last:
-            last = block[0]
-            yield block

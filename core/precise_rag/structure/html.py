@@ -55,8 +55,9 @@ def html_blocks(text: str) -> Iterator[BlockStart]:
                 yield waiting, "code", 0
                 waiting, closed = _after_space(text, at), True
         elif name not in _VOID:
-            if name == "li":  # it closes the one before
-                depth["li"] = min(depth["li"], max(0, depth["ul"] + depth["ol"] - 1))
+            lists = depth["ul"] + depth["ol"] if name == "li" else depth["dl"]
+            for closed_by_it in {"li": ["li"], "dt": ["dt", "dd"], "dd": ["dt", "dd"]}.get(name, ()):
+                depth[closed_by_it] = min(depth[closed_by_it], max(0, lists - 1))
             depth[name] += 1
             heading = int(name[1]) if name[0] == "h" and name[1:].isdigit() else heading
     if waiting < len(text) and (_has_words(text, waiting, len(text)) or not waiting):
@@ -83,8 +84,8 @@ def _kind(depth: Counter[str], heading: int) -> tuple[BlockKind, int]:
         return "heading", heading
     if depth["pre"]:
         return "code", 0
-    if depth["li"] and (lists := depth["ul"] + depth["ol"]):
-        return "item", lists
+    if (depth["li"] or depth["dt"] or depth["dd"]) and (lists := depth["ul"] + depth["ol"] + depth["dl"]):
+        return "item", lists + depth["dd"]
     return ("quote" if depth["blockquote"] else "paragraph"), 0
 
 

@@ -27,6 +27,9 @@ _BOLD_LINE = re.compile(r"[ \t]{0,3}(\*\*|__)[^*_\n]{1,100}\1[ \t]*\Z")
 _DEFINITION = re.compile(r"[ \t]{0,3}\[[^\[\]\n]{1,300}\]:[ \t]*(?:\S|\Z)")
 """A line that says where a link goes."""
 
+_MEANING = re.compile(r"[ \t]{0,3}:[ \t]+\S")
+"""A line with the meaning of the term above it."""
+
 _TITLE_ITEM = re.compile(
     r"[ \t]{0,3}\d{1,3}[.)][ \t]+[^\W\d_][^\n]{0,98}(?<![.,;:!?。，；：！？…\s])[ \t]*\Z"
 )
@@ -126,7 +129,12 @@ def _starts(tokens: Sequence[Token], lines: Sequence[str], places: Sequence[int]
             kind, level = "item", n_items
         elif "blockquote" in around and kind != "code":
             kind, level = "quote", 0
-        yield places[bare if bare >= 0 else token.map[0]], kind, level
+        first, last = token.map
+        after = range(first, min(last + 2, len(lines))) if token.type == "paragraph_open" else ()
+        meanings = [number for number in after if _MEANING.match(lines[number])]
+        kind, level = ("item", n_items + 1 + (first in meanings)) if meanings else (kind, level)
+        yield places[bare if bare >= 0 else first], kind, level
+        yield from ((places[number], "item", n_items + 2) for number in meanings if first < number < last)
         bare = -1
 
 
@@ -153,7 +161,8 @@ def _kind(token: Token, lines: Sequence[str]) -> tuple[BlockKind | None, int]:
         case "paragraph_open":
             if _DEFINITION.match(line) or FORMULA.match(line):
                 return "code", 0
-            return ("heading", 6) if _is_bold_line(token, line) else ("paragraph", 0)
+            is_bold = token.map is not None and len(range(*token.map)) == 1 and _BOLD_LINE.match(line)
+            return ("heading", 6) if is_bold else ("paragraph", 0)
         case "fence" | "code_block":
             return "code", 0
         case "table_open":
@@ -166,8 +175,3 @@ def _kind(token: Token, lines: Sequence[str]) -> tuple[BlockKind | None, int]:
             return ("heading", int(heading[1])) if heading else ("table" if table else "code", 0)
         case _:
             return None, 0
-
-
-def _is_bold_line(token: Token, line: str) -> bool:
-    assert token.map is not None
-    return token.map[1] - token.map[0] == 1 and _BOLD_LINE.match(line) is not None

@@ -54,6 +54,12 @@ TURN = re.compile(
 """A speaker's label at the start of a line, also in bold or after tags. After a time it may begin with a
 small letter."""
 
+MAIL_HEAD = re.compile(
+    r"(?m)^(?:[-_]{5,}[^\n]{0,60}\n\s*)?(?:From|Von|De|Da|Van|Från|Fra|Od|От|发件人)[ \t]?:[ \t][^\n]+\n"
+    r"(?:[^\W\d_][\w -]{0,20}[ \t]?:[^\n]*\n(?:[ \t]+[^\s:][^\n]*\n)*+){2,}"
+)
+"""Who wrote a mail, when and to whom, also below a line that parts it from the answer above it."""
+
 _TIME_BEFORE = re.compile(_TIME)
 
 CAPTION = re.compile(
@@ -90,7 +96,7 @@ _TAG = re.compile(r"</?[A-Za-z][^<>]{0,2000}>|<!--[^<>]{0,200}-->")
 _LINK = re.compile(r"!?\[([^\[\]\n]{0,300})\](?:\([^()\n]{0,600}\)|\[[^\[\]\n]{0,100}\])?")
 _ROLE = re.compile(r":[a-zA-Z:+-]{1,30}:`([^`\n]{0,200})`")
 _ANCHOR = re.compile(r"(?<![ \t])[ \t]*+\{#[^{}\n]{0,200}\}[ \t]*+\Z")
-_EMPHASIS = re.compile(r"`|(?<!\w)[*_]{1,3}(?=\S)|(?<=\S)[*_]{1,3}(?!\w)")
+_EMPHASIS = re.compile(r"`|(?<![\w\\])[*_]{1,3}(?=\S)|(?<![\s\\])[*_]{1,3}(?!\w)|\\(?=[^\w\s]|_)")
 _BEFORE_HEADING = re.compile(r"\A.*(?=<h[1-6]\b)", re.IGNORECASE)
 
 
@@ -101,7 +107,8 @@ def without_tags(text: str) -> str:
 
 def without_marks(text: str) -> str:
     """Return the words of a heading: without its `#`, adornment, tags, links and emphasis."""
-    lines = [line for line in text.splitlines() if line.strip() and not ADORNMENT.match(line.strip())]
+    lines = [line.strip() for line in text.splitlines()]
+    lines = [line for line in lines if line and not line.startswith("-----") and not ADORNMENT.match(line)]
     words = _TAG.sub(" ", _BEFORE_HEADING.sub("", " ".join(lines))).strip(" ¶")
     words = _ANCHOR.sub("", words.strip("# ") if words.startswith("#") else words)
     words = _ROLE.sub(r"\1", _LINK.sub(r"\1", words))

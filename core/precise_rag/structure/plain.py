@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from precise_rag.structure.blocks import BlockKind, BlockStart
@@ -16,6 +17,7 @@ from precise_rag.structure.marks import (
     DIRECTIVE,
     FORMULA,
     ITEM,
+    MAIL_HEAD,
     NUMBERED,
     ends_in_colon,
 )
@@ -67,7 +69,8 @@ class _Line(NamedTuple):
 
 def plain_blocks(text: str) -> Iterator[BlockStart]:
     """Yield the starts of the blocks of a plain text whose lines end in line feeds."""
-    return _Reader(_lines(text)).blocks()
+    mail_heads = {head.start(): head.end() for head in MAIL_HEAD.finditer(text)}
+    return _Reader(_lines(text), mail_heads).blocks()
 
 
 def _lines(text: str) -> list[_Line]:
@@ -89,8 +92,8 @@ def _lines(text: str) -> list[_Line]:
 class _Reader:
     """Reads the lines of one text from the first to the last."""
 
-    def __init__(self, lines: Sequence[_Line]) -> None:
-        self.lines = lines
+    def __init__(self, lines: Sequence[_Line], mail_heads: Mapping[int, int]) -> None:
+        self.lines, self.mail_heads = lines, mail_heads
         self.occurs = Counter(
             running_key(line.words)
             for line in lines
@@ -148,7 +151,8 @@ class _Reader:
             return (
                 "code" if _CODE_SIGNS.search(words) or "::" in self.lines[number - 1].words[-2:] else "quote"
             ), 0
-        if self._is_indented_code(number) or (line.after_blank and FORMULA.match(words)):
+        is_in_paragraph = self.kind == "paragraph" and line.indent > self.indent + 1
+        if line.after_blank and (FORMULA.match(words) or (is_in_paragraph and CODE_LINE.match(words))):
             return "code", 0
         if is_term or (ITEM.match(words) and self._is_item(number)):
             return "item", 1 + line.indent // 2
@@ -161,13 +165,6 @@ class _Reader:
         level = self._heading_level(number)
         return ("heading", level) if level else ("paragraph", 0)
 
-    def _is_indented_code(self, number: int) -> bool:
-        """Whether code begins that is indented more than the paragraph before it, without a colon there."""
-        line = self.lines[number]
-        if self.kind != "paragraph" or not line.after_blank or line.indent <= self.indent + 1:
-            return False
-        return CODE_LINE.match(line.words) is not None
-
     def _is_term(self, number: int) -> bool:
         """Whether a line is a term, or an option, whose meaning is indented below it."""
         line, below = self.lines[number], self.lines[number + 1 : number + 2]
@@ -175,8 +172,10 @@ class _Reader:
         is_first = line.after_blank or (before is not None and before.indent != line.indent)
         if not is_first or not below or below[0].after_blank or len(line.words) > _LONGEST_TERM:
             return False
-        if below[0].indent <= line.indent + 1 or line.words.endswith(_STOP):
+        if line.words.endswith(_STOP):
             return False
+        if below[0].indent <= line.indent + 1:
+            return below[0].words.startswith(": ") and not ITEM.match(line.words)
         if line.words[0] in "`\"'<-([$*:":
             return True
         fits_above = line.indent + len(line.words) + len(below[0].words.split()[0]) < below[0].end
@@ -194,10 +193,16 @@ class _Reader:
         return line.after_blank or ITEM.match(following) is not None
 
     def _title(self, number: int) -> tuple[BlockKind, int, int] | None:
-        """A title with its adornment: its kind, level and number of lines."""
+        """A title with its adornment, or the head of a mail: its kind, level and number of lines."""
         line, rest = self.lines[number], self.lines[number + 1 : number + 3]
+        if line.start in self.mail_heads:
+            end = bisect_left(self.lines, self.mail_heads[line.start], key=lambda after: after.start)
+            return "heading", 1, end - number
         if ADORNMENT.match(line.words):
-            return ("heading", self._style(line.words[0], True), 3) if _is_between(line, rest) else None
+            is_alone = len(rest) < 2 or rest[0].after_blank or rest[1].after_blank
+            if is_alone or rest[1].words != line.words or len(rest[0].words) > len(line.words):
+                return None
+            return "heading", self._style(line.words[0], True), 3
         under = rest[:1] if line.after_blank and len(line.words) <= 2 * _LONGEST_HEADING else ()
         for below in under:
             fits = 0.7 * len(line.words) <= len(below.words) and not below.after_blank
@@ -300,10 +305,3 @@ class _Reader:
             and following.indent <= line.indent
             and not any(after.words[0] == ">" for after in self.lines[number + 1 : number + 4])
         )
-
-
-def _is_between(line: _Line, rest: Sequence[_Line]) -> bool:
-    """Whether a title and the same adornment follow a line of adornment."""
-    if len(rest) < 2 or rest[0].after_blank or rest[1].after_blank:
-        return False
-    return rest[1].words[0] == line.words[0] and len(rest[0].words) <= len(line.words) == len(rest[1].words)

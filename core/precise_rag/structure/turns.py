@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from itertools import zip_longest
 
 from precise_rag.structure.blocks import BlockStart
-from precise_rag.structure.marks import TURN, speaker
+from precise_rag.structure.marks import MAIL_HEAD, TURN, speaker
 
 _FEWEST_TURNS = 4
 _SHARE_OF_TURNS = 0.3
@@ -22,7 +22,8 @@ def with_turns(text: str, starts: list[BlockStart]) -> list[BlockStart]:
 
     It is one if many lines begin with a label and the labels repeat.
     """
-    labels = [(match.end("indent"), speaker(match)) for match in TURN.finditer(text)]
+    without_heads = MAIL_HEAD.sub(lambda head: " " * len(head[0]), text)
+    labels = [(match.end("indent"), speaker(match)) for match in TURN.finditer(without_heads)]
     n_paragraphs = sum(kind in ("paragraph", "heading", "item") for _, kind, _ in starts)
     speakers = Counter(label for _, label in labels)
     repeated = [count for count in speakers.values() if count >= _TURNS_OF_A_SPEAKER]

@@ -197,9 +197,7 @@ def test_without_the_extra_a_text_that_is_not_utf8_is_named_with_what_to_install
 
 
 def test_what_is_said_goes_on_from_caption_to_caption(tmp_path: Path) -> None:
-    for name, head in (
-        ("a.srt", "1\n00:00:01,000 --> 00:00:02,500"),
-        ("b.vtt", "00:01.000 --> 00:02.500 line:9"),
-    ):
+    heads = {"a.srt": "1\n00:00:01,000 --> 00:00:02,500", "b.vtt": "00:01.000 --> 00:02.500 line:9"}
+    for name, head in heads.items():
         (tmp_path / name).write_text(f"\n{head}\nIt opens except\n\n{head}\non Sundays.\n")
     assert [document.text for document in read_documents(tmp_path)] == ["It opens except\non Sundays."] * 2

@@ -142,12 +142,10 @@ def test_words_for_what_was_said_are_known_in_other_languages(
         (
             "Two parts wear:\n\n- The old wheel turns. Oil is there.\n- the seal\n\nAda left.\n\n- a shed\n",
             {
-                ("Two parts wear:", "- The old wheel turns."),
-                ("Two parts wear:", "Oil is there."),
+                ("Two parts wear:", "- The old wheel turns. Oil is there."),
                 ("Two parts wear:", "- the seal"),
-                ("- The old wheel turns.", "Two parts wear:"),
+                ("- The old wheel turns. Oil is there.", "Two parts wear:"),
                 ("- the seal", "Two parts wear:"),
-                ("Oil is there.", "- The old wheel turns."),
             },
         ),
     ],

@@ -34,6 +34,7 @@ def test_blocks_cover_any_text(text: str, text_format: str | None) -> None:
         ("Title\n=====\n", "Title"),
         ('<h2 class="x">A &lt; B<a href="#">¶</a></h2>', "A < B"),
         (":mod:`json` --- encoder", "json --- encoder"),
+        (r"## **mod\_log\_config** \*", "mod_log_config *"),
     ],
 )
 def test_titles_have_no_marks(heading: str, title: str) -> None:

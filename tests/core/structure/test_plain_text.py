@@ -117,11 +117,16 @@ def test_running_lines_differ_by_the_number_of_the_page(lines: tuple[str, ...], 
 
 
 @pytest.mark.parametrize("sign", ["Maria", "Maria Keller", "Best,\nMaria"])
-def test_a_name_below_a_mail_is_no_heading_of_what_it_quotes(sign: str) -> None:
-    text = (
-        f"I think that we should take the old mill.\n\n{sign}\n\nOn Mon, 11 Mar 2024 at 17:02, Tom wrote:\n"
-    )
-    assert "heading" not in str(kinds(read_structure(f"{text[:-1]} <tom@harbour.example>:\n> No.\n")))
+def test_who_wrote_a_mail_stands_above_what_is_quoted_and_a_name_below_it_does_not(sign: str) -> None:
+    tom, jonas = "On Mon, 11 Mar 2024 at 17:02, Tom wrote:", "Am 10.03.24 schrieb Jonas:"
+    text = f"Take the old mill.\n\n{sign}\n\n{tom}\n> No.\n>\n> {jonas}\n>> It is dear.\n\nSo what?\n"
+    found = read_structure(text)
+    assert "heading" not in str(kinds(found))
+    assert [found.above(text.index(said)) for said in ("> No", ">> It", "So")] == [(tom,), (tom, jonas), ()]
+    head = "From: Tom <tom@harbour.example>\nSent: 11 March 2024\nTo: Maria\n"
+    text = f"Fine.\n\n{sign}\n\n-----Original Message-----\n{head}\nIt is dear.\n\n{head}\nOh.\n"
+    above = read_structure(text).above
+    assert above(text.index("It")) == above(text.index("Oh")) == ("From: Tom Sent: 11 March 2024 To: Maria",)
 
 
 def test_lines_that_nobody_says_are_titles_of_a_transcript() -> None:
@@ -292,5 +297,9 @@ EXIT
     assert above(text.index("-o, --oil")) == above(text.index("wear limit")) == ("OPTIONS",)
     assert above(text.index("Stops")) == ("OPTIONS", "wear limit")
     assert above(text.index("It ends")) == ("EXIT",)
+    lists = "w_m\n: Is.\n\n    By default 4.\n", "**A** [b](c)\n\nw_m\n\n:   Is. By default 4.\n"
+    for text in (*lists, "<dl><dt>w_m<dd><p>Is.</p>\n<p>By default 4.</p></dd></dl><p>It.</p>"):
+        assert read_structure(text).above(text.index("By default")) == ("w_m",)
+        assert read_structure(f"{text}\nIt ends.").above(len(text) + 2) == ()
     hanging = "The pump that stands in the yard behind the mill\n    stops in winter.\n\n    It froze.\n"
     assert read_structure(hanging).above(hanging.index("It froze")) == ()

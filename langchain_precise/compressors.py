@@ -163,7 +163,7 @@ class GradientSelectionCompressor(SelectionCompressor, GradientOptions):
     reranker: gives the scores to cut on; None never reranks. It is not called if the documents come
     from a precise-rag reranker, or if `score_scale` is set.
     score_scale: the scale of the documents' own `relevance_score`, which is then cut on as it is.
-    count_tokens: counts the tokens of a text for `max_tokens`; default: an estimate.
+    count_tokens: counts the tokens of a text for `max_tokens`; default: those of the packaged encoder.
     The other fields are those of `GradientSelector`.
     """
 

@@ -9,7 +9,7 @@ from langchain_core.documents import Document
 
 from langchain_precise import PreciseEmbeddings, SemanticSegmentationTextSplitter
 from precise_rag import Segmenter
-from precise_rag.encoders.local import packaged_minilm
+from precise_rag.encoders.local import MINILM, packaged_encoder
 from precise_rag.errors import InputError
 from precise_rag.facts import read_facts
 from precise_rag.index import weighted_chunks
@@ -63,7 +63,8 @@ def test_the_limit_is_in_the_units_of_the_length_function():
 
 def test_a_tokenizer_sets_the_limit():
     transformers = pytest.importorskip("transformers")
-    fast = transformers.PreTrainedTokenizerFast(tokenizer_file=str(packaged_minilm() / "tokenizer.json"))
+    file = str(packaged_encoder(MINILM) / "tokenizer.json")
+    fast = transformers.PreTrainedTokenizerFast(tokenizer_file=file)
     splitter = SemanticSegmentationTextSplitter.from_huggingface_tokenizer(fast, chunk_size=12)
     assert isinstance(splitter, SemanticSegmentationTextSplitter)
     assert max(len(fast.tokenize(piece)) for piece in splitter.split_text(TEXT)) <= 12

@@ -13,6 +13,7 @@ from llama_index.core.schema import MetadataMode
 import langchain_precise
 import llamaindex_precise
 from precise_rag import read_facts
+from precise_rag.encoders.local import count_word_pieces
 from precise_rag.testing import HashEncoder
 from precise_rag.tokens import estimate_tokens
 
@@ -102,8 +103,8 @@ def test_an_entry_named_section_that_is_the_users_stays():
 
 @pytest.mark.parametrize("max_tokens", [20, 45, 90])
 def test_max_tokens_counts_what_the_framework_writes(max_tokens):
-    found = of_llamaindex(max_tokens=max_tokens).retrieve(QUESTION)
+    found = of_llamaindex(max_tokens=max_tokens, count_tokens=estimate_tokens).retrieve(QUESTION)
     billed = sum(estimate_tokens(item.node.get_content(MetadataMode.LLM)) for item in found)
     assert billed <= max_tokens + 2 * len(found)  # the entry's name: "section: "
-    documents = of_langchain(max_tokens=max_tokens).invoke(QUESTION)
-    assert 0 < sum(estimate_tokens(as_a_chain_writes_it(document)) for document in documents) <= max_tokens
+    written = [*map(as_a_chain_writes_it, of_langchain(max_tokens=max_tokens).invoke(QUESTION))]
+    assert 0 < count_word_pieces(written).sum() <= max_tokens

@@ -26,7 +26,7 @@ from precise_rag.errors import InputError
 from precise_rag.pipeline import PreciseRAG
 from precise_rag.protocols import Encoder
 from precise_rag.sentences import split_sentences
-from precise_rag.types import Document, Selection
+from precise_rag.types import Document
 
 QUESTIONS = (
     "What happens to a saved exception if the finally clause executes a return statement?",
@@ -86,7 +86,13 @@ def run(args: argparse.Namespace) -> int:
     best = np.argsort(-(encoder.encode_queries(questions) @ vectors.T))[:, :_TOP_K]
     if not args.json:
         show(f"{len(documents)} documents\n\n▸ {questions[0]}")
-        _show_context(rag.retrieve(questions[0]))
+        selection = rag.retrieve(questions[0])
+        passages = context_passages(selection)
+        for passage in passages:
+            show(f"  [{passage.number}] {source_of(passage)}")
+            for piece in passage.pieces:
+                show(f"  {piece.score:8.2f}  {shorten(' '.join(piece.text.split()), _WIDTH)}")
+        show(f"  {len(passages)} passages, {count_kept_tokens(selection)} tokens")
     rows = []
     for question, stock in zip(questions, n_tokens[best].sum(axis=1).tolist(), strict=True):
         selection = rag.retrieve(question)
@@ -102,16 +108,6 @@ def run(args: argparse.Namespace) -> int:
         question = shorten(str(row["question"]), 60)
         show(f"  {question:<62}{row['tokens']:>16,}{row['stock_tokens']:>20,}")
     return show_problems(problems)
-
-
-def _show_context(selection: Selection) -> None:
-    """Print the passages, one line for each sentence with its probability."""
-    passages = context_passages(selection)
-    for passage in passages:
-        show(f"  [{passage.number}] {source_of(passage)}")
-        for piece in passage.pieces:
-            show(f"  {piece.score:8.2f}  {shorten(' '.join(piece.text.split()), _WIDTH)}")
-    show(f"  {len(passages)} passages, {count_kept_tokens(selection)} tokens")
 
 
 def _pack(text: str, encoder: Encoder) -> Iterator[str]:

@@ -82,7 +82,11 @@ def _documents(file: Path, name: str, converter: Converter, report: Report) -> I
     if not data:
         return iter([Document(name, "", {"source": name})])
     if kind == "converted":
-        return iter([_converted(data, file, name, converter)])
+        text, metadata = converter.convert(data, file)
+        if not text.strip():
+            scanned = "; scanned pages need text recognition first" if file.suffix.lower() == ".pdf" else ""
+            raise InputError(f"{file}: no text was found in it{scanned}")
+        return iter([Document(name, text, {"source": name, **metadata})])
     if kind == "mail":
         return mail_documents(data, name, file, converter)
     text = decode(data, file)
@@ -96,14 +100,6 @@ def _documents(file: Path, name: str, converter: Converter, report: Report) -> I
         return iter([Document(name, text, {"source": name})])
     numbered = enumerate(records, start=1)
     return (from_record(record, name, number, f"{file}, record {number}") for number, record in numbered)
-
-
-def _converted(data: bytes, file: Path, name: str, converter: Converter) -> Document:
-    text, metadata = converter.convert(data, file)
-    if not text.strip():
-        scanned = "; scanned pages need text recognition first" if file.suffix.lower() == ".pdf" else ""
-        raise InputError(f"{file}: no text was found in it{scanned}")
-    return Document(name, text, {"source": name, **metadata})
 
 
 def _raise(error: InputError) -> NoReturn:

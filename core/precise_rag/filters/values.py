@@ -18,11 +18,6 @@ OTHER: Mapping[str, Any] = {}
 """Stands for a value that no condition can have, such as NaN: the field is there, but equals nothing."""
 
 
-def is_field(name: str) -> bool:
-    """Whether a filter can ask for a field of this name in the metadata."""
-    return bool(name) and not name.startswith(RESERVED) and is_text(name)
-
-
 def is_value(value: object) -> bool:
     """Whether a condition can have a value: text, a truth value, or a number in the range of a float."""
     if isinstance(value, str):
@@ -46,7 +41,8 @@ def has_half_character(text: str) -> bool:
 
 def compared(metadata: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of the metadata that filters can ask for, with their `comparable` values."""
-    values = {name: comparable(value) for name, value in metadata.items() if is_field(name)}
+    asked = (name for name in metadata if name and not name.startswith(RESERVED) and is_text(name))
+    values = {name: comparable(metadata[name]) for name in asked}
     return {name: value for name, value in values.items() if value is not None}
 
 

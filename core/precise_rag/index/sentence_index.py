@@ -17,7 +17,7 @@ from precise_rag.index.table import Part
 from precise_rag.index.vectors import vector_columns
 from precise_rag.index.view import Hits, View
 from precise_rag.sentences.words import trim_spans
-from precise_rag.types import Candidate, Document, FloatArray, IntArray, SentenceTable, Stretch
+from precise_rag.types import Candidate, Document, FloatArray, SentenceTable, Stretch
 
 
 class SentenceIndex(SentenceSearch, DocumentIndex):
@@ -61,7 +61,11 @@ class SentenceIndex(SentenceSearch, DocumentIndex):
             )
             rows = best[top_rows(scores[best], top_k)]
         else:
-            rows = _best_passage_then_sentences(view, scores, top_k)
+            best_row = int(np.argmax(scores))
+            _, first, end = _passage_of(view, best_row)
+            first, end = (place + view.part_of(best_row)[1] for place in (first, end))
+            others = top_rows(scores, top_k - 1 + end - first)
+            rows = np.append(best_row, others[(others < first) | (others >= end)])[:top_k]
         return Hits.of(rows, scores, parts)
 
     @override
@@ -115,11 +119,3 @@ def _passage_of(view: View, row: int) -> tuple[Part, int, int]:
     part, offset = view.part_of(row)
     passages: Groups = part.prepared.passages
     return part, *passages.rows(int(passages.of_row[row - offset]))
-
-
-def _best_passage_then_sentences(view: View, scores: FloatArray, top_k: int) -> IntArray:
-    best = int(np.argmax(scores))
-    _, first, end = _passage_of(view, best)
-    first, end = (place + view.part_of(best)[1] for place in (first, end))
-    rows = top_rows(scores, top_k - 1 + end - first)
-    return np.append(best, rows[(rows < first) | (rows >= end)])[:top_k]

@@ -97,6 +97,8 @@ class GradientPart(SelectionPart):
         reranker: anything that `load_reranker` takes, or None.
         """
         selector = _with_settings(GradientSelector, settings)
+        if selector.count_tokens is None:
+            selector = replace(selector, count_tokens=_word_pieces)
         if selector.assume_ratio and "share_of_best" not in chosen:
             selector = replace(selector, share_of_best=None)
         return cls(selector, None if reranker is None else calibrated(load_reranker(reranker)))
@@ -217,6 +219,10 @@ class EvidencePart(SelectionPart):
             return int(count(self.shown(excerpts)).sum())
 
         return self.extractor.extract(query, candidates, self.piece_tokens, written=written).selection
+
+
+def _word_pieces(text: str) -> int:
+    return int(count_word_pieces([text])[0])
 
 
 def _with_settings(kind: type[T], settings: Any, **further: Any) -> T:

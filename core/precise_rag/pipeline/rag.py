@@ -14,8 +14,9 @@ from precise_rag.answer import Answer, ain_pieces, in_pieces
 from precise_rag.checks import check_number, shown
 from precise_rag.context import context_passages, passage_tokens
 from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
+from precise_rag.encoders.local import count_word_pieces
 from precise_rag.errors import InputError, PreciseRagError
-from precise_rag.excerpts import Order, PieceTokens, within
+from precise_rag.excerpts import Order, PieceTokens, within, written_tokens
 from precise_rag.feedback import FeedbackController, FeedbackConversation
 from precise_rag.llm import Budget, load_llm
 from precise_rag.llm.driver import adrive, astream, drive, stream
@@ -27,6 +28,7 @@ from precise_rag.presets import PresetName, load_preset
 from precise_rag.prompts import AnswerStyle, JudgeStyle, Wording
 from precise_rag.protocols import Encoder, Source
 from precise_rag.rewriting import make_standalone
+from precise_rag.tokens import CountTokens, counting
 from precise_rag.trace import PriceTable, Trace
 from precise_rag.types import Candidate, Document, FloatArray, Selection
 
@@ -60,6 +62,7 @@ class PreciseRAG:
 
     max_tokens: most tokens that are sent, as they are written: the texts, what stands above them, and what
         each piece costs; default: no limit.
+    count_tokens: counts the tokens of a text, or of several, for it; default: those of the packaged encoder.
     order: order of what the model sees, "document" or "score" (see `Order`); default: the preset's.
     style: "open", "short" or "choice"; default: "open", and "choice" for questions with options.
     judge_prompt: "json", or "sage" for the form of the paper; default: the preset's ("json").
@@ -84,6 +87,7 @@ class PreciseRAG:
         preset: PresetName = "precise",
         n_candidates: int | None = None,
         max_tokens: int | None = None,
+        count_tokens: CountTokens | None = None,
         order: Order | None = None,
         style: AnswerStyle = "open",
         judge_prompt: JudgeStyle | None = None,
@@ -110,7 +114,7 @@ class PreciseRAG:
             **made,
         )
         check_number("max_tokens", max_tokens, least=1, whole=True, none="no limit")
-        self.max_tokens = max_tokens
+        self.max_tokens, self._count = max_tokens, counting(count_tokens or count_word_pieces)
         self.order: Order = order or chosen.order
         self.llm = None if llm is None else load_llm(llm)
         self.judge = self.llm if judge is None else load_llm(judge, argument="judge")
@@ -354,20 +358,22 @@ class PreciseRAG:
         """Select within `max_tokens`, and record it as one stage or two."""
         with session.trace.stage("selection", **self.path.selector_settings) as stage:
             stage.outcome = selection = self.path.select(search.text, ranked)
-        limit = self._limit(search)
+        limit = self.max_tokens if search.max_tokens is None else search.max_tokens
         if limit is None:
             return selection
         with session.trace.stage("max_tokens", max_tokens=limit) as stage:
-            stage.outcome = fitting = within(selection, limit, self.order, search.piece_tokens)
+            stage.outcome = fitting = self._within(selection, search)
         return fitting
 
     def _selected(self, search: Request, ranked: Selection, step: int = 0) -> Selection:
         """The selection at a step of feedback, within `max_tokens`; for more context, up to them."""
         selection = self.path.select(search.text, ranked, step)
-        return within(selection, self._limit(search), self.order, search.piece_tokens, fill=step > 0)
+        return self._within(selection, search, fill=step > 0)
 
-    def _limit(self, search: Request) -> int | None:
-        return self.max_tokens if search.max_tokens is None else search.max_tokens
+    def _within(self, selection: Selection, search: Request, *, fill: bool = False) -> Selection:
+        limit = self.max_tokens if search.max_tokens is None else search.max_tokens
+        written = partial(written_tokens, piece_tokens=search.piece_tokens, count=self._count)
+        return within(selection, limit, self.order, search.piece_tokens, fill=fill, written=written)
 
     def _context_answer(self, search: Request, ranked: Selection, session: Session) -> Answer:
         """The answer without a language model: the selected context."""

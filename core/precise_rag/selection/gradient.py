@@ -51,7 +51,7 @@ class GradientSelector:
     share_of_best: candidates under this share of the best score are dropped; in [0, 1]; default none.
     min_keep: number of the best candidates to keep even if `min_score` or `share_of_best` would drop them.
     min_gap: a drop smaller than this is never sharp.
-    count_tokens: counts the tokens of candidates without `n_tokens`; default an estimate.
+    count_tokens: counts the tokens of candidates without `n_tokens`; default: an estimate.
     assume_ratio: whether to take logits, cosine and rank scores as they are; default: logits become
     probabilities, cosine and rank scores are refused. SAGE takes raw logits.
     moves: what a step of feedback changes: the number "kept" (default), or "min_k" alone, as in SAGE.

@@ -1,12 +1,11 @@
 """How well each way of ranking orders the same candidates, and how good its probabilities are.
 
-    python -m benchmarks.reranking --data DIR [--reranker NAME…] [--cascade FOLDER…] [--lists LISTS]
+    python -m benchmarks.reranking --data DIR [--reranker NAME…] [--cascade FOLDER…]
 
 Questions and documents that nothing was trained on: three whole sets, and the other half of four.
 nDCG@10, MRR@10 and recall@10 count a question without a relevant candidate as 0, and know only the
 relevant candidates among the 50. ECE: expected calibration error over ten bins of equal width. ms: CPU time
-per question. Gains of nDCG@10 are over the order of the search, documents redrawn in pairs. With --lists, the
-folder of `training.reranker_cascade.build`, also the lists that it keeps out of training.
+per question. Gains of nDCG@10 are over the order of the search, documents redrawn in pairs.
 """
 
 import time
@@ -24,7 +23,6 @@ from benchmarks.harness.tables import about, new_parser, save, table
 from precise_rag.protocols import Reranker
 from precise_rag.rerank import CascadeReranker, load_reranker
 from training.candidate_lists import KINDS, CandidateList, cached_encoder, candidate_lists, read_set
-from training.reranker_cascade.build import kept_lists
 
 SEARCH = "retrieval"
 """The order of the search; its scores are not probabilities."""
@@ -54,7 +52,6 @@ def main() -> None:
     parser.add_argument("--cache", type=Path, help="folder that keeps candidate lists")
     parser.add_argument("--reranker", nargs="*", default=[], help="further names or paths for load_reranker")
     parser.add_argument("--cascade", nargs="*", default=[], metavar="FOLDER", help="further saved cascades")
-    parser.add_argument("--lists", type=Path, help="folder of lists kept out of training")
     args = parser.parse_args()
     rankers: dict[str, Ranker] = {
         SEARCH: lambda one: np.array([c.score for c in one.candidates]),
@@ -147,16 +144,13 @@ def _row(one: Ranked) -> dict[str, Any]:
 
 
 def all_lists(args: Namespace) -> Iterator[tuple[str, str, list[CandidateList]]]:
-    """Yield (set, kind, lists) of the unseen sets, the halves, and --lists, all kept out of training."""
+    """Yield (set, kind, lists) of the unseen sets and the halves, all kept out of training."""
     encoder = cached_encoder(args.vectors)
     for name in (*UNSEEN, *HALVED):
         dataset = unseen(read_set(f"dev/{name}", args.data), name)
         dataset = replace(dataset.sample(SAMPLES.get(name), seed=1), name=f"held-out/{name}")
         for kind in KINDS:
             yield name, kind, candidate_lists(dataset, kind, encoder, args.cache)
-    for kind in KINDS if args.lists else ():
-        for name, lists in kept_lists(args.lists, kind).items():
-            yield name, kind, lists
 
 
 if __name__ == "__main__":

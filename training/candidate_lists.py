@@ -66,7 +66,7 @@ SETS = (
 )
 """Question sets; of those that begin with "dev" half of the documents."""
 
-UNANSWERABLE = ("nq", "squad2-part")
+UNANSWERABLE = ("multilingual", "nq", "squad2-part")
 """Sets with a file of questions that their documents do not answer."""
 
 JOINED = ("afriqa", "nq", "pira", "pubmedqa", "squad-sentences", "tatqa")

@@ -29,7 +29,6 @@ from training.candidate_lists import (
     trainable_lists,
 )
 from training.reranker.idf_table import build_idf_table
-from training.reranker.levels import NO_LEVELS
 from training.reranker.logistic_regression import fit_logistic_regression, fit_order
 from training.reranker.weak import weak_lists
 
@@ -280,7 +279,7 @@ def main() -> None:
         "kind": "features",
         "features": list(FEATURES),
         "blend": fit_regressions(network, read, weak, seen, unseen),
-        "levels": NO_LEVELS,
+        "levels": {name: {"odds": 1.0, "offset": 0.0} for name in ("latin", "spaced", "unspaced")},
         "seed": SEED,
     }
     save_checkpoint(options.out, config, {**network.tensors(), "idf": table})

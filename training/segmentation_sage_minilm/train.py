@@ -19,7 +19,8 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 from precise_rag.checkpoints.saved import load_checkpoint, packaged_model
-from precise_rag.encoders import DEFAULT_ENCODER, CachedEncoder, load_encoder
+from precise_rag.encoders import CachedEncoder, load_encoder
+from precise_rag.encoders.local import MINILM
 from precise_rag.segmentation.networks import SageConfig
 from precise_rag.segmentation.pretrained import PACKAGED
 from precise_rag.segmentation.sage import SageModel
@@ -149,8 +150,8 @@ def main() -> None:
         "--cache", type=Path, default=Path("vectors.sqlite"), help="file that keeps vectors (%(default)s)"
     )
     args = parser.parse_args()
-    int8: Any = load_encoder(f"int8:{DEFAULT_ENCODER}")
-    int8.source = DEFAULT_ENCODER  # the head is for its vectors in float32, too
+    int8: Any = load_encoder(f"int8:{MINILM}")
+    int8.source = MINILM  # the head is for its vectors in float32, too
     encoder = CachedEncoder(int8, args.cache)
     settings = TrainingSettings(epochs=10, learning_rate=2e-3, splice=0.4)
     config = SageConfig(dimension=encoder.dimension)

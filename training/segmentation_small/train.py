@@ -13,7 +13,8 @@ docs/models.md.
 import argparse
 from pathlib import Path
 
-from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
+from precise_rag.encoders import load_encoder
+from precise_rag.encoders.local import MINILM
 from precise_rag.segmentation.training.fitting import TrainingSettings
 from precise_rag.segmentation.training.labelled_documents import read_labelled
 from precise_rag.segmentation.training.train import train_small
@@ -65,7 +66,7 @@ def main() -> None:
     headings = (args.headings or 0.5) if args.start else 0.0
     documents = list(read_labelled(*(args.data / f"{name}.jsonl.gz" for name in FILES), headings=headings))
     settings = FURTHER[headings] if args.start else TrainingSettings(epochs=4)
-    encoder = None if args.start else load_encoder(DEFAULT_ENCODER)
+    encoder = None if args.start else load_encoder(MINILM)
     print(train_small(documents, args.out, settings, encoder=encoder, start=args.start))
 
 

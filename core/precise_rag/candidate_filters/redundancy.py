@@ -25,7 +25,7 @@ class RedundancyFilter:
     """Drops each candidate that repeats one with a better score.
 
     similarity_threshold: two texts whose cosine is above it are repetitions, in (0, 1]. It is meant for
-        the packaged encoder; see `cosine_like` for others.
+        all-MiniLM-L6-v2; see `cosine_like` for others.
     encoder: gives the vectors that are compared. Default: none; TF-IDF vectors are compared, which
         finds only texts with nearly the same words.
     prefilter: with an encoder, only pairs whose TF-IDF cosine reaches it are compared, in (0, 1].

@@ -137,10 +137,12 @@ class BertNetwork:
         settings, graph = self.settings, Graph()
         layout = Layout.of(graph)
         ids, places = graph.input("ids", "int64", "t"), graph.input("places", "int64", "t")
-        kind = weights["embeddings.token_type_embeddings.weight"][0]
-        positions = weights["embeddings.position_embeddings.weight"] + kind
+        kinds = weights["embeddings.token_type_embeddings.weight"]
+        positions = weights["embeddings.position_embeddings.weight"]
         words = _words(graph, weights, ids)
         at_places = graph.op("Gather", graph.weight("positions", positions), places)
+        of_kind = graph.op("Gather", graph.weight("kind", kinds), graph.input("kinds", "int64", "t"))
+        at_places = graph.op("Add", at_places, of_kind)
         x = normalized(graph, weights, "embeddings.LayerNorm", words, at_places, epsilon=settings.epsilon)
         graph.output("states0", x, "t", "width")
         for number, before in enumerate(self.norms[:-1]):
@@ -149,14 +151,18 @@ class BertNetwork:
             graph.output(f"states{number + 1}", x, "t", "width")
         return graph
 
-    def states(self, tokens: TokenIds, layer: int) -> FloatArray:
-        """Return the (t, width) states of all tokens after a layer; 0 stands for the embeddings."""
-        return self._session.run(f"states{layer}", self._inputs(tokens))
+    def states(self, tokens: TokenIds, layer: int, kinds: IntArray | None = None) -> FloatArray:
+        """Return the (t, width) states of all tokens after a layer; 0 stands for the embeddings.
+
+        kinds: (t,) the type of each token; default: all of the first.
+        """
+        return self._session.run(f"states{layer}", self._inputs(tokens, kinds))
 
     @staticmethod
-    def _inputs(tokens: TokenIds) -> dict[str, Any]:
+    def _inputs(tokens: TokenIds, kinds: IntArray | None = None) -> dict[str, Any]:
         lengths = tokens.lengths
-        return {"ids": tokens.ids, "places": places(lengths), **Layout.inputs(lengths)}
+        kinds = np.zeros(len(tokens.ids), dtype=np.int64) if kinds is None else kinds
+        return {"ids": tokens.ids, "kinds": kinds, "places": places(lengths), **Layout.inputs(lengths)}
 
     def vectors(self, tokens: TokenIds) -> FloatArray:
         """Return the (n, width) vectors of texts, not scaled."""

@@ -124,8 +124,14 @@ def bert_weights(folder: Path, settings: BertSettings) -> Tensors:
     small = {WORDS, f"{WORDS}_scale"} if f"{WORDS}_scale" in check_scales(given) else set()
     weights = dequantized({name: tensor for name, tensor in given.items() if name not in small})
     weights |= {name: given[name] for name in small}
-    check_tensors(folder, weights, _shapes(settings))
+    check_tensors(folder, weights, bert_shapes(settings))
     return weights
+
+
+def word_table(folder: Path) -> Tensors:
+    """Return the word embeddings of a model in a folder, with their scales if they are in int8."""
+    tensors = read_tensors(folder / "model.safetensors")
+    return {name: tensors[name] for name in (WORDS, f"{WORDS}_scale") if name in tensors}
 
 
 @contextmanager
@@ -153,7 +159,7 @@ def _has_scales(weights: Path) -> bool:
         raise ModelError(f"{weights} is not a safetensors file: {error!r}") from error
 
 
-def _shapes(settings: BertSettings) -> dict[str, tuple[int, ...]]:
+def bert_shapes(settings: BertSettings) -> dict[str, tuple[int, ...]]:
     """The shapes of all weights by their names."""
     width, inner = settings.width, settings.inner
     square = [f"attention.{part}" for part in ("self.query", "self.key", "self.value", "output.dense")]

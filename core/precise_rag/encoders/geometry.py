@@ -55,23 +55,23 @@ _PAIRS = (
 """Two sentences that say the same, on matters that are far apart."""
 
 _RELATED, _UNRELATED = 0.817, 0.048
-"""Mean cosines of such sentences, and of sentences of different pairs, with the packaged encoder."""
+"""Mean cosines of such sentences, and of sentences of different pairs, with all-MiniLM-L6-v2."""
 _SAME = 0.03
-"""Means that differ by less are those of the packaged encoder."""
+"""Means that differ by less are those of all-MiniLM-L6-v2."""
 _TOLD_APART = 0.8
 """Share of comparisons in which related sentences must be nearer; vectors that do worse say nothing."""
 
 LEVELS: Mapping[str, str] = MappingProxyType({"dense": "dense_level", "core": "core_level"})
-"""Names in `Candidate.scores` of cosines, and of these as the packaged encoder might give them. An index adds
+"""Names in `Candidate.scores` of cosines, and of these as all-MiniLM-L6-v2 might give them. An index adds
 the latter if its encoder has another geometry; rerankers read them in place of the former."""
 
 
 class Geometry(NamedTuple):
-    """How to read the cosines of an encoder as those of the packaged one.
+    """How to read the cosines of an encoder as those of all-MiniLM-L6-v2.
 
     usual: (d,) the mean vector of texts that have nothing to do with each other, or with a question.
     unrelated: the mean cosine of such texts.
-    slope: the packaged encoder's distance between unrelated and related texts, as a multiple of this one's;
+    slope: the distance of unrelated and related texts with all-MiniLM-L6-v2, as a multiple of this one's;
         NaN for vectors that do not tell them apart.
     """
 
@@ -85,9 +85,9 @@ _known: deque[tuple[Callable[[], Encoder | None], Geometry | None]] = deque(maxl
 
 
 def geometry_of(encoder: Encoder) -> Geometry | None:
-    """Return how to read the cosines of an encoder; None if they are as those of the packaged one.
+    """Return how to read the cosines of an encoder; None if they are as those of all-MiniLM-L6-v2.
 
-    Any but the packaged encoder encodes 48 short sentences, once. While it fails to, its cosines are read as
+    Any but all-MiniLM-L6-v2 encodes 48 short sentences, once. While it fails to, its cosines are read as
     they are, with a warning in the log.
     """
     for known, geometry in list(_known):
@@ -105,7 +105,7 @@ def geometry_of(encoder: Encoder) -> Geometry | None:
 def with_levels(
     encoder: Encoder, scores: Mapping[str, FloatArray], query: FloatArray
 ) -> Mapping[str, FloatArray]:
-    """Add to the scores of n candidates their cosines as the packaged encoder might give them.
+    """Add to the scores of n candidates their cosines as all-MiniLM-L6-v2 might give them.
 
     scores: (n,) each, by name. query: (d,) its vector. Levels that nobody can know are NaN; see `LEVELS`.
     """
@@ -130,7 +130,7 @@ def _reference(encoder: Encoder) -> Callable[[], Encoder | None]:
 
 
 def cosine_like(cosine: float, encoder: Encoder) -> float:
-    """Return the cosine of two texts that is with an encoder what `cosine` is with the packaged one.
+    """Return the cosine of two texts that is with an encoder what `cosine` is with all-MiniLM-L6-v2.
 
     It is `cosine` itself for vectors that do not tell texts apart.
     """

@@ -7,14 +7,14 @@ from precise_rag._extras import is_installed
 from precise_rag.checks import given_kind
 from precise_rag.encoders.devices import runs_on_onnx
 from precise_rag.encoders.framework import FrameworkEncoder, is_framework_embedding
-from precise_rag.encoders.local import MINILM, PACKAGED, packaged_encoder
+from precise_rag.encoders.local import E5, PACKAGED, packaged_encoder
 from precise_rag.encoders.onnx import INT8, NotRunnable, OnnxEncoder
 from precise_rag.encoders.openai import OpenAIEncoder
 from precise_rag.encoders.sentence_transformer import SentenceTransformerEncoder
 from precise_rag.errors import InputError
 from precise_rag.protocols import Encoder
 
-DEFAULT_ENCODER = MINILM
+DEFAULT_ENCODER = E5
 
 _log = logging.getLogger(__name__)
 
@@ -28,7 +28,8 @@ def load_encoder(
     """Load an encoder. All in a process who name a model of this machine share it while one of them holds it.
 
     name_or_path_or_object: one of
-      - a sentence-transformers model name or folder; default "all-MiniLM-L6-v2", which is in the package.
+      - a sentence-transformers model name or folder; default "multilingual-e5-small-6". It is in
+        the package, as is "all-MiniLM-L6-v2".
         On a CPU, ONNX Runtime runs those that are BERT; torch runs the rest, and all of them on a GPU
         (extra "torch");
       - "openai:" and an OpenAI model, for instance "openai:text-embedding-3-small", optionally with

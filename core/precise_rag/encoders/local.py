@@ -23,7 +23,10 @@ from precise_rag.types import FloatArray, IntArray
 MINILM = "all-MiniLM-L6-v2"
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 """Checksum of model.safetensors in sentence-transformers/all-MiniLM-L6-v2."""
+E5 = "multilingual-e5-small-6"
+"""Name of the encoder that is the default: six layers made from multilingual-e5-small."""
 PACKAGED = {
+    E5: ("encoder-e5", "2a42d17366af288f6afd691359bc46f5c20f1f803831872e86e50826951ec344"),
     MINILM: ("encoder-minilm", "237c03ce4e69cc05a0216fba404fec9e305997cd8cb2dd2ab479eb3924db2256"),
 }
 """Encoders that ship with precise-rag, by name: the folder in `models`, and the checksum of its weights."""

@@ -10,7 +10,7 @@ from precise_rag.encoders.bert import BertNetwork, bert_network
 from precise_rag.encoders.bert_files import bert_settings
 from precise_rag.encoders.hub import hub_folder
 from precise_rag.encoders.int8_layers import Precision
-from precise_rag.encoders.local import Done, LocalEncoder, Role, batches_by_length, check_no_code
+from precise_rag.encoders.local import E5, Done, LocalEncoder, Role, batches_by_length, check_no_code
 from precise_rag.encoders.token_ids import read_tokenizer
 from precise_rag.errors import ModelError
 from precise_rag.types import FloatArray
@@ -37,7 +37,8 @@ class OnnxEncoder(LocalEncoder):
     Raises NotRunnable if the model is not on this machine or no such BERT.
 
     Without "int8:" the vectors are those of `SentenceTransformerEncoder` in float32, up to rounding, and so
-    is the name. The model is loaded on first use. Texts are computed by length, without padding.
+    is the name. The default encoder is always computed in int8. The model is loaded on first use. Texts are
+    computed by length, without padding.
     """
 
     def __init__(
@@ -57,7 +58,7 @@ class OnnxEncoder(LocalEncoder):
         check_no_code(folder)
         self._directory, self._settings, self._threads = folder, settings, threads
         self.source, self.name = prefix + self.source, prefix + self.name
-        self._precision: Precision = "int8" if prefix else "float32"
+        self._precision: Precision = "int8" if prefix or self.name == E5 else "float32"
         self._network: PerProcess[BertNetwork] = PerProcess()
 
     @property

@@ -57,7 +57,7 @@ def prune(
     max_tokens: most tokens of the result, which is never longer; at least 32. What is not worth its tokens is
         left out before that, see `ProbabilitySelector`.
     reranker: scores the sentences; anything that `load_reranker` takes.
-    count_tokens: counts the tokens of a text, or of several; default: those of the packaged encoder.
+    count_tokens: counts the tokens of a text, or of several; default: those of all-MiniLM-L6-v2.
     Raises InputError for other arguments.
     """
     check_text("text", text)

@@ -62,7 +62,7 @@ class PreciseRAG:
 
     max_tokens: most tokens that are sent, as they are written: the texts, what stands above them, and what
         each piece costs; default: no limit.
-    count_tokens: counts the tokens of a text, or of several, for it; default: those of the packaged encoder.
+    count_tokens: counts the tokens of a text, or of several, for it; default: those of all-MiniLM-L6-v2.
     order: order of what the model sees, "document" or "score" (see `Order`); default: the preset's.
     style: "open", "short" or "choice"; default: "open", and "choice" for questions with options.
     judge_prompt: "json", or "sage" for the form of the paper; default: the preset's ("json").

@@ -1,63 +1,30 @@
-"""What the cascade's network reads, its sizes and its tensors."""
+"""What the cascade's network reads, and its tensors."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from precise_rag.checkpoints.expected import check_tensors
 from precise_rag.checkpoints.quantized import check_scales
 from precise_rag.checkpoints.saved import Tensors
+from precise_rag.encoders.bert_files import WORDS, BertSettings, bert_settings, bert_shapes
+from precise_rag.encoders.local import E5, packaged_encoder
+from precise_rag.encoders.token_ids import TokenIds
 from precise_rag.errors import ModelError
 from precise_rag.tokens import readable_texts
+from precise_rag.types import IntArray
 
-QUERY_TOKENS = 64
-CANDIDATE_TOKENS = 256
-"""Tokens of a query and of a candidate that are read; later ones are cut off."""
+QUERY_TOKENS, TITLE_TOKENS, TEXT_TOKENS = 48, 40, 240
+"""Tokens of a query, of the titles above a candidate and of a candidate that are read; later ones are cut."""
 
 BEFORE_TOKENS, AFTER_TOKENS = 24, 16
 """Tokens of the document around a candidate that are read, those next to it."""
 
-N_SIDES = 3
-"""What a token can belong to: the query, the candidate, or the text around the candidate."""
-
-PARTS: Mapping[str, str] = {
-    "attention.output.dense": "out",
-    "attention.output.LayerNorm": "norm1",
-    "intermediate.dense": "up",
-    "output.dense": "down",
-    "output.LayerNorm": "norm2",
-}
-"""BERT's names of a layer's parts, and a checkpoint's names of the same parts."""
-
-_WIDTH, _HEADS, _INNER = 384, 12, 1536
-"""Sizes of MiniLM."""
-_WEIGHTS: Mapping[str, tuple[int, ...]] = {
-    "query_key_value": (3 * _WIDTH, _WIDTH),
-    "out": (_WIDTH, _WIDTH),
-    "norm1": (_WIDTH,),
-    "up": (_INNER, _WIDTH),
-    "down": (_WIDTH, _INNER),
-    "norm2": (_WIDTH,),
-}
-"""The weights of each part of a layer; its bias has their first axis."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class TransformerConfig:
-    """Sizes of the network. n_apart: how many of the n_layers read query and candidate apart."""
-
-    n_layers: int = 6
-    n_apart: int = 3
-    width: int = _WIDTH
-    heads: int = _HEADS
-    inner: int = _INNER
-    vocabulary: int = 30522
-    positions: int = 512
-    epsilon: float = 1e-12
+QUERY, TEXT, AROUND = range(3)
+"""Types of tokens: of the query, of a candidate and what stands above it, and of the text around it."""
 
 
 class Piece(NamedTuple):
@@ -72,53 +39,59 @@ class Piece(NamedTuple):
     after: str = ""
 
 
-class PieceTokens(NamedTuple):
-    """The tokens of n pieces.
+class PairTokens(NamedTuple):
+    """The tokens of n pairs of a query and a piece, one after the other. kinds: (t,) the type of each."""
 
-    rows: the token ids of each, with special tokens: what is above, before, the text itself, and after.
-    around: (l,) for each, which tokens are the text around it.
-    """
-
-    rows: list[list[int]]
-    around: list[npt.NDArray[np.bool_]]
+    tokens: TokenIds
+    kinds: IntArray
 
 
-def tokens_of_pieces(tokenizer: Any, pieces: Sequence[Piece]) -> PieceTokens:
-    """Tokenize pieces; of long ones only the beginning. tokenizer: a `tokenizers.Tokenizer`."""
-    texts = list(readable_texts([part for piece in pieces for part in piece]))
+def tokens_of_pairs(tokenizer: Any, query: str, pieces: Sequence[Piece]) -> PairTokens:
+    """Tokenize a query with each of some pieces. tokenizer: a `tokenizers.Tokenizer`."""
+    texts = list(readable_texts([query, *chain.from_iterable(pieces)]))
     begin, end = tokenizer.encode("").ids
-    parts = [one.ids for one in tokenizer.encode_batch_fast(texts, add_special_tokens=False)]
-    rows, around = [], []
+    asked, *parts = (one.ids for one in tokenizer.encode_batch_fast(texts, add_special_tokens=False))
+    asked = [begin, *asked[:QUERY_TOKENS], end, end]
+    rows, kinds = [], []
     for first in range(0, len(parts), len(Piece._fields)):
         text, above, before, after = parts[first : first + len(Piece._fields)]
-        above = above[: CANDIDATE_TOKENS - 2]
-        text = text[: CANDIDATE_TOKENS - 2 - len(above)]
-        before, after = before[max(0, len(before) - BEFORE_TOKENS) :], after[:AFTER_TOKENS]
-        rows.append([begin, *above, *before, *text, *after, end])
-        is_around = np.zeros(len(rows[-1]), dtype=np.bool_)
-        is_around[1 + len(above) :][: len(before)] = True
-        is_around[len(rows[-1]) - 1 - len(after) : -1] = True
-        around.append(is_around)
-    return PieceTokens(rows, around)
+        if len(text) > TEXT_TOKENS:
+            text, after = text[:TEXT_TOKENS], []
+        around = above[:TITLE_TOKENS], before[-BEFORE_TOKENS:], text, after[:AFTER_TOKENS], [end]
+        rows.append([*asked, *chain.from_iterable(around)])
+        of_parts = zip((TEXT, AROUND, TEXT, AROUND, TEXT), around, strict=True)
+        kinds += [QUERY] * len(asked) + [kind for kind, part in of_parts for _ in part]
+    offsets = np.cumsum([0, *map(len, rows)], dtype=np.int64)
+    ids = np.fromiter(chain.from_iterable(rows), dtype=np.int64)
+    return PairTokens(TokenIds(ids, offsets), np.array(kinds, dtype=np.int64))
 
 
-def check_trained(folder: str | Path, tensors: Tensors, n_together: int) -> None:
-    """Check the trained tensors of the network.
+def network_settings() -> BertSettings:
+    """Return the sizes of the network, which are those of the packaged encoder. Raises ModelError."""
+    settings = bert_settings(packaged_encoder(E5), E5)
+    assert settings is not None  # its checksum is right
+    return settings
 
-    folder: of the model. n_together: layers that read both texts.
+
+def trained_shapes() -> dict[str, tuple[int, ...]]:
+    """Return the shapes of the trained tensors by name: all but the words, which are the encoder's."""
+    settings = network_settings()
+    shapes = {name: shape for name, shape in bert_shapes(settings).items() if name != WORDS}
+    return shapes | {
+        "embeddings.token_type_embeddings.weight": (AROUND + 1, settings.width),
+        "pooler.dense.weight": (settings.width, settings.width),
+        "pooler.dense.bias": (settings.width,),
+        "classifier.weight": (1, settings.width),
+        "classifier.bias": (1,),
+    }
+
+
+def check_trained(folder: str | Path, tensors: Tensors) -> None:
+    """Check the trained tensors of the network. folder: of the model.
+
     Raises ModelError if one is missing, unknown or of another shape.
     """
-    layer = {
-        **{f"{name}.weight": shape for name, shape in _WEIGHTS.items()},
-        **{f"{name}.bias": shape[:1] for name, shape in _WEIGHTS.items()},
-    }
-    shapes = {
-        "sides": (N_SIDES, _WIDTH),
-        "across": (n_together, _HEADS),
-        "head.weight": (1, 6 * _WIDTH),
-        "head.bias": (1,),
-        **{f"together.{n}.{name}": shape for n in range(n_together) for name, shape in layer.items()},
-    }
+    shapes = trained_shapes()
     check_tensors(folder, tensors, shapes)
     if unknown := sorted(tensors.keys() - shapes.keys() - check_scales(tensors)):
         raise ModelError(f"{folder}: unknown tensors {unknown[:3]}; install or train the model again")

@@ -7,8 +7,7 @@ from dataclasses import replace
 from precise_rag.checks import items_of
 from precise_rag.protocols import Neighbours, Reranker
 from precise_rag.rerank.candidate_texts import with_text_around
-from precise_rag.rerank.cascade import CascadeReranker
-from precise_rag.rerank.language import mostly_latin, script_of
+from precise_rag.rerank.language import script_of
 from precise_rag.rerank.levels import LevelledReranker, usable_scores
 from precise_rag.rerank.packaged import PackagedReranker
 from precise_rag.types import (
@@ -72,19 +71,15 @@ def rerank_best(
 
 def unread_note(query: str, candidates: Sequence[Candidate]) -> str:
     """Return in words what `rerank` marked as UNREAD; empty if nothing is."""
-    unread = [candidate.text for candidate in candidates if UNREAD in candidate.scores]
-    if not unread:
+    if not any(UNREAD in candidate.scores for candidate in candidates):
         return ""
-    if not mostly_latin(query):
-        return f"ranked by words and order: the reranker does not read {script_of(query)}"
-    scripts = ", ".join(sorted({script_of(text) for text in unread}))
-    return f"{len(unread)} of {len(candidates)} not read by the cross-encoder: in {scripts}"
+    return f"ranked by words and order: the reranker does not read {script_of(query)}"
 
 
 def _unread(query: str, candidates: Sequence[Candidate], reranker: Reranker) -> list[dict[str, float]]:
     """The mark of each candidate that a reranker of ours does not read."""
     inner = getattr(reranker, "reranker", reranker)
-    if not isinstance(inner, PackagedReranker | CascadeReranker):
+    if not isinstance(inner, PackagedReranker):
         return [{}] * len(candidates)
     return [{UNREAD: 1.0} if one else {} for one in inner.unread(query, candidates)]
 

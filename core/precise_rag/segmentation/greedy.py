@@ -23,7 +23,7 @@ class GreedySegmenter:
     """Segmenter that starts a new chunk where two neighbouring sentences are not similar.
 
     encoder: makes the sentence vectors. threshold: a chunk ends where the cosine is lower, -1 to 1;
-    default 0.7. It is meant for the packaged encoder; see `cosine_like` for others. max_chars: limit of each
+    default 0.7. It is meant for all-MiniLM-L6-v2; see `cosine_like` for others. max_chars: limit of each
     chunk; default 500. splitter: splits text into sentences; default: `load_sentence_splitter()`.
     length_function: measures a text, or several, against max_chars; default: characters.
 

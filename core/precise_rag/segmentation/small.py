@@ -82,7 +82,7 @@ class SmallModel(Loaded):
         save_checkpoint(folder, config, quantized(tensors, ("vectors", "cues")), {"vocabulary.txt": data})
 
     def count_tokens(self, texts: Sequence[str]) -> IntArray:
-        """Return the (n,) token counts of texts by the tokenizer of the packaged encoder."""
+        """Return the (n,) token counts of texts by the tokenizer of all-MiniLM-L6-v2."""
         return count_word_pieces(texts)
 
     def predict(self, sentences: Sequence[str], table: SentenceTable | None = None) -> FloatArray:

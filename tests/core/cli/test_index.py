@@ -51,7 +51,7 @@ def test_an_index_of_another_encoder_is_refused_as_it_was_and_asked_with_that_en
     before = sorted(file.name for file in (folder / "index").rglob("*"))
     code, _, err = precise("index", folder / "docs", "--out", folder / "index", "--encoder", model)
     assert code == 1
-    assert "was built with encoder 'all-MiniLM-L6-v2'" in err
+    assert "was built with encoder 'multilingual-e5-small-6'" in err
     assert sorted(file.name for file in (folder / "index").rglob("*")) == before
     own = tmp_path / "index"
     assert precise("index", folder / "docs", "--out", own, "--encoder", model)[0] == 0

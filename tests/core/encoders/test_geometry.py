@@ -1,4 +1,4 @@
-"""Cosines of any encoder are read as those of the packaged one."""
+"""Cosines of any encoder are read as those of all-MiniLM-L6-v2."""
 
 from collections.abc import Callable, Sequence
 from pydoc_data.topics import topics
@@ -11,6 +11,7 @@ from precise_rag import Document, PreciseRAG
 from precise_rag.candidate_filters import RedundancyFilter
 from precise_rag.encoders import load_encoder
 from precise_rag.encoders.geometry import LEVELS, cosine_like, geometry_of
+from precise_rag.encoders.local import MINILM
 from precise_rag.errors import ModelError
 from precise_rag.index import DenseIndex, HybridIndex, SentenceContextIndex, WordSentenceIndex
 from precise_rag.segmentation.greedy import GreedySegmenter
@@ -43,14 +44,14 @@ _ENCODED: dict[str, FloatArray] = {}
 
 
 def packaged_vectors(texts: Sequence[str]) -> FloatArray:
-    """The packaged encoder's vectors of texts; each is encoded once."""
+    """MiniLM's vectors of texts; each is encoded once."""
     if new := [text for text in dict.fromkeys(texts) if text not in _ENCODED]:
-        _ENCODED.update(zip(new, load_encoder().encode(new), strict=True))
+        _ENCODED.update(zip(new, load_encoder(MINILM).encode(new), strict=True))
     return np.stack([_ENCODED[text] for text in texts])
 
 
 class Changed:
-    """The packaged encoder with changed vectors."""
+    """MiniLM with changed vectors."""
 
     def __init__(self, change: Callable[[FloatArray], FloatArray] = lambda v: v) -> None:
         self.change, self.name = change, "changed"
@@ -84,7 +85,7 @@ def test_another_geometry_sends_hardly_more() -> None:
 
 
 def test_the_packaged_geometry_is_left_as_it_is_and_vectors_that_say_nothing_have_no_level() -> None:
-    assert geometry_of(load_encoder()) is None
+    assert geometry_of(load_encoder(MINILM)) is None
     for change in (CHANGES["rotated"], CHANGES["scaled"], CHANGES["rounded to 8 bits"]):
         assert geometry_of(Changed(change)) is None
     encoder = Changed(lambda v: np.sin(1e4 * (v @ _NOISE)))

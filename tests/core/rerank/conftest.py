@@ -1,9 +1,7 @@
-from collections.abc import Callable
-from typing import Any
-
 import numpy as np
 import pytest
 
+from precise_rag.rerank.pairs import trained_shapes
 from precise_rag.stems import IDF_STEPS, slot
 
 RARITY = {"bridg": 4.0, "wend": 8.0, "open": 2.0}
@@ -19,19 +17,11 @@ def idf_table() -> np.ndarray:
 
 
 @pytest.fixture(scope="session")
-def untrained() -> Callable[..., dict[str, np.ndarray]]:
-    """The tensors that a checkpoint of the cascade holds, before training.
-
-    change: is called with the network before they are taken from it.
-    """
-    network = pytest.importorskip("precise_rag.rerank.pair_network")
-    encoder = network.minilm()
-
-    def tensors(change: Callable[[Any], None] = lambda network: None, **sizes: int) -> dict[str, np.ndarray]:
-        pair = network.PairNetwork(network.TransformerConfig(**sizes))
-        network.copy_layers(pair, encoder)
-        change(pair)
-        frozen = ("words", "places", "norm.", "apart")
-        return {k: v.numpy() for k, v in pair.state_dict().items() if not k.startswith(frozen)}
-
-    return tensors
+def untrained() -> dict[str, np.ndarray]:
+    """Tensors such as a checkpoint of the cascade holds, drawn at random."""
+    random = np.random.default_rng(0)
+    tensors = {
+        name: random.normal(0, 0.06, shape).astype(np.float32) for name, shape in trained_shapes().items()
+    }
+    norms = [name for name in tensors if name.endswith("LayerNorm.weight")]
+    return tensors | {name: 1 + tensors[name] for name in norms}

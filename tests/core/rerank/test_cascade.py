@@ -29,39 +29,47 @@ def candidates(texts: Sequence[str]) -> list[Candidate]:
 
 
 @pytest.fixture(scope="module")
-def saved(tmp_path_factory: pytest.TempPathFactory, untrained: Callable[..., dict[str, np.ndarray]]) -> Save:
+def saved(tmp_path_factory: pytest.TempPathFactory, untrained: dict[str, np.ndarray]) -> Save:
     """Save an untrained cascade with a blend of its own; returns the folder."""
 
     def save(**blend: float) -> Path:
         folder, unread = tmp_path_factory.mktemp("cascade"), {"packaged": 1.0, "offset": -1.0}
-        config = {"n_layers": 6, "n_apart": 3, "blend": blend, "unread": unread}
-        config["latin"] = {"odds": 2.0, "offset": 0.5}
-        save_checkpoint(folder, config, untrained())
+        save_checkpoint(folder, {"blend": blend, "blend_dense": blend, "unread": unread}, untrained)
         return folder
 
     return save
 
 
-def test_texts_in_another_script_are_left_to_the_packaged_one(saved: Save) -> None:
-    cascade = CountingCascade(saved(reads=1.0))
-    given = candidates(["9 lamps", "Хлеб подорожал.", "8 harbours"])
-    scores = cascade.score(QUESTION, given)
-    assert cascade.n_texts == [2]
-    assert scores[1] == pytest.approx(packaged_reranker().score(QUESTION, given)[1])
-    asked = "Кто хранит лампу?"
-    assert cascade.score(asked, given) == pytest.approx(packaged_reranker().score(asked, given))
-    assert cascade.n_texts == [2]
+@pytest.mark.parametrize(
+    ("asked", "right"),
+    [
+        ("Who keeps the lamp of the harbour?", 0),
+        ("Wer hütet die Lampe des Hafens?", 1),
+        ("Кто хранит лампу гавани?", 2),
+        ("谁看守港口的灯?", 3),
+        ("من يحرس مصباح الميناء؟", 4),
+    ],
+)
+def test_each_language_is_read(asked: str, right: int) -> None:
+    texts = [
+        "Ilse Brandt has kept the lamp of the harbour since the spring.",
+        "Ilse Brandt hütet die Lampe des Hafens seit dem Frühjahr.",
+        "Илзе Брандт хранит лампу гавани с весны.",
+        "从春天起,伊尔泽看守港口的灯。",
+        "تحرس إيلزه مصباح الميناء منذ الربيع.",
+    ]
+    others = ["Bread is dear.", "Das Brot ist teuer.", "Хлеб подорожал.", "面包涨价了。", "الخبز غالي الثمن."]
+    scores = load_reranker("cascade").score(asked, candidates([*texts, *others]))
+    assert scores.argmax() == right
+    assert scores[right] > 0.2 > scores[5:].max()
 
 
-def test_another_language_has_levels_of_its_own_and_the_same_order(saved: Save) -> None:
-    cascade = CascadeReranker(saved(reads=1.0, packaged=0.5), n_read=2, least=0.0)
-    german = ["Die Lampe wird von Ilse gehütet.", "Das Brot ist teuer.", "Der Fluss und die Stadt."]
-    rows, columns, packaged, is_english = cascade.shortlist("Wer hütet die Lampe?", candidates(german))
-    assert not is_english
-    odds = np.array(log_odds(packaged)) - 1.0
-    odds[rows] = columns["reads"] + 0.5 * columns["packaged"]
-    scores = cascade.score("Wer hütet die Lampe?", candidates(german))
-    assert log_odds(scores) == pytest.approx(2.0 * odds + 0.5, abs=1e-2)
+def test_what_the_search_and_the_packaged_reranker_put_first_is_read_by_turns(saved: Save) -> None:
+    cascade = CountingCascade(saved(reads=1.0), n_read=6)
+    texts = [f"{n} lamps of the harbour"[: 23 - n // 2] for n in range(30)]
+    given = [replace(one, score=float(n)) for n, one in enumerate(candidates(texts))]
+    rows, _, packaged = cascade.shortlist(QUESTION, given)
+    assert set(rows) == {*range(27, 30), *np.argsort(-packaged, kind="stable")[:3]}
 
 
 def scores_of(place: int) -> dict[str, float]:
@@ -130,12 +138,12 @@ def test_reading_stops_when_four_in_a_row_are_much_less_probable_than_the_best(
 
 
 def test_settings_that_do_not_fit_are_refused(
-    tmp_path: Path, saved: Save, untrained: Callable[..., dict[str, np.ndarray]]
+    tmp_path: Path, saved: Save, untrained: dict[str, np.ndarray]
 ) -> None:
     with pytest.raises(InputError, match="n_read must be at least 1, got 0"):
         CascadeReranker(saved(reads=1.0), n_read=0)
-    config = {"n_layers": 2, "n_apart": 3, "blend": {"reads": 1.0}, "unread": {"packaged": 1.0}, "latin": {}}
-    save_checkpoint(tmp_path, config, untrained())
+    config = {"blend": {"reads": 1.0}, "blend_dense": {"reads": 1.0}, "unread": {"packaged": 1.0}}
+    save_checkpoint(tmp_path, config, untrained | {"sides": np.zeros(3)})
     with pytest.raises(ModelError, match="unknown tensors"):
         CascadeReranker(tmp_path)
 
@@ -143,6 +151,6 @@ def test_settings_that_do_not_fit_are_refused(
 def test_the_packaged_cascade_prefers_the_answer_and_was_fitted_to_this_packaged_reranker() -> None:
     scores = load_reranker("cascade").score(QUESTION, candidates(TEXTS))
     assert scores.argmax() == 0
-    assert scores[0] > 0.4 > 0.2 > scores[2:].max()
+    assert scores[0] > 0.3 > 0.2 > scores[2:].max()
     config, _ = load_checkpoint(packaged_model("reranker-cascade"))
     assert config["packaged_sha256"] == packaged_reranker().weights_sha256

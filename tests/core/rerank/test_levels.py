@@ -103,7 +103,9 @@ def test_what_the_levels_find_stays_near_its_probability(
         def score(self, query: str, candidates: Sequence[Candidate]) -> list[float]:
             return [-float(s) for s in load_reranker("default").score(query, candidates)]
 
-    candidates = found(index)
+    several = found(index)
+    order = np.argsort(load_reranker("default").score(QUESTION, several))
+    candidates = [several[order[-1]], several[order[0]]]
     ours = log_odds(load_reranker("default").score(QUESTION, candidates))
     told = log_odds(LevelledReranker(Backwards(), share=share).score(QUESTION, candidates))
     ends = share * ours.max() + (1 - share) * ours.min(), share * ours.min() + (1 - share) * ours.max()

@@ -57,9 +57,9 @@ NOT_READ = "ranked by words and order: the reranker does not read"
 @pytest.mark.parametrize(
     ("query", "reranker", "unread", "note"),
     [
-        ("Кто хранит лампу?", "cascade", 3, f"{NOT_READ} Cyrillic"),
+        ("Кто хранит лампу?", "packaged", 3, f"{NOT_READ} Cyrillic"),
         ("谁看守灯?", "packaged", 3, f"{NOT_READ} Chinese characters"),
-        ("Who keeps it?", "cascade", 2, "2 of 3 not read by the cross-encoder: in Arabic, Cyrillic"),
+        ("Кто хранит лампу?", "cascade", 0, ""),
         ("Who keeps it?", "packaged", 0, ""),
     ],
 )

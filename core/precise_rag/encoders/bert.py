@@ -65,12 +65,11 @@ def bert_layer(
     settings: BertSettings,
     linear: Linear,
     before: Norm,
-    bias: str = "",
 ) -> str:
     """Add one of BERT's layers to a graph; return its (t, width) states.
 
     name: of the layer in `weights`. x: states. linear: adds a linear layer. before: the normalisation that
-    the states come from. bias: added to the logits of the attention; (1, heads, s, s).
+    the states come from.
     """
 
     def of(part: str) -> tuple[FloatArray, FloatArray]:
@@ -84,8 +83,7 @@ def bert_layer(
         for part in ("query", "key", "value")
     ]
     three = [graph.op("Gather", each, layout.rows) for each in three]
-    given = [*three, "", layout.lengths, *([bias] if bias else [])]
-    attended = graph.op("MultiHeadAttention", *given, num_heads=settings.heads)
+    attended = graph.op("MultiHeadAttention", *three, "", layout.lengths, num_heads=settings.heads)
     flat = graph.weight("flat", np.array([-1, settings.width], dtype=np.int64))
     attended = graph.op("Gather", graph.op("Reshape", attended, flat), layout.packed)
     reach = partial(reach_of_linear, *of("attention.self.value"), before, gelu=False)
@@ -108,12 +106,11 @@ def normalized(graph: Graph, weights: Tensors, name: str, x: str, y: str, *, eps
 
 
 class BertNetwork:
-    """A BERT encoder, as an ONNX Runtime session on the CPU.
+    """A BERT, as an ONNX Runtime session on the CPU.
 
     Texts of different lengths are computed without padding, except in the attention.
-    weights: by the names of `transformers`; see `bert_weights`. n_layers: how many are loaded; default: all.
-    precision: of the linear layers. sample: the tokens of some text; used for int8, see `with_precision`.
-    norms: (attribute) the normalisations that the states come from, after each layer.
+    weights: by the names of `transformers`; see `bert_weights`. precision: of the linear layers.
+    sample: the tokens of some text; used for int8, see `with_precision`.
     """
 
     def __init__(
@@ -122,12 +119,9 @@ class BertNetwork:
         weights: Tensors,
         threads: int,
         precision: Precision,
-        n_layers: int,
         sample: Callable[[], TokenIds],
     ) -> None:
         self.settings, self.threads = settings, threads
-        names = ["embeddings", *(f"encoder.layer.{number}.output" for number in range(n_layers))]
-        self.norms = [Norm(*(weights[f"{n}.LayerNorm.{part}"] for part in ("weight", "bias"))) for n in names]
         graph = with_precision(
             precision, lambda linear: self._graph(weights, linear), lambda: self._inputs(sample())
         )
@@ -144,19 +138,20 @@ class BertNetwork:
         of_kind = graph.op("Gather", graph.weight("kind", kinds), graph.input("kinds", "int64", "t"))
         at_places = graph.op("Add", at_places, of_kind)
         x = normalized(graph, weights, "embeddings.LayerNorm", words, at_places, epsilon=settings.epsilon)
-        graph.output("states0", x, "t", "width")
-        for number, before in enumerate(self.norms[:-1]):
-            name = f"encoder.layer.{number}"
+        last = "embeddings"
+        for name in (f"encoder.layer.{number}" for number in range(settings.layers)):
+            before = Norm(*(weights[f"{last}.LayerNorm.{part}"] for part in ("weight", "bias")))
             x = bert_layer(graph, layout, weights, name, x, settings, linear, before)
-            graph.output(f"states{number + 1}", x, "t", "width")
+            last = f"{name}.output"
+        graph.output("states", x, "t", "width")
         return graph
 
-    def states(self, tokens: TokenIds, layer: int, kinds: IntArray | None = None) -> FloatArray:
-        """Return the (t, width) states of all tokens after a layer; 0 stands for the embeddings.
+    def states(self, tokens: TokenIds, kinds: IntArray | None = None) -> FloatArray:
+        """Return the (t, width) last states of all tokens.
 
         kinds: (t,) the type of each token; default: all of the first.
         """
-        return self._session.run(f"states{layer}", self._inputs(tokens, kinds))
+        return self._session.run("states", self._inputs(tokens, kinds))
 
     @staticmethod
     def _inputs(tokens: TokenIds, kinds: IntArray | None = None) -> dict[str, Any]:
@@ -166,7 +161,7 @@ class BertNetwork:
 
     def vectors(self, tokens: TokenIds) -> FloatArray:
         """Return the (n, width) vectors of texts, not scaled."""
-        states = self.states(tokens, self.settings.layers)
+        states = self.states(tokens)
         if self.settings.pooling == "cls":
             return states[tokens.offsets[:-1]]
         return means(states, tokens.lengths)
@@ -198,7 +193,6 @@ def bert_network(
     settings: BertSettings,
     threads: int | None,
     precision: Precision,
-    n_layers: int,
     sample: Callable[[], TokenIds],
 ) -> BertNetwork:
     """Return the network of a folder; those who ask for the same one share it.
@@ -206,7 +200,7 @@ def bert_network(
     threads: default: `usable_threads`. The others: as for `BertNetwork`.
     Raises ModelError if the weights do not fit the settings.
     """
-    key = (os.getpid(), folder, threads or usable_threads(), precision, n_layers)
+    key = (os.getpid(), folder, threads or usable_threads(), precision)
     with _sharing:
         network = _shared.get(key)
         if network is None:
@@ -216,4 +210,4 @@ def bert_network(
 
 
 _sharing = ProcessLock()
-_shared: WeakValueDictionary[tuple[int, Path, int, Precision, int], BertNetwork] = WeakValueDictionary()
+_shared: WeakValueDictionary[tuple[int, Path, int, Precision], BertNetwork] = WeakValueDictionary()

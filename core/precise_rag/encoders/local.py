@@ -43,7 +43,7 @@ _CLASS_KEYS = (
     "sbert_ce_default_activation_function",
 )
 _CLASS = re.compile(r"\w+|(torch\.nn|sentence_transformers)(\.\w+)+")
-"""Names that are not refused; one without a dot is no class."""
+"""Names of classes that are loaded, and words without a dot, which name no class."""
 Role = Literal["query", "document"]
 """What a text is to its encoder."""
 Done = Callable[[int], object]

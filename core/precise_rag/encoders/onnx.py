@@ -81,17 +81,10 @@ class OnnxEncoder(LocalEncoder):
     @property
     def network(self) -> BertNetwork:
         """The network, loaded at its first use."""
-        return self._network.get(lambda: self._layers(self._settings.layers, self._precision))
-
-    def lower_layers(self, n_layers: int, precision: Precision) -> BertNetwork:
-        """Return a network with the first `n_layers` layers at least, in this precision."""
-        if precision == self._precision:
-            return self.network
-        return self._layers(n_layers, precision)
-
-    def _layers(self, n_layers: int, precision: Precision) -> BertNetwork:
         sample = partial(self.tokens, [p + t for p, t in zip(self._settings.prompts, SAMPLE, strict=True)])
-        return bert_network(self._directory, self._settings, self._threads, precision, n_layers, sample)
+        return self._network.get(
+            lambda: bert_network(self._directory, self._settings, self._threads, self._precision, sample)
+        )
 
     def _fill(self, rows: FloatArray, texts: Sequence[str], role: Role, done: Done) -> None:
         prompt = getattr(self._settings.prompts, role)

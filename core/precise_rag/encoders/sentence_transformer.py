@@ -99,11 +99,6 @@ class SentenceTransformerEncoder(LocalEncoder):
         return self._model
 
 
-def on_device(tensor: Any, device: Any) -> Any:
-    """Copy a tensor to a device; to CUDA from pinned memory, without waiting."""
-    return tensor.pin_memory().to(device, non_blocking=True) if device.type == "cuda" else tensor.to(device)
-
-
 def leaving(rows: Any) -> Any:
     """Return a tensor in float32 on its way to the CPU: from CUDA to pinned memory, without waiting."""
     return rows.float().to("cpu", non_blocking=rows.device.type == "cuda")

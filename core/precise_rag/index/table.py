@@ -50,7 +50,7 @@ class Block:
     columns: what describes the rows; "spans" (n, 2) and "n_tokens" (n,) are always there.
     derived: arrays made from these, by name, to be saved with them; `kept` adds to them.
     stored: where it was loaded from or last saved; None if nowhere.
-    prepared: what searches need, made by the index; None before the first search.
+    prepared: arrays and tables that the index makes for its searches; None before the first search.
     """
 
     documents: Sequence[Document]
@@ -129,7 +129,7 @@ class Part:
 
     @property
     def prepared(self) -> Any:
-        """What searches of the block need."""
+        """What the index made of the block for its searches."""
         return self.block.prepared
 
     @cached_property

@@ -26,14 +26,12 @@ class OnnxPairScorer:
     """
 
     def __init__(self, weights: Tensors, tokenizer: Any, precision: Precision = "int8") -> None:
-        self._tokenizer, self._weights, settings = tokenizer, weights, network_settings()
-        self._layers, (query, text) = settings.layers, SAMPLE
+        self._tokenizer, self._weights, (query, text) = tokenizer, weights, SAMPLE
         self._network = BertNetwork(
-            settings,
+            network_settings(),
             weights,
             usable_threads(),
             precision,
-            settings.layers,
             lambda: tokens_of_pairs(tokenizer, query, [Piece(text)]).tokens,
         )
 
@@ -44,7 +42,7 @@ class OnnxPairScorer:
         for rows in batches_by_length(tokens.lengths, _BATCH_TOKENS):
             batch = tokens.of(rows)
             of_batch = kinds[slice_places(tokens.offsets[rows], batch.lengths)]
-            first = self._network.states(batch, self._layers, of_batch)[batch.offsets[:-1]]
+            first = self._network.states(batch, of_batch)[batch.offsets[:-1]]
             pooled = np.tanh(linear(first, weights["pooler.dense.weight"]) + weights["pooler.dense.bias"])
             logits[rows] = dots(pooled, weights["classifier.weight"][0]) + weights["classifier.bias"]
         return logits

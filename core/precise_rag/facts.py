@@ -12,8 +12,9 @@ those without a value are left out:
     passage              [start, end] of the passage it belongs to
     above                the title and the headings above it
     reason               why the last selection kept it
-    sentences            of an excerpt: start, end, score and reason of each selected sentence in it
+    sentences            of an excerpt: start, end, score, reason and page of each selected sentence in it
     page                 the page on which it begins, from 1
+    time                 of captions: when what it begins with is said
     foreign_score        the score that another component had given it before
 """
 
@@ -23,6 +24,7 @@ from bisect import bisect_right
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
 from copy import deepcopy
+from operator import itemgetter
 from typing import Any, TypeGuard, get_args
 from uuid import UUID, uuid5
 
@@ -41,7 +43,7 @@ SECTION_KEY = "section"
 """Metadata key of the titles above an excerpt, for prompts that show them: not ours if a user wrote it."""
 
 PAGES_KEY = "pages"
-"""Metadata key of where the pages of a document begin, by `read_documents`; it is not for models."""
+"""Metadata key of where the pages or captions of a document begin, by `read_documents`; not for models."""
 
 _PIECES = UUID("5d0c1b52-6f5c-5a3e-9b1e-0f1f6c2f7a41")
 """Namespace of the ids of pieces."""
@@ -63,15 +65,28 @@ def read_facts(source: Any) -> dict[str, Any]:
     return facts if isinstance(facts, dict) else {}
 
 
-def page_at(metadata: Mapping[str, Any], offset: int) -> int | None:
-    """Return the page or slide of a place, from 1; None if the document has none.
+def place_at(metadata: Mapping[str, Any], offset: int) -> dict[str, int | str]:
+    """Return the "page" or slide of a place, from 1, or the "time" of its caption; empty without either.
 
-    metadata: of the document; `read_documents` writes the offset at which each page begins into "pages".
+    metadata: of the document; `read_documents` writes the offset at which each page begins into "pages", and
+        for each caption its offset and time.
     """
     pages = metadata.get(PAGES_KEY)
-    if not isinstance(pages, list | tuple) or not all(isinstance(page, int) for page in pages):
-        return None
-    return bisect_right(pages, offset) or None
+    if not isinstance(pages, list | tuple):
+        return {}
+    if all(isinstance(page, list | tuple) and [*map(type, page)] == [int, str] for page in pages):
+        number = bisect_right(pages, offset, key=itemgetter(0))
+        return {"time": pages[number - 1][1]} if number else {}
+    number = bisect_right(pages, offset) if all(isinstance(page, int) for page in pages) else 0
+    return {"page": number} if number else {}
+
+
+def place_name(piece: Candidate) -> str:
+    """Return where a piece begins and ends, as "page 3-4" or "00:01:20"; empty without pages or times."""
+    last = max(piece.start, piece.start + len(piece.text.rstrip()) - 1)
+    places = [place_at(piece.metadata, offset) for offset in (piece.start, last)]
+    name = "-".join(dict.fromkeys(str(value) for place in places for value in place.values()))
+    return f"page {name}" if "page" in places[0] else name
 
 
 def place_facts(doc_id: str, span: Span) -> dict[str, Any]:
@@ -91,8 +106,7 @@ def candidate_facts(candidate: Candidate, reason: str = "") -> dict[str, Any]:
         facts["n_tokens"] = int(candidate.n_tokens)
     if candidate.passage is not None:
         facts["passage"] = [int(offset) for offset in candidate.passage]
-    if (page := page_at(candidate.metadata, candidate.start)) is not None:
-        facts["page"] = page
+    facts |= place_at(candidate.metadata, candidate.start)
     if candidate.above:
         facts["above"] = list(candidate.above)
     if reason:
@@ -100,6 +114,7 @@ def candidate_facts(candidate: Candidate, reason: str = "") -> dict[str, Any]:
     if isinstance(candidate, Excerpt):
         facts["sentences"] = [
             {"start": one.start, "end": one.end, "score": one.score, "reason": why}
+            | place_at(one.metadata, one.start)
             for _, one, _, why in candidate.sentences
         ]
     return facts

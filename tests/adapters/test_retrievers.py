@@ -202,12 +202,14 @@ def test_filters_are_set_once_or_for_one_call_and_wrong_ones_are_refused(framewo
 
 
 @each_framework
-def test_pieces_have_the_page_that_they_are_on(framework):
-    pdf = Document("mill.pdf", TEXTS["mill"], {"pages": [0, 40]})
-    over = framework.retriever.from_index(HybridIndex.build([pdf], HashEncoder()))
+@pytest.mark.parametrize(("key", "pages"), [("page", [0, 40]), ("time", [[0, "00:01"], [40, "00:02"]])])
+def test_pieces_have_the_page_that_they_are_on_or_the_time_at_which_they_are_said(framework, key, pages):
+    mill = Document("mill", TEXTS["mill"], {"pages": pages})
+    over = framework.retriever.from_index(HybridIndex.build([mill], HashEncoder()))
     found = framework.find(over, QUESTIONS[0])
     assert found
     for piece in found:
         facts = read_facts(piece)
-        assert facts["page"] == (1 if facts["start"] < 40 else 2)
+        number = 1 if facts["start"] < 40 else 2
+        assert facts[key] == (number if key == "page" else f"00:0{number}")
         assert framework is LANGCHAIN or "pages" not in piece.node.get_content("llm")

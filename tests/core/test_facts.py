@@ -12,8 +12,8 @@ from precise_rag.facts import (
     noted_fields,
     noted_place,
     noted_scale,
-    page_at,
     piece_id,
+    place_at,
     place_facts,
     read_facts,
     scores_on_a_scale,
@@ -80,10 +80,13 @@ def test_what_is_no_fact_is_ignored(noted):
 
 @pytest.mark.parametrize(
     ("pages", "found"),
-    [([0, 20], [1, 1, 2]), *((one, [None] * 3) for one in (None, 12, "3-4", ["a"], {}))],
+    [
+        ([0, 20], [1, 1, 2]),
+        *((one, [None] * 3) for one in (None, 12, "3-4", ["a"], {}, [[0, 1]], [0, [9, "a"]])),
+    ],
 )
 def test_pages_are_counted_from_one_and_metadata_of_this_name_from_elsewhere_are_none(pages, found):
-    assert [page_at({"pages": pages}, offset) for offset in (0, 19, 20)] == found
+    assert [place_at({"pages": pages}, offset).get("page") for offset in (0, 19, 20)] == found
 
 
 def test_the_scale_is_that_of_the_noted_scores_only_and_without_one_they_repeat_the_order() -> None:

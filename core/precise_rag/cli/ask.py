@@ -17,7 +17,7 @@ from precise_rag.cli.output import (
     source_of,
 )
 from precise_rag.errors import InputError
-from precise_rag.facts import page_at
+from precise_rag.facts import place_at
 from precise_rag.filters import parse_assignments
 from precise_rag.llm import OpenAIChat
 from precise_rag.pipeline import PreciseRAG
@@ -128,7 +128,7 @@ def _record(question: str, answer: Answer, trace: Trace) -> dict[str, object]:
             {
                 "number": passage.number,
                 "doc_id": passage.doc_id,
-                "page": page_at(passage.metadata, passage.start),
+                **{"page": None, "time": None, **place_at(passage.metadata, passage.start)},
                 "titles": passage.titles,
                 "start": passage.start,
                 "end": passage.end,

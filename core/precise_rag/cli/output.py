@@ -17,7 +17,7 @@ from unicodedata import east_asian_width
 
 from precise_rag.context import Passage
 from precise_rag.errors import InputError
-from precise_rag.facts import page_at
+from precise_rag.facts import place_name
 from precise_rag.redaction import visible, visible_line
 from precise_rag.types import Selection
 
@@ -100,9 +100,8 @@ def check_writable(path: Path) -> None:
 
 
 def source_of(passage: Passage) -> str:
-    """Return where a passage stands, as one line: its document, its page and the titles above it."""
-    page = page_at(passage.metadata, passage.start)
-    place = passage.doc_id if page is None else f"{passage.doc_id}, page {page}"
+    """Return where a passage stands, as one line: its document, its page or time, and the titles above it."""
+    place = ", ".join(filter(None, (passage.doc_id, place_name(passage.excerpt))))
     return visible_line(f"{place}: {' › '.join(passage.titles)}" if passage.titles else place)
 
 

@@ -13,14 +13,14 @@ from precise_rag.cli.arguments import add_index, open_index
 from precise_rag.cli.output import Subparsers, warn
 from precise_rag.errors import InputError, PreciseRagError
 from precise_rag.excerpts import excerpts_of
-from precise_rag.facts import page_at
+from precise_rag.facts import place_name
 from precise_rag.index import DatabaseIndex, DocumentIndex
 from precise_rag.pipeline import PreciseRAG
 from precise_rag.titles import joined_titles, new_sections
 from precise_rag.tokens import estimate_tokens
 from precise_rag.types import Candidate, Excerpt
 
-_INSTRUCTIONS = "Search documents, and cite them by their names, with the page if there is one."
+_INSTRUCTIONS = "Search documents, and cite them by their names, with the page or time if there is one."
 _LONGEST_READ = 20_000
 """Most characters that the tool `read` returns."""
 _HOST = "127.0.0.1"
@@ -124,10 +124,8 @@ def _written(excerpts: Sequence[Excerpt]) -> str:
         mark = secrets.token_hex(4)
     parts = []
     for number, (excerpt, titles) in enumerate(zip(excerpts, new_sections(excerpts), strict=True), start=1):
-        source = [excerpt.doc_id, joined_titles(titles)]
-        page = page_at(excerpt.metadata, excerpt.start)
-        if page is not None:
-            source.insert(1, f"page {page}")
+        place = place_name(excerpt)
+        source = [excerpt.doc_id, place, joined_titles(titles)]
         named = " ".join("; ".join(filter(None, source)).split())
         parts.append(f"{mark}-{number} {named} @{excerpt.start}\n{excerpt.text.rstrip()}")
     return "\n\n".join(parts)

@@ -3,8 +3,9 @@
 import os
 import re
 from collections.abc import Iterator, Sequence
+from html import unescape
 from pathlib import Path
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from precise_rag.checks import as_path
 from precise_rag.documents.conversion import Converter
@@ -19,8 +20,12 @@ from precise_rag.documents.records import (
 from precise_rag.errors import InputError
 from precise_rag.types import Document
 
-_CAPTION = re.compile(r"(?m)^(?:\S[^\n]*\n)?[\d:]{5,12}[.,]\d{3}[ \t]+-->[^\n]*\n")
+_CAPTION = re.compile(r"(?m)^(?:\S[^\n]*\n)?((?:\d+:)?\d+:\d\d)[.,]\d{3}[ \t]+-->[^\n]*\n")
 """The number and times of a caption; what is said goes on in the next one."""
+
+_VOICE = re.compile(r"<v(?:\.[^\s<>]*)?[ \t]+([^<>\n]+)>")
+_TAG = re.compile(r"<[^<>\n]*>|\{\\[^{}\n]*\}")
+_REMARK = re.compile(r"(?<=\n\n)(?:NOTE|STYLE|REGION)\b[^\n]*(?:\n[^\n]+)*")
 
 
 def read_documents(
@@ -42,8 +47,8 @@ def read_documents(
     So is each row of a CSV file with a column "text", each record of a JSON list with "text", and each
     message of an .mbox file. Their ids are `<file>#<id>`, so that no record can take the place of another
     file. The other fields become metadata. The metadata "source" names the file, "title" its title, and
-    "pages" has the offset at which each page or slide begins. Fields of a record with a name of ours are in
-    the metadata "record", a mapping.
+    "pages" has the offset at which each page or slide begins; of captions (.srt, .vtt), each offset with its
+    time. Fields of a record with a name of ours are in the metadata "record", a mapping.
     A file that is not UTF-8 is read in the encoding that fits it best (extra "documents"). A file without
     content is a document without text.
     Returns an iterator over the documents, sorted by path within each folder.
@@ -91,7 +96,8 @@ def _documents(file: Path, name: str, converter: Converter, report: Report) -> I
         return mail_documents(data, name, file, converter)
     text = decode(data, file)
     if file.suffix.lower() in (".srt", ".vtt"):
-        text = "\n".join(said.strip() for said in _CAPTION.split(text)[1:]) or text
+        text, metadata = _said(text)
+        return iter([Document(name, text, {"source": name, **metadata})])
     if kind == "records":
         return json_lines_documents(text, name, file, report)
     records = json_records(text, file) if kind == "json" else None
@@ -100,6 +106,26 @@ def _documents(file: Path, name: str, converter: Converter, report: Report) -> I
         return iter([Document(name, text, {"source": name})])
     numbered = enumerate(records, start=1)
     return (from_record(record, name, number, f"{file}, record {number}") for number, record in numbered)
+
+
+def _said(text: str) -> tuple[str, dict[str, Any]]:
+    """Return what captions say, and the metadata "pages": where each begins, and when.
+
+    A line that the caption before has, too, is said once. Who speaks is named where another one begins.
+    """
+    _, *parts = _CAPTION.split(text.replace("\r\n", "\n"))
+    said, captions, line, speaker = "", [], "", ""
+    for time, words in zip(parts[::2], parts[1::2], strict=True):
+        captions.append([len(said), time if time.count(":") > 1 else f"00:{time}"])
+        for spoken in _REMARK.sub("", words).split("\n"):
+            voice = _VOICE.search(spoken)
+            named = f"{voice[1]}: " if voice and voice[1] != speaker else ""
+            speaker = voice[1] if voice else speaker
+            spoken = unescape(_TAG.sub("", spoken)).strip()
+            if spoken not in ("", line):
+                said += f"{named}{spoken}\n"
+                line = spoken
+    return (said, {"pages": captions}) if said else (text, {})
 
 
 def _raise(error: InputError) -> NoReturn:

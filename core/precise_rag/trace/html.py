@@ -119,8 +119,9 @@ def _what_was_sent(excerpts: Sequence[Record]) -> str:
 def _excerpt(excerpt: Record) -> str:
     place = f"characters {_number(excerpt['start'], ',.0f')} to {_number(excerpt['end'], ',.0f')}"
     label = f'<b class="number" title="{place}">{_text(excerpt["number"])}</b>'
-    if excerpt["page"]:
-        label += f'<small class="soft">page {_text(excerpt["page"])}</small> '
+    for name in ("page", "time"):
+        if excerpt.get(name):
+            label += f'<small class="soft">{name} {_text(excerpt[name])}</small> '
     return f'<div class="excerpt">{label}{_marked(excerpt) if "text" in excerpt else place}</div>'
 
 

@@ -17,7 +17,7 @@ from numbers import Integral, Real
 from typing import Any
 
 from precise_rag.excerpts import PieceTokens, no_piece_tokens
-from precise_rag.facts import page_at
+from precise_rag.facts import place_at
 from precise_rag.redaction import redacted
 from precise_rag.titles import joined_titles, new_sections, titles_above
 from precise_rag.tokens import estimate_tokens
@@ -164,7 +164,7 @@ class ExcerptRecord:
             "doc_id": one.doc_id,
             "start": one.start,
             "end": one.end,
-            "page": page_at(one.metadata, one.start),
+            **{"page": None, "time": None, **place_at(one.metadata, one.start)},
             "above": titles_above(one),
             "text": one.text,
             "tokens": {

@@ -39,7 +39,7 @@ async def test_an_agent_searches_filters_reads_and_prunes() -> None:
         assert set(tools) == {"search", "read", "prune"}
         assert all(tool.description and tool.annotations.read_only_hint for tool in tools.values())
         (block,) = (await client.call_tool("search", QUESTION)).content
-        found = re.search(r"(?m)^[0-9a-f]+-1 lamp\.md; page 1 @(\d+)\n(.*)", block.text)
+        found = re.search(r"(?m)^[0-9a-f]+-1 lamp\.md; page 1-2 @(\d+)\n(.*)", block.text)
         assert found
         assert LAMP[int(found[1]) :].startswith(found[2])
         assert "Ilse Brandt keeps it." in block.text

@@ -9,7 +9,7 @@ import pytest
 from precise_rag import read_documents
 from precise_rag.documents import conversion
 from precise_rag.errors import InputError
-from precise_rag.facts import page_at
+from precise_rag.facts import place_at
 
 pytest.importorskip("markitdown")
 pytest.importorskip("pypdf")
@@ -71,8 +71,8 @@ def test_a_file_becomes_markdown_with_its_pages(write, tmp_path: Path) -> None:
     assert FARES in document.text
     assert NIGHT in document.text
     assert ("# Fares" in document.text) == (ending != "pdf")
-    pages = [page_at(document.metadata, document.text.index(text)) for text in (FARES, NIGHT)]
-    assert pages == ([1, 2] if ending in ("pdf", "pptx") else [None, None])
+    pages = [place_at(document.metadata, document.text.index(text)) for text in (FARES, NIGHT)]
+    assert pages == ([{"page": 1}, {"page": 2}] if ending in ("pdf", "pptx") else [{}, {}])
     assert document.metadata.get("title") in (None, "Handbook", "Fares")
 
 

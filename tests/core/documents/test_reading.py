@@ -11,6 +11,8 @@ import pytest
 from precise_rag import Document
 from precise_rag.documents import files, read_documents
 from precise_rag.errors import InputError
+from precise_rag.facts import place_at, place_name
+from precise_rag.types import Candidate
 
 
 def test_a_folder_is_read_in_sorted_order_with_relative_ids(tmp_path):
@@ -196,8 +198,22 @@ def test_without_the_extra_a_text_that_is_not_utf8_is_named_with_what_to_install
         list(read_documents(tmp_path))
 
 
-def test_what_is_said_goes_on_from_caption_to_caption(tmp_path: Path) -> None:
-    heads = {"a.srt": "1\n00:00:01,000 --> 00:00:02,500", "b.vtt": "00:01.000 --> 00:02.500 line:9"}
-    for name, head in heads.items():
-        (tmp_path / name).write_text(f"\n{head}\nIt opens except\n\n{head}\non Sundays.\n")
-    assert [document.text for document in read_documents(tmp_path)] == ["It opens except\non Sundays."] * 2
+def test_what_is_said_goes_on_from_caption_to_caption_and_its_times_are_places(tmp_path: Path) -> None:
+    """A tag is not said, a line that rolls up is said once, and who speaks is named once."""
+    cues = (
+        "<v Ann>It <i>opens</i> except",
+        "<v Ann>It opens except\non {\\an8}Sundays &amp; in",
+        "<v Bo>May.",
+    )
+    for name, mark, start in (("a.srt", ",", "1\n00:"), ("b.vtt", ".", "\nNOTE not said\n\n")):
+        times = [f"{start}0{i}:01{mark}000 --> 00:0{i}:02{mark}500" for i in range(3)]
+        written = "\n".join(f"{time} line:9\n{cue}\n" for time, cue in zip(times, cues, strict=True))
+        (tmp_path / name).write_text(f"WEBVTT\n{written}", newline="\r\n")
+    for document in read_documents(tmp_path):
+        assert document.text == "Ann: It opens except\non Sundays & in\nBo: May.\n"
+        found = [document.text.index(words) for words in ("It", "on S", "May")]
+        assert [place_at(document.metadata, place) for place in found] == [
+            {"time": f"00:0{i}:01"} for i in range(3)
+        ]
+        whole = Candidate("", 0, 1, document.text, 1, "rank", metadata=document.metadata)
+        assert place_name(whole) == "00:00:01-00:02:01"

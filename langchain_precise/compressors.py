@@ -12,18 +12,17 @@ from typing import Any
 
 from langchain_core.callbacks import Callbacks
 from langchain_core.documents import BaseDocumentCompressor, Document
-from langchain_core.prompts import format_document
 from langchain_core.runnables import RunnableConfig, RunnableSerializable
 from langchain_core.runnables.config import ensure_config
 from pydantic import ConfigDict, Field, PrivateAttr
 from typing_extensions import TypedDict
 
-from langchain_precise.convert import from_excerpts, from_selection, to_candidates
+from langchain_precise.convert import from_selection, shown, to_candidates
 from langchain_precise.events import observe, observing
-from langchain_precise.prompts import DOCUMENT_PROMPT
 from precise_rag.candidate_filters import RedundancyFilter, RelevanceFilter
 from precise_rag.checks import own_errors
 from precise_rag.encoders import load_encoder
+from precise_rag.excerpts import Form
 from precise_rag.llm import Budget
 from precise_rag.pipeline.parts import (
     EvidenceOptions,
@@ -38,7 +37,7 @@ from precise_rag.pipeline.parts import (
 )
 from precise_rag.rerank import load_reranker
 from precise_rag.trace import PriceTable, Trace
-from precise_rag.types import Candidate, Excerpt, ScoreScale, Selection
+from precise_rag.types import Candidate, ScoreScale, Selection
 
 _REDUNDANCY = RedundancyFilter()
 
@@ -90,9 +89,6 @@ class SelectionCompressor(BaseDocumentCompressor, RunnableSerializable[Mapping[s
     def _candidates(self, documents: Sequence[Document]) -> list[Candidate]:
         return to_candidates(documents)
 
-    def _documents(self, selection: Selection) -> list[Document]:
-        return from_selection(selection)
-
     def select(self, documents: Sequence[Document], query: str) -> Selection:
         """Return the decision on each document: kept or dropped, with its score and the reason."""
         return self._part.decide(query, self._candidates(documents), Trace(query))
@@ -126,7 +122,7 @@ class SelectionCompressor(BaseDocumentCompressor, RunnableSerializable[Mapping[s
         trace = Trace(query, observer=observe)
         with trace.stage(self.get_name()) as stage:
             stage.outcome = selection = self._part_for_call().decide(query, candidates, trace)
-        return self._documents(selection)
+        return from_selection(selection)
 
     async def _acompress(self, input: Mapping[str, Any]) -> list[Document]:
         query, candidates = input["query"], self._candidates(input["documents"])
@@ -134,7 +130,7 @@ class SelectionCompressor(BaseDocumentCompressor, RunnableSerializable[Mapping[s
             trace = Trace(query, observer=observer)
             with trace.stage(self.get_name()) as stage:
                 stage.outcome = selection = await self._part_for_call().adecide(query, candidates, trace)
-        return self._documents(selection)
+        return from_selection(selection)
 
 
 class RerankCompressor(SelectionCompressor):
@@ -173,7 +169,7 @@ class GradientSelectionCompressor(SelectionCompressor, GradientOptions):
 
     def _make_part(self) -> SelectionPart:
         reranker = self.reranker if self.score_scale is None else None
-        return GradientPart.of(self, self.model_fields_set, reranker)
+        return GradientPart.of(self, self.model_fields_set, reranker, shown)
 
     def _candidates(self, documents: Sequence[Document]) -> list[Candidate]:
         return to_candidates(documents, self.score_scale)
@@ -243,12 +239,4 @@ class EvidenceCompressor(SelectionCompressor, EvidenceOptions):
     count_tokens: Callable[[str], int] | None = Field(default=None, exclude=True)
 
     def _make_part(self) -> SelectionPart:
-        return EvidencePart.of(self, self.reranker, _shown)
-
-    def _documents(self, selection: Selection) -> list[Document]:
-        return from_excerpts(one for one in selection.kept if isinstance(one, Excerpt))
-
-
-def _shown(excerpts: Sequence[Excerpt]) -> list[str]:
-    """Return the texts of excerpts as a model reads them."""
-    return [format_document(document, DOCUMENT_PROMPT) for document in from_excerpts(excerpts)]
+        return EvidencePart.of(self, self.reranker, Form(shown))

@@ -3,8 +3,8 @@
     to_core_documents   documents → core documents, for an index
     to_candidates       documents → candidates, for a stage of the core
     from_candidate      a candidate → a copy of the document that it was, or a new one if an index found it
-    from_selection      the kept candidates of a selection → such documents
-    from_excerpts       excerpts → such documents, with what stands above them
+    from_selection      the kept candidates of a selection → such documents, with what stands above them
+    from_excerpts       excerpts → such documents
 
 A result has the metadata of its source and, under the one key "precise", the facts of
 `precise_rag.facts`: its document and place there, its score and its scale. The facts count only while
@@ -17,7 +17,9 @@ from hashlib import blake2b
 from typing import Any
 
 from langchain_core.documents import Document
+from langchain_core.prompts import format_document
 
+from langchain_precise.prompts import DOCUMENT_PROMPT
 from precise_rag.checks import items_of
 from precise_rag.facts import (
     FACTS_KEY,
@@ -98,7 +100,9 @@ def from_candidate(candidate: Candidate, reason: str = "") -> Document:
     such a document it is new, with the metadata of the indexed one.
     """
     metadata = dict(candidate.metadata)
-    given = metadata.pop(SOURCE_KEY, None)
+    given, earlier = metadata.pop(SOURCE_KEY, None), joined_titles(read_facts(metadata).get("above", ()))
+    if FACTS_KEY in metadata and metadata.get(SECTION_KEY) in ("", earlier):
+        del metadata[SECTION_KEY]  # of an earlier stage, which had other pieces around this one
     if isinstance(given, Document) and isinstance(first := metadata.get(_START_INDEX), int):
         metadata[_START_INDEX] = first + candidate.start - _place(given)[1].start
     facts = candidate_facts(candidate, reason)
@@ -114,21 +118,27 @@ def from_candidate(candidate: Candidate, reason: str = "") -> Document:
 
 
 def from_selection(selection: Selection) -> list[Document]:
-    """Return the documents of the kept candidates, best first, with the facts about them."""
-    return [from_candidate(d.candidate, d.reason) for d in selection.decisions if d.kept]
-
-
-def from_excerpts(excerpts: Iterable[Excerpt]) -> list[Document]:
-    """Return the documents of excerpts, in their order.
+    """Return the documents of what is kept, in its order, with the facts about them.
 
     The metadata "section" of the first one of each section is what stands above it, such as "Pump > Oil",
     for `DOCUMENT_PROMPT`; that of the others is empty. An entry of this name that is the user's stays.
     """
-    excerpts = list(excerpts)
-    documents = [from_candidate(excerpt, excerpt.reason) for excerpt in excerpts]
-    for document, titles in zip(documents, new_sections(excerpts), strict=True):
+    kept = [(d.candidate, d.reason) for d in selection.decisions if d.kept]
+    documents = [from_candidate(candidate, reason) for candidate, reason in kept]
+    for document, titles in zip(documents, new_sections([piece for piece, _ in kept]), strict=True):
         document.metadata.setdefault(SECTION_KEY, joined_titles(titles))
     return documents
+
+
+def from_excerpts(excerpts: Iterable[Excerpt]) -> list[Document]:
+    """Return the documents of excerpts, in their order."""
+    return from_selection(Selection.of((excerpt, True, excerpt.reason) for excerpt in excerpts))
+
+
+def shown(pieces: Iterable[Candidate]) -> list[str]:
+    """Return the documents of pieces as `DOCUMENT_PROMPT` shows them to a model."""
+    documents = from_selection(Selection.keep_all(pieces))
+    return [format_document(document, DOCUMENT_PROMPT) for document in documents]
 
 
 def piece_place(document: Document) -> tuple[str, Span] | None:

@@ -12,13 +12,13 @@ from langchain_core.runnables import Runnable, RunnableLambda
 from langchain_core.vectorstores import VectorStore
 from pydantic import Field, SkipValidation
 
-from langchain_precise.convert import from_excerpts, to_core_documents
+from langchain_precise.convert import from_excerpts, shown, to_core_documents
 from langchain_precise.events import observe, observing
 from langchain_precise.sources import StoreSource
 from precise_rag.checks import own_errors
 from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
 from precise_rag.errors import EmptyIndexError, InputError
-from precise_rag.excerpts import excerpts_of, no_piece_tokens
+from precise_rag.excerpts import Form, excerpts_of
 from precise_rag.index import DatabaseIndex
 from precise_rag.pipeline import PreciseRAG, check_pipeline
 from precise_rag.protocols import Index
@@ -176,7 +176,7 @@ class PreciseRetriever(BaseRetriever):
 
     def _documents(self, selection: Selection, search: Mapping[str, Any]) -> list[Document]:
         """Return what is sent of a selection: excerpts, or the best `k` by themselves."""
-        return from_excerpts(excerpts_of(selection, self.rag.order if search["k"] is None else "score"))
+        return from_excerpts(excerpts_of(selection, self.rag.with_k(search["k"]).order))
 
     @property
     def _index(self) -> Index:
@@ -194,7 +194,7 @@ class PreciseRetriever(BaseRetriever):
 
     def _select(self, query: str, k: int | None, **arguments: Any) -> Selection:
         with suppress(EmptyIndexError):
-            return self.rag.with_k(k).retrieve(query, piece_tokens=no_piece_tokens, **arguments)
+            return self.rag.with_k(k).retrieve(query, form=Form(shown), **arguments)
         return Selection()
 
     async def _aretrieve(self, search: dict[str, Any]) -> Selection:
@@ -202,5 +202,5 @@ class PreciseRetriever(BaseRetriever):
             with suppress(EmptyIndexError):
                 trace, rag = Trace(search["query"], observer=observer), self.rag.with_k(search["k"])
                 asked = {name: search[name] for name in ("query", "filter")}
-                return await rag.aretrieve(**asked, piece_tokens=no_piece_tokens, trace=trace)
+                return await rag.aretrieve(**asked, form=Form(shown), trace=trace)
         return Selection()

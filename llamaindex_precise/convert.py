@@ -168,6 +168,14 @@ def from_excerpts(excerpts: Iterable[Excerpt]) -> list[NodeWithScore]:
     return nodes
 
 
+def shown(pieces: Iterable[Candidate]) -> list[str]:
+    """Return the nodes of excerpts, or of other pieces, as an LLM reads them."""
+    pieces = list(pieces)
+    excerpts = [piece for piece in pieces if isinstance(piece, Excerpt)]
+    nodes = from_excerpts(excerpts) if len(excerpts) == len(pieces) else map(from_candidate, pieces)
+    return [item.get_content(MetadataMode.LLM) for item in nodes]
+
+
 def piece_tokens(piece: Candidate) -> int:
     """Count the tokens that the node of a piece costs in a prompt, beside those of its text."""
     node = _without_path(from_candidate(piece)).node

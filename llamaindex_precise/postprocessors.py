@@ -13,14 +13,15 @@ from llama_index.core.callbacks import CBEventType, EventPayload
 from llama_index.core.instrumentation import get_dispatcher
 from llama_index.core.instrumentation.events.rerank import ReRankEndEvent, ReRankStartEvent
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
-from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle
+from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index.core.settings import Settings
 
 from llamaindex_precise.component import SettingsComponent
-from llamaindex_precise.convert import from_excerpts, from_selection, piece_tokens, to_candidates
+from llamaindex_precise.convert import from_excerpts, from_selection, piece_tokens, shown, to_candidates
 from llamaindex_precise.embeddings import EncoderComponent
 from llamaindex_precise.events import observe
 from precise_rag.candidate_filters import RedundancyFilter, RelevanceFilter
+from precise_rag.excerpts import Form
 from precise_rag.llm import Budget
 from precise_rag.pipeline.parts import (
     EvidenceOptions,
@@ -164,7 +165,7 @@ class GradientSelectionPostprocessor(RerankerPostprocessor, GradientOptions):
 
     def _make_part(self) -> SelectionPart:
         reranker = self.reranker if self.score_scale is None else None
-        return GradientPart.of(self, self.model_fields_set, reranker)
+        return GradientPart.of(self, self.model_fields_set, reranker, shown)
 
     def _candidates(self, nodes: Sequence[NodeWithScore]) -> list[Candidate]:
         return to_candidates(nodes, self.score_scale)
@@ -227,10 +228,7 @@ class EvidencePostprocessor(RerankerPostprocessor, EvidenceOptions):
     count_tokens: Callable[[str], int] | None = Field(default=None, exclude=True)
 
     def _make_part(self) -> SelectionPart:
-        def shown(excerpts: Sequence[Excerpt]) -> list[str]:
-            return [item.get_content(MetadataMode.LLM) for item in from_excerpts(excerpts)]
-
-        return EvidencePart.of(self, self.reranker, shown, piece_tokens)
+        return EvidencePart.of(self, self.reranker, Form(shown, piece_tokens))
 
     def _candidates(self, nodes: Sequence[NodeWithScore]) -> list[Candidate]:
         return to_candidates(nodes, text_alone=True)

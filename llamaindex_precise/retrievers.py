@@ -14,13 +14,13 @@ from llama_index.core.instrumentation import get_dispatcher
 from llama_index.core.schema import BaseNode, NodeWithScore, QueryBundle, QueryType
 from llama_index.core.vector_stores.types import BasePydanticVectorStore, MetadataFilter, MetadataFilters
 
-from llamaindex_precise.convert import from_excerpts, piece_tokens, to_core_documents
+from llamaindex_precise.convert import from_excerpts, piece_tokens, shown, to_core_documents
 from llamaindex_precise.embeddings import EmbedModel, resolve_encoder
 from llamaindex_precise.events import observe
 from llamaindex_precise.filters import MetadataFilterInput, to_core_filter
 from llamaindex_precise.sources import StoreSource, query_vector
 from precise_rag.errors import EmptyIndexError, InputError
-from precise_rag.excerpts import excerpts_of
+from precise_rag.excerpts import Form, excerpts_of
 from precise_rag.index import DatabaseIndex
 from precise_rag.pipeline import PreciseRAG, check_pipeline
 from precise_rag.protocols import Index
@@ -176,8 +176,9 @@ class PreciseRetriever(BaseRetriever):
 
     def _nodes(self, selection: Selection) -> list[NodeWithScore]:
         """Return what is sent of a selection: excerpts, or the best `similarity_top_k` by themselves."""
-        order = self.rag.order if self.similarity_top_k is None else "score"
-        return from_excerpts(excerpts_of(selection, order, piece_tokens))
+        return from_excerpts(
+            excerpts_of(selection, self.rag.with_k(self.similarity_top_k).order, piece_tokens)
+        )
 
     @property
     def _index(self) -> Index:
@@ -195,7 +196,7 @@ class PreciseRetriever(BaseRetriever):
             "filter": wanted,
             "vector": query_vector(bundle, getattr(self.rag.index, "encoder", None)),
             "trace": Trace(bundle.query_str, observer=observe),
-            "piece_tokens": piece_tokens,
+            "form": Form(shown, piece_tokens),
         }
 
 

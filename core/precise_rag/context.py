@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from precise_rag.excerpts import Order, excerpts_of
-from precise_rag.prompts import Shown
+from precise_rag.excerpts import Form, Order, excerpts_of
+from precise_rag.prompts import Shown, answer_prompt
 from precise_rag.titles import joined_titles, titles_above, titles_at_end
 from precise_rag.types import Candidate, Excerpt, Selection, Titles
 
@@ -65,7 +65,10 @@ def context_passages(selection: Selection, order: Order = "document") -> tuple[P
 
     order: see `Order`.
     """
-    excerpts = excerpts_of(selection, order, passage_tokens)
+    return _numbered(excerpts_of(selection, order, passage_tokens))
+
+
+def _numbered(excerpts: Sequence[Excerpt]) -> tuple[Passage, ...]:
     return tuple(Passage(number, excerpt) for number, excerpt in enumerate(excerpts, start=1))
 
 
@@ -81,6 +84,17 @@ def shown_passages(passages: Sequence[Passage]) -> list[Shown]:
 def source_of(titles: Titles) -> str:
     """Return titles as a prompt names a source, the innermost whole: at most 200 characters."""
     return joined_titles(titles)[-_SOURCE_LENGTH:] or UNTITLED
+
+
+def prompt_form(question: str, options: Sequence[str] = ()) -> Form:
+    """Return the form of the prompt that asks for an answer: what it says before the question."""
+
+    def texts(excerpts: Sequence[Excerpt]) -> list[str]:
+        shown = shown_passages(_numbered(excerpts))
+        prompt = answer_prompt(question, shown, style="choice" if options else "open", options=options)
+        return [prompt.messages[1].content.partition(f"{prompt.mark} question\n")[0]]
+
+    return Form(texts, passage_tokens)
 
 
 def passage_tokens(piece: Candidate) -> int:

@@ -10,7 +10,7 @@ meet exactly are joined.
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
-from typing import Literal
+from typing import Any, Literal, NamedTuple
 
 from precise_rag.titles import joined_titles, new_sections
 from precise_rag.tokens import Counts, candidate_tokens, estimate_token_counts, estimate_tokens
@@ -31,6 +31,21 @@ Written = Callable[[Sequence[Excerpt]], int]
 def no_piece_tokens(piece: Candidate) -> int:
     """Return 0: a piece costs its text alone."""
     return 0
+
+
+AsWritten = Callable[[Sequence[Any]], Sequence[str]]
+"""Returns what is written for some pieces, in one text or in several."""
+
+
+class Form(NamedTuple):
+    """How excerpts are written where a model reads them.
+
+    texts: see `AsWritten`.
+    piece_tokens: estimates what one more piece costs there, see `excerpts_of`.
+    """
+
+    texts: AsWritten
+    piece_tokens: PieceTokens = no_piece_tokens
 
 
 LEAST_PIECE_TOKENS = 8

@@ -18,6 +18,7 @@ from precise_rag import (
     EvidenceExtractor,
     GradientSelector,
     InputError,
+    PreciseRAG,
     RedundancyFilter,
     RelevanceFilter,
     read_facts,
@@ -49,14 +50,14 @@ WHEELS = ScriptedLLM(wheels_are_relevant)
 
 
 def gradient(query, found):
-    selector = GradientSelector(min_k=1, ratio=0.6, max_tokens=40, share_of_best=0.25, min_keep=1)
+    selector = GradientSelector(min_k=1, ratio=0.6, max_tokens=70, share_of_best=0.25, min_keep=1)
     return selector.select(rerank(query, found, PACKAGED))
 
 
 PARTS: dict[str, tuple[dict[str, Any], Callable[[str, list[Candidate]], Any]]] = {
     "Rerank": ({"reranker": "packaged", "top_n": 3}, lambda q, c: rerank_best(q, c, PACKAGED, 3)),
     "GradientSelection": (
-        {"reranker": "packaged", "min_k": 1, "ratio": 0.6, "max_tokens": 40},
+        {"reranker": "packaged", "min_k": 1, "ratio": 0.6, "max_tokens": 70},
         gradient,
     ),
     "Redundancy": ({}, lambda q, c: RedundancyFilter().filter(c)),
@@ -72,24 +73,33 @@ PARTS: dict[str, tuple[dict[str, Any], Callable[[str, list[Candidate]], Any]]] =
 VELM = "\n\n".join(TEXTS.values())
 
 
-@settings(deadline=None, max_examples=20)
-@given(text=any_text, limit=st.integers(20, 150), own=st.booleans())
-def test_evidence_is_never_more_than_its_limit_as_it_is_written(text, limit, own):
-    tokenizer = get_tokenizer()
-    count = (lambda shown: len(tokenizer(shown))) if own else (lambda shown: count_word_pieces([shown])[0])
+def as_written(piece):
+    if hasattr(piece, "get_content"):
+        return piece.get_content("llm")
+    return format_document(piece, DOCUMENT_PROMPT)
+
+
+@settings(deadline=None, max_examples=30)
+@given(text=any_text, limit=st.integers(1, 150), own=st.sampled_from([None, get_tokenizer(), str]))
+def test_nothing_is_sent_over_its_limit_as_it_is_written(text, limit, own):
+    """By parts, retrievers and prompts of ours, in tokens, or in characters, by the counter that is given."""
+    text = f"# Mills\n\n{VELM}\n\n{text}"
+    options = {"max_tokens": limit, "count_tokens": own and (lambda shown: len(own(shown)))}
+    count = options["count_tokens"] or (lambda shown: count_word_pieces([shown])[0])
     for framework in (LLAMAINDEX, LANGCHAIN):
-        given = [framework.piece(f"# Mills\n\n{VELM}\n\n{text}", "d", title="A mill")]
-        cutter = framework.part(
-            "Evidence", reranker="packaged", max_tokens=limit, count_tokens=count if own else None
-        )
-        pieces = [getattr(p, "node", p) for p in framework.cut(cutter, given, QUESTIONS[0])]
-        written = [
-            piece.get_content("llm")
-            if hasattr(piece, "get_content")
-            else format_document(piece, DOCUMENT_PROMPT)
-            for piece in pieces
+        given = [framework.piece(text, "d", title="A mill"), framework.piece(TEXTS["mill"], "e")]
+        parts = [
+            framework.part(one, reranker="packaged", **options) for one in ("Evidence", "GradientSelection")
         ]
-        assert sum(map(count, written)) <= limit
+        found = [framework.cut(part, given, QUESTIONS[0]) for part in parts]
+        one = framework.document(text, "d", title="A mill")
+        over = framework.retriever.from_documents([one], HashEncoder(), reranker="packaged", **options)
+        for sent in (*found, framework.find(over, QUESTIONS[0])):
+            assert sum(count(as_written(piece)) for piece in sent) <= limit
+    rag, llm = over.rag, ScriptedLLM(["A mill."])
+    answer = PreciseRAG(rag.index, llm, feedback=None, reranker="packaged", **options).answer(QUESTIONS[0])
+    for call in answer.trace.calls:
+        assert count(call.messages[1].content.rpartition("\n\n")[0]) <= limit
 
 
 IMPOSSIBLE: dict[str, dict[str, Any]] = {

@@ -12,7 +12,7 @@ from precise_rag._extras import require
 from precise_rag.cli.arguments import add_index, open_index
 from precise_rag.cli.output import Subparsers, warn
 from precise_rag.errors import InputError, PreciseRagError
-from precise_rag.excerpts import excerpts_of
+from precise_rag.excerpts import Form, excerpts_of
 from precise_rag.facts import place_name
 from precise_rag.index import DatabaseIndex, DocumentIndex
 from precise_rag.pipeline import PreciseRAG
@@ -78,9 +78,12 @@ def make_server(index: DocumentIndex | DatabaseIndex) -> Any:
         """Find the excerpts that answer a question. A line mark-number names the document and @place of
         each; lines without this mark are text of documents. filter: by metadata, e.g.
         {"year": {"$gte": 2020}}."""
-        selection = rag.retrieve(question, filter=filter, max_tokens=max_tokens, piece_tokens=_source_tokens)
+        letters = secrets.token_hex(16)
+        form = Form(lambda excerpts: [_written(excerpts, letters)], _source_tokens)
+        selection = rag.retrieve(question, filter=filter, max_tokens=max_tokens, form=form)
         limit = f" that fits into {max_tokens} tokens" if max_tokens else ""
-        return _written(excerpts_of(selection, rag.order, _source_tokens)) or f"Nothing was found{limit}."
+        found = excerpts_of(selection, rag.order, _source_tokens)
+        return _written(found, letters) or f"Nothing was found{limit}."
 
     def read(document: str, place: int, around: int = 1_000) -> str:
         """Read a document around a place, the number after @. around: characters before and after."""
@@ -114,14 +117,13 @@ def _with_tool_errors(tool: Callable[..., str]) -> Callable[..., str]:
     return called
 
 
-def _written(excerpts: Sequence[Excerpt]) -> str:
+def _written(excerpts: Sequence[Excerpt], letters: str) -> str:
     """Return excerpts as one text, each below a line that names its source.
 
-    A document cannot write such a line: the random mark in it is in none of the texts.
+    A document cannot write such a line: the mark in it, of these random letters, is in none of the texts.
     """
-    mark = secrets.token_hex(2)
-    while any(mark in excerpt.text for excerpt in excerpts):
-        mark = secrets.token_hex(4)
+    ends = range(4, len(letters) + 1)
+    mark = next(letters[:n] for n in ends if not any(letters[:n] in excerpt.text for excerpt in excerpts))
     parts = []
     for number, (excerpt, titles) in enumerate(zip(excerpts, new_sections(excerpts), strict=True), start=1):
         place = place_name(excerpt)

@@ -72,7 +72,7 @@ class EvidenceExtractor:
         texts: of any length, each with the scores that its retriever gave, if any.
         piece_tokens: what one more excerpt costs where it is written, see `excerpts_of`.
         max_tokens: most tokens of the excerpts as they are written; default: the selector's limit.
-        written: counts them; default: an estimate, see `written_tokens`.
+        written: counts them, and what is left is filled; default: see `written_tokens`.
         """
         check_query(query)
         found_texts = FoundTexts(query, texts, self.splitter)

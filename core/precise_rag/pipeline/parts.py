@@ -5,7 +5,7 @@ The postprocessors of LlamaIndex and the compressors of LangChain make one of th
 
 import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Sequence, Set
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, Self, TypeVar
 
@@ -17,7 +17,7 @@ from precise_rag.candidate_filters import (
 )
 from precise_rag.encoders.local import count_word_pieces
 from precise_rag.evidence import EvidenceExtractor
-from precise_rag.excerpts import PieceTokens, no_piece_tokens
+from precise_rag.excerpts import AsWritten, Form
 from precise_rag.protocols import Encoder, Reranker
 from precise_rag.rerank import calibrated, load_reranker, rerank, rerank_best, unread_note
 from precise_rag.selection import DEFAULT_SELECTOR, GradientSelector, ProbabilitySelector
@@ -81,14 +81,16 @@ class GradientOptions:
 class GradientPart(SelectionPart):
     """Keeps candidates up to the first sharp drop of the score (SAGE, section V).
 
+    shown: the texts of candidates as a model reads them, for `max_tokens`.
     reranker: scores candidates that have no probabilities or logits; None: never.
     """
 
     selector: GradientSelector
+    shown: AsWritten
     reranker: Reranker | None = None
 
     @classmethod
-    def of(cls, settings: GradientOptions, chosen: Set[str], reranker: Any) -> Self:
+    def of(cls, settings: GradientOptions, chosen: Set[str], reranker: Any, shown: AsWritten) -> Self:
         """Return the part of a component.
 
         settings: the component; it may also have `count_tokens`.
@@ -97,11 +99,9 @@ class GradientPart(SelectionPart):
         reranker: anything that `load_reranker` takes, or None.
         """
         selector = _with_settings(GradientSelector, settings)
-        if selector.count_tokens is None:
-            selector = replace(selector, count_tokens=_word_pieces)
         if selector.assume_ratio and "share_of_best" not in chosen:
             selector = replace(selector, share_of_best=None)
-        return cls(selector, None if reranker is None else calibrated(load_reranker(reranker)))
+        return cls(selector, shown, None if reranker is None else calibrated(load_reranker(reranker)))
 
     def reranker_for(self, candidates: Sequence[Candidate]) -> Reranker | None:
         """Return the reranker; None if all candidates have scores to cut on."""
@@ -111,6 +111,10 @@ class GradientPart(SelectionPart):
     def decide(self, query: str, candidates: Sequence[Candidate], trace: Trace) -> Selection:
         """Keep the candidates before the first sharp drop."""
         reranker = self.reranker_for(candidates)
+        if self.selector.max_tokens is not None:
+            count = counting(self.selector.count_tokens or count_word_pieces)
+            sizes = count(self.shown(candidates)).tolist()
+            candidates = [replace(c, n_tokens=n) for c, n in zip(candidates, sizes, strict=True)]
         if reranker is None:
             return self.selector.select(candidates)
         with trace.stage("rerank", reranker=reranker.name) as stage:
@@ -183,29 +187,21 @@ class EvidenceOptions:
 class EvidencePart(SelectionPart):
     """Keeps the relevant sentences of the texts and what belongs to them, as excerpts.
 
-    piece_tokens: what one more excerpt costs where it is written.
-    shown: the texts of excerpts as a model reads them, whose tokens `max_tokens` limits.
+    form: how a model reads them, for `max_tokens`.
     """
 
     extractor: EvidenceExtractor
-    piece_tokens: PieceTokens
-    shown: Callable[[Sequence[Excerpt]], list[str]]
+    form: Form
 
     @classmethod
-    def of(
-        cls,
-        options: EvidenceOptions,
-        reranker: Any,
-        shown: Callable[[Sequence[Excerpt]], list[str]],
-        piece_tokens: PieceTokens = no_piece_tokens,
-    ) -> Self:
+    def of(cls, options: EvidenceOptions, reranker: Any, form: Form) -> Self:
         """Return the part of a component.
 
         options: the component, which has `count_tokens`.
         reranker: anything that `load_reranker` takes.
         """
         selector = _with_settings(ProbabilitySelector, options)
-        return cls(EvidenceExtractor(load_reranker(reranker), selector), piece_tokens, shown)
+        return cls(EvidenceExtractor(load_reranker(reranker), selector), form)
 
     def reranker_for(self, candidates: Sequence[Candidate]) -> Reranker:
         """Return the reranker."""
@@ -216,13 +212,9 @@ class EvidencePart(SelectionPart):
         count = counting(self.extractor.selector.count_tokens or count_word_pieces)
 
         def written(excerpts: Sequence[Excerpt]) -> int:
-            return int(count(self.shown(excerpts)).sum())
+            return int(count(self.form.texts(excerpts)).sum())
 
-        return self.extractor.extract(query, candidates, self.piece_tokens, written=written).selection
-
-
-def _word_pieces(text: str) -> int:
-    return int(count_word_pieces([text])[0])
+        return self.extractor.extract(query, candidates, self.form.piece_tokens, written=written).selection
 
 
 def _with_settings(kind: type[T], settings: Any, **further: Any) -> T:

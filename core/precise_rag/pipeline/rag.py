@@ -12,11 +12,11 @@ from typing import Any, Literal, Self, Unpack, overload
 
 from precise_rag.answer import Answer, ain_pieces, in_pieces
 from precise_rag.checks import check_number, shown
-from precise_rag.context import context_passages, passage_tokens
+from precise_rag.context import context_passages, passage_tokens, prompt_form
 from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
 from precise_rag.encoders.local import count_word_pieces
 from precise_rag.errors import InputError, PreciseRagError
-from precise_rag.excerpts import Order, PieceTokens, within, written_tokens
+from precise_rag.excerpts import Form, Order, within
 from precise_rag.feedback import FeedbackController, FeedbackConversation
 from precise_rag.llm import Budget, load_llm
 from precise_rag.llm.driver import adrive, astream, drive, stream
@@ -30,7 +30,7 @@ from precise_rag.protocols import Encoder, Source
 from precise_rag.rewriting import make_standalone
 from precise_rag.tokens import CountTokens, counting
 from precise_rag.trace import PriceTable, Trace
-from precise_rag.types import Candidate, Document, FloatArray, Selection
+from precise_rag.types import Candidate, Document, Excerpt, FloatArray, Selection
 
 
 class PreciseRAG:
@@ -60,8 +60,8 @@ class PreciseRAG:
 
     **Prompts.**
 
-    max_tokens: most tokens that are sent, as they are written: the texts, what stands above them, and what
-        each piece costs; default: no limit.
+    max_tokens: most tokens that are sent, as they are written: the texts, what stands above them, and the
+        marks of the prompt for an answer; default: that of the selector, if it has one.
     count_tokens: counts the tokens of a text, or of several, for it; default: those of all-MiniLM-L6-v2.
     order: order of what the model sees, "document" or "score" (see `Order`); default: the preset's.
     style: "open", "short" or "choice"; default: "open", and "choice" for questions with options.
@@ -114,7 +114,8 @@ class PreciseRAG:
             **made,
         )
         check_number("max_tokens", max_tokens, least=1, whole=True, none="no limit")
-        self.max_tokens, self._count = max_tokens, counting(count_tokens or count_word_pieces)
+        self.max_tokens = max_tokens or getattr(self.path.selector, "max_tokens", None)
+        self._count = counting(count_tokens or count_word_pieces)
         self.order: Order = order or chosen.order
         self.llm = None if llm is None else load_llm(llm)
         self.judge = self.llm if judge is None else load_llm(judge, argument="judge")
@@ -165,12 +166,12 @@ class PreciseRAG:
     def with_k(self, k: int | None) -> Self:
         """Return a pipeline that keeps exactly the best `k`, if there are as many; None: this one.
 
-        Everything but the selector is shared.
+        Everything but the selector is shared. Each piece is sent by itself, in the order of the scores.
         """
         if k is None:
             return self
         other = copy(self)
-        other.path = self.path.with_k(k)
+        other.path, other.order = self.path.with_k(k), "score"
         return other
 
     def retrieve(
@@ -183,7 +184,7 @@ class PreciseRAG:
         candidates: Iterable[Candidate] | None = None,
         trace: Trace | None = None,
         max_tokens: int | None = None,
-        piece_tokens: PieceTokens = passage_tokens,
+        form: Form | None = None,
     ) -> Selection:
         """Return the candidates for `query`, each kept or dropped with a reason.
 
@@ -196,9 +197,9 @@ class PreciseRAG:
         candidates: select from these and do not search; default: search.
         trace: record to add to, for instance one with an observer; default: a new one.
         max_tokens: most tokens that are sent for this question; default: the pipeline's.
-        piece_tokens: what a piece costs where you write it, for `max_tokens`; default: as in our prompts.
+        form: how you write what is kept, for `max_tokens`; default: as the prompt for an answer has it.
         """
-        search = Request(query, history, filter, vector, candidates, trace, max_tokens, piece_tokens)
+        search = Request(query, history, filter, vector, candidates, trace, max_tokens, form)
         return drive(self._retrieve(search))
 
     async def aretrieve(self, query: str, **further: Unpack[SearchArguments]) -> Selection:
@@ -372,15 +373,19 @@ class PreciseRAG:
 
     def _within(self, selection: Selection, search: Request, *, fill: bool = False) -> Selection:
         limit = self.max_tokens if search.max_tokens is None else search.max_tokens
-        written = partial(written_tokens, piece_tokens=search.piece_tokens, count=self._count)
-        return within(selection, limit, self.order, search.piece_tokens, fill=fill, written=written)
+        texts, piece_tokens = search.form or prompt_form(search.text, search.options)
+
+        def written(excerpts: Sequence[Excerpt]) -> int:
+            return int(self._count(texts(excerpts)).sum())
+
+        return within(selection, limit, self.order, piece_tokens, fill=fill, written=written)
 
     def _context_answer(self, search: Request, ranked: Selection, session: Session) -> Answer:
         """The answer without a language model: the selected context."""
         trace = session.trace
         selection = self._select(search, ranked, session)
         passages = context_passages(selection, self.order)
-        trace.send([passage.excerpt for passage in passages], search.piece_tokens)
+        trace.send([passage.excerpt for passage in passages], passage_tokens)
         trace.answer = text = "\n\n".join(passage.text.strip() for passage in passages)
         note = "no language model is configured, so this is the selected context"
         return Answer(

@@ -7,8 +7,7 @@ from dataclasses import dataclass
 from typing import Any, TypedDict
 
 from precise_rag.checks import check_number
-from precise_rag.context import passage_tokens
-from precise_rag.excerpts import PieceTokens
+from precise_rag.excerpts import Form
 from precise_rag.rewriting import read_history
 from precise_rag.trace import Trace
 from precise_rag.types import Candidate, FloatArray, check_query
@@ -23,7 +22,7 @@ class SearchArguments(TypedDict, total=False):
     candidates: Iterable[Candidate] | None
     trace: Trace | None
     max_tokens: int | None
-    piece_tokens: PieceTokens
+    form: Form | None
 
 
 class AnswerArguments(SearchArguments, total=False):
@@ -46,7 +45,7 @@ class Request:
     candidates: Iterable[Candidate] | None = None
     trace: Trace | None = None
     max_tokens: int | None = None
-    piece_tokens: PieceTokens = passage_tokens
+    form: Form | None = None
     options: Sequence[str] = ()
 
     def __post_init__(self) -> None:

@@ -162,10 +162,6 @@ UNRANKED = "unranked"
 """Key in `Candidate.scores` of a candidate for which that reranker gave no usable score: it has our level."""
 
 
-UNREAD = "unread"
-"""Key in `Candidate.scores` of a candidate whose script our networks do not read: words and order rank it."""
-
-
 INSISTENT = "insistent"
 """Key in `Candidate.scores` of a candidate that says what is said again and again; the number of documents
 that do. See `precise_rag.sharing`."""

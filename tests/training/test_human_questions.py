@@ -1,4 +1,4 @@
-"""Tests of the collections of human questions that models are trained on, and of the levels of languages."""
+"""Tests of the collections of human questions that models are trained on."""
 
 import gzip
 import json

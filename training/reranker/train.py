@@ -1,11 +1,10 @@
-"""Train the packaged reranker, calibrate it, and save it.
+"""Train the network of the packaged reranker, and save it for `training.reranker.calibrate`.
 
     python -m training.reranker.train OUT --data DIR [--vectors FILE] [--cache DIR]
 
 The data are lists of `training/candidate_lists.py`: from the training splits, and from half of the
-documents of four development sets. A quarter of these documents is kept out to calibrate with. Weak lists,
-of questions made from training documents, weigh as much as all of these together. What the retrieval's own
-scores weigh is fitted with networks that were not trained on the set they score.
+documents of four development sets. Weak lists, of questions made from training documents, weigh as much as
+all of these together.
 --vectors and --cache keep the slow parts between runs. The card is docs/models.md.
 """
 
@@ -18,18 +17,16 @@ from torch.nn import functional as F
 
 from benchmarks.harness.datasets import HALVED
 from precise_rag.checkpoints.saved import save_checkpoint
-from precise_rag.rerank.features import FEATURES, features, places
+from precise_rag.rerank.features import FEATURES, features
 from precise_rag.rerank.packaged import KNOWN, FeatureNetwork
 from training.candidate_lists import (
     KINDS,
     TRAINING,
     CandidateList,
-    calibrates,
     new_parser,
     trainable_lists,
 )
 from training.reranker.idf_table import build_idf_table
-from training.reranker.logistic_regression import fit_logistic_regression, fit_order
 from training.reranker.weak import weak_lists
 
 SEED = 0
@@ -64,7 +61,6 @@ class PaddedLists:
     """Candidate lists as padded arrays.
 
     x: (n, WIDTH, f) features. y: (n, WIDTH) 1 if relevant. there: (n, WIDTH) false at padding.
-    place: (n, WIDTH) places in the list.
     weight: (n,) of each list in the loss.
     """
 
@@ -74,20 +70,18 @@ class PaddedLists:
         self.x = np.full((*shape, len(FEATURES)), np.nan, dtype=np.float32)
         self.y = np.zeros(shape, dtype=np.float32)
         self.there = np.zeros(shape, dtype=bool)
-        self.place = np.zeros(shape, dtype=np.float32)
         for row, one in enumerate(lists):
             n = len(one.candidates)
             self.x[row, :n] = features(one.question, one.candidates, table)
             self.y[row, :n] = one.relevant
             self.there[row, :n] = True
-            self.place[row, :n] = places(one.candidates)
         self.weight = np.full(len(lists), max(len(lists), 1) ** -0.5, dtype=np.float32)
 
     @classmethod
     def joined(cls, several: "Sequence[PaddedLists]") -> "PaddedLists":
         """Join the lists of several sets; the weight of a set is the root of its size."""
         whole = cls.__new__(cls)
-        for name in ("x", "y", "there", "place", "weight"):
+        for name in ("x", "y", "there", "weight"):
             setattr(whole, name, np.concatenate([getattr(lists, name) for lists in several]))
         whole.weight = whole.weight / whole.weight.mean()
         return whole
@@ -98,26 +92,6 @@ class PaddedLists:
         parts = self.weight / self.weight.sum(), weak.weight / weak.weight.sum()
         whole.weight = np.concatenate(parts)
         whole.weight /= whole.weight.mean()
-        return whole
-
-    def truth(self) -> list[np.ndarray]:
-        """Return which candidates of each list are relevant."""
-        return [y[there] > 0 for y, there in zip(self.y, self.there, strict=True)]
-
-    def without(self, names: Sequence[str]) -> "PaddedLists":
-        """Return the same lists with some features unknown."""
-        whole = self.joined([self])
-        whole.x[..., [FEATURES.index(name) for name in names]] = np.nan
-        return whole
-
-    def with_only(self, known: Sequence[str]) -> "PaddedLists":
-        """Return the lists of which these retrieval scores are known, and no others."""
-        has = ~np.isnan(self.x[:, 0])
-        scores = {name: has[:, FEATURES.index(name)] for name in KNOWN["meaning and words"]}
-        rows = np.flatnonzero(np.all([has == (name in known) for name, has in scores.items()], axis=0))
-        whole = self.joined([self])
-        for name in ("x", "y", "there", "place", "weight"):
-            setattr(whole, name, getattr(whole, name)[rows])
         return whole
 
     def with_hidden(self, random: np.random.Generator) -> np.ndarray:
@@ -202,88 +176,30 @@ def fit(lists: PaddedLists) -> Network:
     return network
 
 
-def regression_columns(
-    network: Network, lists: PaddedLists, known: Sequence[str]
-) -> list[dict[str, np.ndarray]]:
-    """Return the columns of a regression for each list: the network's logits, and the features `known`."""
-    with torch.no_grad():
-        logits = network(network.inputs(lists.x)).numpy()
-    values = {n: lists.place if n == "place" else lists.x[..., FEATURES.index(n)] for n in known}
-    return [
-        {"network": mine[real], **{name: column[row][real] for name, column in values.items()}}
-        for row, (mine, real) in enumerate(zip(logits, lists.there, strict=True))
-    ]
-
-
-def with_known(lists: PaddedLists, known: Sequence[str]) -> PaddedLists:
-    """Return the lists for a regression; with "place", all scores that it does not know are hidden."""
-    scores = [name for name in known if name != "place"]
-    if "place" in known:
-        lists = lists.without(DENSE if scores else DENSE + LEXICAL)
-    return lists.with_only(scores)
-
-
-def fit_regressions(
-    network: Network,
-    shortened: dict[str, PaddedLists],
-    weak: PaddedLists,
-    fitting: dict[str, PaddedLists],
-    kept_out: dict[str, PaddedLists],
-) -> dict[str, dict[str, float]]:
-    """Fit the regressions that turn logits into probabilities, by what is known of the retrieval.
-
-    With retrieval scores: on each set, with a network that was not trained on it. With the text alone: on
-    documents kept out, with the network itself and the retrieval scores hidden.
-    """
-    without = {
-        name: fit(PaddedLists.joined([ls for other, ls in shortened.items() if other != name]).beside(weak))
-        for name in shortened
-    }
-    blends = {}
-    for kind, known in KNOWN.items():
-        if not known:
-            continue
-        seen, truth, weight = [], [], []
-        for name in fitting:
-            for lists in (fitting[name], kept_out[name]):
-                some = with_known(lists, known)
-                seen += regression_columns(without[name], some, known)
-                truth += some.truth()
-                weight += [1.0 / max(len(some.x), 1)] * len(some.x)
-        blends[kind] = fit_order(seen, truth, weight)
-    unknown = PaddedLists.joined(list(kept_out.values())).without(DENSE + LEXICAL)
-    alone = regression_columns(network, unknown, ())
-    return {**blends, "text": fit_logistic_regression(alone, unknown.truth(), list(unknown.weight))}
-
-
 def main() -> None:
     options = new_parser("training.reranker.train", __doc__).parse_args()
-    fitting: dict[str, list[CandidateList]] = {}
-    kept_out: dict[str, list[CandidateList]] = {}
+    human: dict[str, list[CandidateList]] = {}
     sets = [f"train/{name}" for name in TRAINING] + [f"dev/{name}" for name in HALVED]
     for name, kind, lists in trainable_lists(sets, QUESTIONS, options):
-        for one in lists:
-            several = kept_out if calibrates(one.group) else fitting
-            several.setdefault(name.partition("/")[2], []).append(one)
+        human.setdefault(name.partition("/")[2], []).extend(lists)
         print(f"{name}: {kind}")
     made: dict[str, list[CandidateList]] = {}
     for source, lists in weak_lists(options):
         made.setdefault(source, []).extend(lists)
     table = build_idf_table(options.data)
-    seen = {name: PaddedLists(several, table) for name, several in fitting.items()}
-    read = {name: PaddedLists(shortened(several), table) for name, several in fitting.items()}
-    unseen = {name: PaddedLists(several, table) for name, several in kept_out.items()}
-    weak = PaddedLists.joined([PaddedLists(shortened(several), table) for several in made.values()])
-    network = fit(PaddedLists.joined(list(read.values())).beside(weak))
+    read, weak = (
+        PaddedLists.joined([PaddedLists(shortened(several), table) for several in lists.values()])
+        for lists in (human, made)
+    )
+    network = fit(read.beside(weak))
     config = {
         "kind": "features",
         "features": list(FEATURES),
-        "blend": fit_regressions(network, read, weak, seen, unseen),
-        "levels": {name: {"odds": 1.0, "offset": 0.0} for name in ("latin", "spaced", "unspaced")},
+        "blend": {name: {"network": 1.0} for name in KNOWN},
         "seed": SEED,
     }
     save_checkpoint(options.out, config, {**network.tensors(), "idf": table})
-    print(f"{config['blend']}; saved in {options.out}")
+    print(f"saved in {options.out}")
 
 
 if __name__ == "__main__":

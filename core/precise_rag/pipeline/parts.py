@@ -19,7 +19,7 @@ from precise_rag.encoders.local import count_word_pieces
 from precise_rag.evidence import EvidenceExtractor
 from precise_rag.excerpts import AsWritten, Form
 from precise_rag.protocols import Encoder, Reranker
-from precise_rag.rerank import calibrated, load_reranker, rerank, rerank_best, unread_note
+from precise_rag.rerank import calibrated, load_reranker, rerank, rerank_best
 from precise_rag.selection import DEFAULT_SELECTOR, GradientSelector, ProbabilitySelector
 from precise_rag.tokens import counting
 from precise_rag.trace import Trace
@@ -119,7 +119,6 @@ class GradientPart(SelectionPart):
             return self.selector.select(candidates)
         with trace.stage("rerank", reranker=reranker.name) as stage:
             stage.outcome = ranked = rerank(query, candidates, reranker)
-            stage.note = unread_note(query, ranked)
         return self.selector.select(ranked)
 
 

@@ -98,7 +98,6 @@ class RetrievalPath:
         for stage in self._steps(texts):
             with session.trace.stage(stage.name, **stage.settings) as record:
                 record.outcome = later = yield from stage.steps(query, ranked.kept, session, wording)
-                record.note = stage.note(query, later.kept)
             ranked = ranked.then(later)
         ranked = ranked if texts is not None else _with_repeats(ranked, places)
         if not ranked.stretches and isinstance(self.index, Neighbours):

@@ -14,7 +14,7 @@ from precise_rag.llm.session import Conversation, Session, Work
 from precise_rag.presets import Preset
 from precise_rag.prompts import Wording
 from precise_rag.protocols import LLM, Neighbours
-from precise_rag.rerank import calibrated, load_reranker, rerank, unread_note
+from precise_rag.rerank import calibrated, load_reranker, rerank
 from precise_rag.sharing import share_places
 from precise_rag.types import UNRANKED, Candidate, Selection, best_first
 
@@ -104,13 +104,11 @@ class Step(NamedTuple):
 
     name, settings: for the trace.
     steps: decides on the candidates of a query.
-    note: a remark for the trace on a query and what became of its candidates; empty without one.
     """
 
     name: str
     settings: Mapping[str, Any]
     steps: Callable[[str, Candidates, Session, Wording], Conversation[Selection]]
-    note: Callable[[str, Candidates], str] = lambda query, candidates: ""
 
 
 def reranking(part: Any, around: Neighbours | None) -> Step:
@@ -123,7 +121,7 @@ def reranking(part: Any, around: Neighbours | None) -> Step:
             for c in rerank(query, candidates, part, around)
         )
 
-    return _working(ranked, "rerank", reranker=part.name)._replace(note=unread_note)
+    return _working(ranked, "rerank", reranker=part.name)
 
 
 def limit(n_candidates: int) -> Step:

@@ -7,7 +7,7 @@ from precise_rag.rerank.framework import FrameworkReranker
 from precise_rag.rerank.levels import LevelledReranker, LogitReranker, calibrated
 from precise_rag.rerank.load import load_reranker
 from precise_rag.rerank.packaged import PackagedReranker
-from precise_rag.rerank.ranked_candidates import rerank, rerank_best, unread_note
+from precise_rag.rerank.ranked_candidates import rerank, rerank_best
 
 __all__ = [
     "CascadeReranker",
@@ -21,5 +21,4 @@ __all__ = [
     "load_reranker",
     "rerank",
     "rerank_best",
-    "unread_note",
 ]

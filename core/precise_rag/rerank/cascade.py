@@ -27,6 +27,7 @@ from precise_rag.rerank.logistic_regression import LogisticRegression, log_odds
 from precise_rag.rerank.packaged import packaged_reranker
 from precise_rag.rerank.pair_onnx import OnnxPairScorer
 from precise_rag.rerank.pairs import Piece, check_trained
+from precise_rag.rerank.query_terms import alone_with_code
 from precise_rag.sharing import in_turns
 from precise_rag.types import Candidate, FloatArray, IntArray, ScoreScale
 
@@ -39,14 +40,17 @@ _SETTINGS = {"blend": dict, "blend_dense": dict, "unread": dict}
 
 _READ_FIRST, _READ_AT_ONCE = 8, 4
 """Candidates that are read together: at the start, and then."""
+_FIRST = 100.0
+"""Log-odds that put what alone has a code of the query before all others that are to be read."""
 
 
 class Shortlist(NamedTuple):
     """The r candidates that the cross-encoder reads, with the judgements of both rerankers.
 
     rows: (r,) their rows in the list. columns: (r,) each: "packaged", the packaged reranker's log-odds,
-    "dense", the search's cosines, NaN where unknown, and "reads", the cross-encoder's logits. packaged: (n,)
-    the packaged reranker's log-odds of all candidates, as in English.
+    "dense", the search's cosines, NaN where unknown, "alone", 1 for one that alone has a code of the query,
+    see `alone_with_code`, and "reads", the cross-encoder's logits. packaged: (n,)
+    the packaged reranker's log-odds of all candidates.
     """
 
     rows: IntArray
@@ -62,7 +66,8 @@ class CascadeReranker(Loaded):
     a row are much less probable than the best. Of each it reads 240 tokens, the titles above it where the
     query needs them (see `with_headings`), and some of the text around it where that is known (see
     `with_text_around`). A logistic regression over both judgements and the search's cosine, if it is known,
-    gives their probabilities, and one over the packaged reranker's alone those of the rest. Of longer texts
+    gives their probabilities, and one over the packaged reranker's alone those of the rest. What alone has a
+    code of the query is read first, and is more probable (see `alone_with_code`). Of longer texts
     `rerank` has it read the sentences (`longest_text`). A text of another document can take one of the places
     that are read; otherwise it has as little part in a score as in the packaged reranker's.
 
@@ -134,11 +139,12 @@ class CascadeReranker(Loaded):
     def shortlist(self, query: str, candidates: Sequence[Candidate]) -> Shortlist:
         """Judge n > 0 candidates with the packaged reranker, and the best of them with the cross-encoder."""
         given, candidates = candidates, with_headings(query, candidates, packaged_reranker().idf_table)
-        packaged = log_odds(packaged_reranker().as_in_english(query, candidates))
-        rows = _by_turns(packaged, [candidate.score for candidate in given])
+        packaged = log_odds(packaged_reranker().score(query, candidates))
+        alone = alone_with_code(query, [candidate.text for candidate in candidates])
+        rows = _by_turns(packaged + _FIRST * alone, [candidate.score for candidate in given])
         rows = rows[in_turns([given[row] for row in rows], self._n_read).rows]
         logits = np.zeros(0, dtype=np.float32)
-        known = {"packaged": packaged, "dense": retrieval_scores(given, "dense")}
+        known = {"packaged": packaged, "dense": retrieval_scores(given, "dense"), "alone": alone}
         columns: dict[str, FloatArray] = {}
         while len(logits) < len(rows):
             more = rows[len(logits) :][: _READ_AT_ONCE if len(logits) else _READ_FIRST]

@@ -1,23 +1,18 @@
 """The packaged reranker: calibrated probabilities from cheap features, without download or torch."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from precise_rag._processes import Loaded
 from precise_rag.checkpoints.expected import check_config, check_tensors
 from precise_rag.checkpoints.saved import Tensors, load_checkpoint, packaged_model
-from precise_rag.encoders.geometry import LEVELS
 from precise_rag.errors import ModelError
 from precise_rag.rerank.candidate_texts import with_headings
 from precise_rag.rerank.features import FEATURES, features, places
-from precise_rag.rerank.language import language_of, mostly_latin
-from precise_rag.rerank.logistic_regression import LogisticRegression, log_odds
+from precise_rag.rerank.logistic_regression import LogisticRegression
 from precise_rag.stems import IdfTable
 from precise_rag.types import Candidate, FloatArray, ScoreScale
 from precise_rag.vectors import dots, linear
@@ -25,7 +20,6 @@ from precise_rag.vectors import dots, linear
 _FOLDER = packaged_model("reranker")
 
 KNOWN: Mapping[str, tuple[str, ...]] = {
-    "words and order": ("bm25_share", "bm25_passage_share", "place"),
     "meaning and words": ("dense", "bm25_share", "bm25_passage_share"),
     "meaning": ("dense",),
     "words": ("bm25_share",),
@@ -33,12 +27,8 @@ KNOWN: Mapping[str, tuple[str, ...]] = {
     "text": (),
 }
 """The regressions, by what the retrieval tells of a candidate, and what they weigh beside the network's
-logit: features, and its place in the list. The first of which a candidate has all is used; "words and order"
-for queries that are mostly in another script than Latin, "order" if the scores differ."""
-
-_DENSE = (*LEVELS, *LEVELS.values())
-
-_LANGUAGES = ("latin", "spaced", "unspaced")
+logit: features, and its place in the list. The first of which a candidate has all is used; "order" if the
+scores differ."""
 
 
 class PackagedReranker(Loaded):
@@ -51,11 +41,8 @@ class PackagedReranker(Loaded):
     have written, have no part in its score.
 
     The probability is a logistic regression over the network's logit and the retrieval scores that are
-    known. It was fitted with networks that had not been trained on the set they scored, so that the
-    retrieval counts as much as new collections need. Where the query is mostly in another script than Latin,
-    dense scores of encoders for English mean little and are not read. The order of the list, to which the
-    index has given its own weights, stands for them. Where most candidates are in another language than
-    English, the log-odds are scaled and shifted, which keeps the order. See docs/models.md.
+    known. It was fitted to questions in many languages about documents that the network had not been trained
+    on, so that the retrieval counts as much as new collections need. See docs/models.md.
 
     folder: a saved model; default: the one in the package.
     longest_text: tokens of the longest text to score whole; `rerank` splits longer ones into sentences.
@@ -71,49 +58,34 @@ class PackagedReranker(Loaded):
         config, tensors = load_checkpoint(folder)
         if config.get("features") != list(FEATURES):
             raise ModelError(f"{folder} was trained on other features than this version has; train it again")
-        check_config(folder, config, {"blend": dict, "levels": dict})
+        check_config(folder, config, {"blend": dict})
         check_config(folder, config["blend"], dict.fromkeys(KNOWN, dict))
-        check_config(folder, config["levels"], dict.fromkeys(_LANGUAGES, dict))
         check_tensors(folder, tensors, _shapes(tensors))
         self.weights_sha256: str = config["weights_sha256"]
         self._again = partial(type(self), folder)
         self._regressions = {name: LogisticRegression(config["blend"][name]) for name in KNOWN}
-        self._levels = {name: LogisticRegression(config["levels"][name]) for name in _LANGUAGES}
         self.idf_table: IdfTable = tensors.pop("idf")
         self._network = FeatureNetwork(tensors)
 
     def score(self, query: str, candidates: Sequence[Candidate]) -> FloatArray:
         """Return (n,) probabilities, one per candidate, in their order."""
-        scores = self.as_in_english(query, candidates)
-        language = language_of(query, (candidate.text for candidate in candidates))
-        return scores if language == "english" else self._levels[language]({"odds": log_odds(scores)})
-
-    def unread(self, query: str, candidates: Sequence[Candidate]) -> npt.NDArray[np.bool_]:
-        """Return which of n candidates words and order rank, because of the script of the query."""
-        return np.full(len(candidates), not mostly_latin(query))
-
-    def as_in_english(self, query: str, candidates: Sequence[Candidate]) -> FloatArray:
-        """Return (n,) probabilities that are calibrated for English, whatever the language is."""
         if not candidates:
             return np.zeros(0, dtype=np.float32)
-        if is_foreign := not mostly_latin(query):
-            candidates = [
-                replace(c, scores={name: score for name, score in c.scores.items() if name not in _DENSE})
-                for c in candidates
-            ]
-        rows = features(query, with_headings(query, candidates, self.idf_table), self.idf_table)
-        columns = {"network": self._network(rows), "place": places(candidates)}
-        columns |= {name: rows[:, FEATURES.index(name)] for name in KNOWN["meaning and words"]}
-        left_out = set() if is_foreign else {"words and order"}
-        if len({candidate.score for candidate in candidates}) == 1:
-            left_out.add("order")
-        scores = np.full(len(rows), np.nan, dtype=np.float32)
+        columns = self.columns(query, candidates)
+        is_ordered = len({candidate.score for candidate in candidates}) > 1
+        scores = np.full(len(candidates), np.nan, dtype=np.float32)
         for name, known in KNOWN.items():
-            has = np.isnan(scores) & (name not in left_out)
+            has = np.isnan(scores) & (is_ordered or name != "order")
             for one in known:
                 has &= ~np.isnan(columns[one])
             scores[has] = self._regressions[name]({key: column[has] for key, column in columns.items()})
         return scores
+
+    def columns(self, query: str, candidates: Sequence[Candidate]) -> dict[str, FloatArray]:
+        """Return what the regressions weigh, each (n,) for n > 0 candidates; NaN where it is not known."""
+        rows = features(query, with_headings(query, candidates, self.idf_table), self.idf_table)
+        columns = {"network": self._network(rows), "place": places(candidates)}
+        return columns | {name: rows[:, FEATURES.index(name)] for name in KNOWN["meaning and words"]}
 
 
 class FeatureNetwork:
@@ -129,7 +101,7 @@ class FeatureNetwork:
     CLIP = 4.0
     """Standard deviations at which a feature is clipped."""
 
-    def __init__(self, tensors: Mapping[str, npt.NDArray[Any]]) -> None:
+    def __init__(self, tensors: Tensors) -> None:
         self._tensors = {name: tensor.astype(np.float32) for name, tensor in tensors.items()}
 
     def __call__(self, rows: FloatArray) -> FloatArray:

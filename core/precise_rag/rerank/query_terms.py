@@ -8,7 +8,10 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import pairwise
 
+import numpy as np
+
 from precise_rag.stems import QUESTION_WORDS, IdfTable, Words, idf, read_words
+from precise_rag.types import FloatArray
 
 Positions = dict[str, list[int]]
 """The query terms in a text, each with its positions, counted in words."""
@@ -25,6 +28,10 @@ _PAIR_DISTANCE = 3
 _ASKS_NUMBER = re.compile(
     r"\b(when|how (many|much|old|long|far|often|large|tall)|what (year|date|time|percent\w*|age|number))\b"
 )
+_CODE = re.compile(r"[A-Za-z\d]+(?:[-.,/:_][A-Za-z\d]+)*")
+_COUNTS = re.compile(r"\D*|\d|\d+(?:st|nd|rd|th|s)")
+"""What is no code: a word without a digit, a single digit, an ordinal, a decade."""
+
 _ASKS_PERSON = re.compile(r"\b(who|whom|whose)\b")
 
 
@@ -138,3 +145,15 @@ class QueryTerms:
                 for stem, marked in zip(words.stems, words.marked, strict=True)
             )
         )
+
+
+def alone_with_code(query: str, texts: Sequence[str]) -> FloatArray:
+    """Return (n,) 1 for each text that alone holds a code of the query, such as E4266 or TX-17; else 0."""
+    asked = _codes(query)
+    holding = [asked & _codes(text) if asked else asked for text in texts]
+    counts = Counter(code for codes in holding for code in codes)
+    return np.array([any(counts[code] == 1 for code in codes) for codes in holding], dtype=np.float32)
+
+
+def _codes(text: str) -> set[str]:
+    return {code for code in _CODE.findall(text.casefold()) if not _COUNTS.fullmatch(code)}

@@ -1,19 +1,16 @@
 """Reranking of candidates."""
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import replace
 
 from precise_rag.checks import items_of
 from precise_rag.protocols import Neighbours, Reranker
 from precise_rag.rerank.candidate_texts import with_text_around
-from precise_rag.rerank.language import script_of
 from precise_rag.rerank.levels import LevelledReranker, usable_scores
-from precise_rag.rerank.packaged import PackagedReranker
 from precise_rag.types import (
     OWN,
     UNRANKED,
-    UNREAD,
     UNSCORED,
     Candidate,
     Selection,
@@ -36,16 +33,12 @@ def rerank(
         it gives the levels of another.
     A candidate whose score is not finite ranks last, see `with_scores`. From a `LevelledReranker` it has the
     probability of `levels` and the entry UNRANKED in its `scores`. Others have the reranker's score there
-    under OWN. The entry UNREAD says that our networks do not read its
-    script or the query's.
+    under OWN.
     Raises InputError if the reranker does not return one score per candidate, or none that is a number.
     """
     given = list(items_of("candidates", candidates, Candidate))
     check_query(query)
-    renamed = [
-        replace(c, score_scale=reranker.score_scale, scores=_with_former(c) | mark)
-        for c, mark in zip(given, _unread(query, given, reranker), strict=True)
-    ]
+    renamed = [replace(c, score_scale=reranker.score_scale, scores=_with_former(c)) for c in given]
     if around is not None and given and getattr(reranker, "reads_around", False):
         given = with_text_around(given, around)
     if not isinstance(reranker, LevelledReranker):
@@ -69,29 +62,14 @@ def rerank_best(
     )
 
 
-def unread_note(query: str, candidates: Sequence[Candidate]) -> str:
-    """Return in words what `rerank` marked as UNREAD; empty if nothing is."""
-    if not any(UNREAD in candidate.scores for candidate in candidates):
-        return ""
-    return f"ranked by words and order: the reranker does not read {script_of(query)}"
-
-
-def _unread(query: str, candidates: Sequence[Candidate], reranker: Reranker) -> list[dict[str, float]]:
-    """The mark of each candidate that a reranker of ours does not read."""
-    inner = getattr(reranker, "reranker", reranker)
-    if not isinstance(inner, PackagedReranker):
-        return [{}] * len(candidates)
-    return [{UNREAD: 1.0} if one else {} for one in inner.unread(query, candidates)]
-
-
 def _own(score: float) -> dict[str, float]:
     """What a candidate's scores tell of the reranker that gave the order."""
     return {UNRANKED: 1.0} if math.isnan(score) else {OWN: float(score)}
 
 
 def _with_former(candidate: Candidate) -> dict[str, float]:
-    former = {name: score for name, score in candidate.scores.items() if name != UNREAD}
+    former = candidate.scores
     if UNSCORED in former:
-        return former
+        return dict(former)
     key = "reranked" if "retrieval" in former else "retrieval"
     return {**former, key: candidate.score}

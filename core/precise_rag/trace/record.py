@@ -192,10 +192,9 @@ Record = StageRecord | CallRecord | RoundRecord
 
 @dataclass(slots=True)
 class OpenStage:
-    """A running stage, see `Trace.stage`. Set `outcome`, and `note` if there is something to say."""
+    """A running stage, see `Trace.stage`. Set `outcome`."""
 
     outcome: Selection | Sequence[Candidate] = ()
-    note: str = ""
 
 
 class Trace:
@@ -276,7 +275,7 @@ class Trace:
         ms = (time.perf_counter() - started) * 1e3
         outcome = stage.outcome
         selection = outcome if isinstance(outcome, Selection) else Selection.keep_all(outcome, "candidate")
-        self.add(StageRecord(name, selection, ms, settings, round, stage.note))
+        self.add(StageRecord(name, selection, ms, settings, round))
 
     def to_dict(self, include_text: bool = True) -> dict[str, Any]:
         """Return the whole trace as plain values; the records of each kind are in the order of events."""

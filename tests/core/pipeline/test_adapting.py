@@ -11,7 +11,7 @@ from precise_rag.index import HybridIndex
 from precise_rag.pipeline import AdaptedReranker, adapt
 from precise_rag.rerank import PackagedReranker, rerank
 from precise_rag.testing import HashEncoder
-from precise_rag.types import UNREAD, Candidate, FloatArray, ScoreScale
+from precise_rag.types import Candidate, FloatArray, ScoreScale
 
 _HOUSES = """
     lantern harbour orchard quarry windmill chapel granary tannery smithy brewery bakery foundry
@@ -105,8 +105,6 @@ def test_weights_change_probabilities_or_the_order_and_nothing_else() -> None:
     assert np.argsort(lower).tolist() == np.argsort(own).tolist()
     by_search = rerank(query, given[::-1], AdaptedReranker(packaged, {"base": 0.0, "search": 1.0}))
     assert [c.text for c in by_search] == texts
-    unread = rerank("Кто хранит лампу?", given, AdaptedReranker(packaged, {"base": 1.0}))
-    assert all(UNREAD in c.scores for c in unread)
     assert AdaptedReranker(packaged, {}).score(query, []).shape == (0,)
     for weights in ({"other": 1.0}, {"base": float("nan")}):
         with pytest.raises(InputError, match="weights must be finite numbers of base, search and offset"):

@@ -266,11 +266,3 @@ async def test_options_make_a_question_multiple_choice_everywhere(rag):
     answers += await engine().abatch([{"query": QUESTION, "options": options}])
     assert [answer.choice for answer in answers] == [1] * 4
     assert answers[0].trace.calls[0].prompt_version.endswith("/choice")
-
-
-def test_the_trace_tells_of_a_script_that_is_not_read(rag):
-    trace = Trace("Кто хранит лампу?")
-    rag.retrieve(trace.question, trace=trace)
-    (note,) = [stage.note for stage in trace.stages if stage.name == "rerank"]
-    assert note == "ranked by words and order: the reranker does not read Cyrillic"
-    assert note in trace.to_html()

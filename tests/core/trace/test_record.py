@@ -64,10 +64,9 @@ def test_a_stage_is_timed_and_shown_unless_it_raises_and_an_unknown_cost_is_none
         raise ValueError("x")
     with trace.stage("rerank", reranker="r") as stage:
         stage.outcome = [KEPT, DROPPED]
-        stage.note = "n"
     (record,) = trace.stages
     assert seen == [record]
-    assert (record.name, record.settings, record.note) == ("rerank", {"reranker": "r"}, "n")
+    assert (record.name, record.settings) == ("rerank", {"reranker": "r"})
     assert record.ms >= 0
     assert [(d.rank, d.kept, d.reason) for d in record.selection.decisions] == [
         (1, True, "candidate"),

@@ -1,0 +1,127 @@
+"""Fit the probabilities of the packaged reranker to a trained network, and save it.
+
+    python -m training.reranker.calibrate OUT --data DIR [--network FOLDER]
+
+OUT is the folder for the model, FOLDER that of its network (default: the package's). The questions are in
+many languages, about documents kept out of the training of the cross-encoder, too, and of which hardly any
+taught the network. Each is searched in a collection of such documents; each set has the same weight.
+"""
+
+import re
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from benchmarks.harness.datasets import Dataset, load_development_set
+from precise_rag.checkpoints.saved import load_checkpoint, packaged_model, save_checkpoint
+from precise_rag.encoders import load_encoder
+from precise_rag.index import HybridIndex
+from precise_rag.rerank.packaged import PackagedReranker
+from precise_rag.types import Candidate
+from training.candidate_lists import as_candidate_list, in_their_texts
+from training.multilingual.lists import is_kept
+from training.reranker.logistic_regression import fit_logistic_regression
+
+SETS = ("multilingual", "nq", "squadshifts", "fairytaleqa", "faq", "afriqa", "medquad")
+QUESTIONS, WITH_DIGITS, CHARACTERS, N_CANDIDATES = 16, 12, 350_000, 100
+"""Questions of a set, further ones that hold a digit, characters of its collection, and candidates of a
+question."""
+
+DIGIT = re.compile(r"\d")
+SCORES = {
+    "meaning and words": ("dense", "dense_level", "core", "core_level", "bm25", "bm25_passage"),
+    "meaning": ("dense", "dense_level", "core", "core_level"),
+    "words": ("bm25",),
+}
+"""The search's scores that are known where a regression is used."""
+PROPORTIONS = {
+    "meaning and words": {"network": 0.34, "dense": 1.845, "bm25_share": 1.479, "bm25_passage_share": 2.682},
+    "meaning": {"network": 0.539, "dense": 1.542},
+    "words": {"network": 0.562, "bm25_share": 2.732},
+    "order": {"network": 0.514, "place": -0.181},
+    "text": {"network": 1.0},
+}
+"""Of what the regressions weigh: fitted to the order of larger lists in English, with networks that had not
+been trained on the set they scored (`git show c6c0a457:training/reranker/train.py`)."""
+
+
+class Found(NamedTuple):
+    """What a search found for a question. truth: (n,) whether each candidate holds evidence."""
+
+    question: str
+    candidates: list[Candidate]
+    truth: np.ndarray
+
+
+def collection(name: str, data: str | None) -> Dataset:
+    """Draw questions about documents kept out of training, with such documents around theirs."""
+    dataset, random = load_development_set(name, data, "train").with_evidence(), np.random.default_rng(0)
+    kept = [q for q in dataset.questions if is_kept(q.group)]
+    shuffled = [kept[row] for row in random.permutation(len(kept))]
+    further = [q for q in shuffled[QUESTIONS:] if DIGIT.search(q.text)]
+    drawn = shuffled[:QUESTIONS] + further[:WITH_DIGITS]
+    needed = {one.doc_id for question in drawn for one in question.evidence}
+    documents = [d for d in dataset.documents if d.id in needed]
+    for row in random.permutation(len(dataset.documents)):
+        one = dataset.documents[row]
+        if sum(len(d.text) for d in documents) > CHARACTERS:
+            break
+        if one.id not in needed and is_kept(one.id):
+            documents.append(one)
+    return replace(dataset, documents=tuple(documents), questions=tuple(drawn))
+
+
+def found_in(dataset: Dataset) -> Iterator[Found]:
+    """Yield what a search finds for each question."""
+    index = HybridIndex.build(list(dataset.documents), load_encoder())
+    texts = {document.id: document.text for document in dataset.documents}
+    for question in dataset.questions:
+        found = in_their_texts(index.search(question.text, N_CANDIDATES, returns="sentence"), texts)
+        yield Found(question.text, found, as_candidate_list(question, found).relevant)
+
+
+def fitted(reranker: PackagedReranker, sets: dict[str, list[Found]]) -> dict[str, dict[str, float]]:
+    """Return the weights of the regressions, by what is known of the retrieval."""
+    every = [(one, 1.0 / len(several)) for several in sets.values() for one in several]
+    truth, weight = [one.truth for one, _ in every], [w for _, w in every]
+    blends = {}
+    for kind, shares in PROPORTIONS.items():
+        odds = []
+        for one, _ in every:
+            given = [
+                replace(c, scores={key: c.scores[key] for key in SCORES.get(kind, ()) if key in c.scores})
+                for c in one.candidates
+            ]
+            columns = reranker.columns(one.question, given)
+            odds.append({"odds": sum(share * columns[name] for name, share in shares.items())})
+        level = fit_logistic_regression(odds, truth, weight)
+        blends[kind] = {name: level["odds"] * share for name, share in shares.items()}
+        blends[kind]["offset"] = level["offset"]
+    return blends
+
+
+def options_of(module: str, description: str, model: str) -> Namespace:
+    """Read the options of a script that fits a model to its network."""
+    parser = ArgumentParser(prog=f"python -m {module}", description=description)
+    parser.add_argument("out", type=Path, metavar="OUT", help="folder for the model")
+    parser.add_argument("--data", metavar="DIR", help="folder of the sets (default: PRECISE_DATA)")
+    parser.add_argument("--network", type=Path, default=packaged_model(model), metavar="FOLDER")
+    return parser.parse_args()
+
+
+def main() -> None:
+    options = options_of("training.reranker.calibrate", __doc__, "reranker")
+    sets = {name: list(found_in(collection(name, options.data))) for name in SETS}
+    config, tensors = load_checkpoint(options.network)
+    blend = fitted(PackagedReranker(options.network), sets)
+    kept = {key: config[key] for key in ("kind", "features", "seed")}
+    save_checkpoint(options.out, kept | {"blend": blend}, tensors)
+    print(f"{blend}; saved in {options.out}")
+
+
+if __name__ == "__main__":
+    main()

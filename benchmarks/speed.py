@@ -180,7 +180,7 @@ def stock(device: str) -> tuple[Any, Any]:
     from sentence_transformers import CrossEncoder, SentenceTransformer
     from transformers import AutoTokenizer, BertConfig, BertForSequenceClassification
 
-    from precise_rag.encoders.bert_files import float32_folder
+    from precise_rag.encoders.bert import float32_folder
 
     config = BertConfig.from_pretrained(str(packaged_encoder(MINILM)), num_labels=1)
     with tempfile.TemporaryDirectory() as made:

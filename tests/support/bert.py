@@ -1,9 +1,18 @@
 """Small BERTs with random weights, in folders."""
 
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+from unittest.mock import patch
 
+import numpy as np
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
+
+from precise_rag.checkpoints.quantized import dequantized
+from precise_rag.encoders import bert, onnx_graph
+from precise_rag.encoders.bert import bert_weights
+from precise_rag.encoders.int8_layers import float32_linear
+from precise_rag.encoders.reading import reading_of
 
 
 def saved_bert(folder: Path, words: list[str], kind: str = "BertModel", **changes: Any) -> Path:
@@ -46,3 +55,58 @@ def saved_encoder(folder: Path, words: list[str], pooling: str = "mean", prompts
     modules = [Transformer(str(bert), max_seq_length=20), Pooling(16, pooling_mode=pooling), Normalize()]
     SentenceTransformer(modules=modules, prompts=prompts, device="cpu").save_pretrained(str(folder / "model"))
     return folder / "model"
+
+
+def write_onnx(
+    source: Path,
+    folder: Path,
+    output: str = "states",
+    inputs: str = "input_ids attention_mask token_type_ids",
+) -> None:
+    """Write onnx/model.onnx of the BERT in another folder, which reads rows of tokens, as exporters do.
+
+    output: "states" of all tokens, the first of each row as "sentence_embedding", or a classifier's "logits".
+    inputs: what the network asks for; those after the first three have no effect.
+    """
+    config, weights = reading_of(source, "").config, dequantized(bert_weights(source))
+    graph = onnx_graph.Graph()
+    ids, mask, *others = (graph.input(name, "int64", "b", "s") for name in inputs.split())
+    zero, one = (graph.weight(f"number{n}", np.array(n, dtype=np.int64)) for n in range(2))
+    sizes = (1,), (-1,), (config["hidden_size"],), (-1, config["hidden_size"])
+    first, flat, width, vectors = (graph.weight(f"sizes{size}", np.array(size)) for size in sizes)
+    shape, every = graph.op("Shape", ids), graph.op("Range", zero, graph.op("Size", ids), one)
+    values = {
+        "ids": graph.op("Reshape", ids, flat),
+        "places": graph.op("Mod", every, graph.op("Gather", shape, one)),
+        "kinds": graph.op("Reshape", others[0], flat) if others else graph.op("Mul", every, zero),
+        "rows": graph.op("Reshape", every, shape),
+        "packed": every,
+        "lengths": graph.op("Cast", graph.op("ReduceSum", mask, first, keepdims=0), to=6),
+    }
+
+    for name, value in values.items():
+        node = zip((1, 2, 4), (value, name, "Identity"), strict=True)
+        graph._nodes.append(b"".join(onnx_graph._field(*part) for part in node))
+
+    def layer(x: str, name: str) -> str:
+        given = (graph.weight(n, weights[n]) for n in (f"{name}.weight", f"{name}.bias"))
+        return graph.op("Gemm", x, *given, transB=1)
+
+    def finish(_: str, states: str, *__: str) -> None:
+        found = graph.op("Reshape", states, graph.op("Concat", shape, width, axis=0))
+        if output != "states":
+            found = graph.op("Reshape", graph.op("Gather", found, zero, axis=1), vectors)
+        if output == "logits":
+            found = layer(graph.op("Tanh", layer(found, "pooler.dense")), "classifier")
+        onnx_graph.Graph.output(graph, output, found, *"bsw" if output == "states" else "bw")
+
+    (folder / "onnx").mkdir(exist_ok=True)
+    with (
+        patch.object(bert, "Graph", lambda: graph),
+        patch.object(graph, "input"),
+        patch.object(graph, "output", finish),
+        patch.object(onnx_graph, "_SMALL", 2**31),  # weights are in the file itself
+    ):
+        network: Any = SimpleNamespace(config=config)
+        bert.BertNetwork._graph(network, weights, float32_linear)
+        (folder / "onnx" / "model.onnx").write_bytes(graph._model())

@@ -1,17 +1,18 @@
-"""BERT as an ONNX graph, over tokens without padding, and BERT encoders on ONNX Runtime."""
+"""BERT: its weights in files, and as an ONNX graph over tokens without padding."""
 
-import os
-from collections.abc import Callable
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
-from weakref import WeakValueDictionary
+from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
+from safetensors.numpy import save_file
 
-from precise_rag._processes import ProcessLock
-from precise_rag.checkpoints.saved import Tensors
-from precise_rag.encoders.bert_files import WORDS, BertSettings, bert_weights
+from precise_rag.checkpoints.quantized import check_scales, dequantized
+from precise_rag.checkpoints.saved import Tensors, read_tensors
 from precise_rag.encoders.int8_layers import (
     Layer,
     Linear,
@@ -22,51 +23,72 @@ from precise_rag.encoders.int8_layers import (
     with_precision,
 )
 from precise_rag.encoders.onnx_graph import Graph, usable_threads
-from precise_rag.encoders.token_ids import TokenIds, places
-from precise_rag.types import FloatArray, IntArray
+from precise_rag.encoders.reading import Reading
+from precise_rag.encoders.token_ids import TokenIds
+from precise_rag.types import FloatArray
+from precise_rag.vectors import linear
+
+Config = Mapping[str, Any]
+WORDS = "embeddings.word_embeddings.weight"
+"""The largest tensor."""
 
 
-class Layout(NamedTuple):
-    """Inputs of a graph that say where the tokens of each text are: in rows for the attention, else packed.
+def is_bert(reading: Reading) -> bool:
+    """Return whether a model is a BERT in safetensors that can be run here."""
+    config = reading.config
+    return (
+        config.get("model_type") == "bert"
+        and config.get("hidden_act") == "gelu"
+        and config.get("position_embedding_type", "absolute") == "absolute"
+        and not config.get("is_decoder")
+        and (reading.folder / "model.safetensors").is_file()
+    )
 
-    rows: (b, s) the token in each place of the rows, 0 at padding. packed: (t,) the place of each token.
-    lengths: (b,) tokens of each text.
+
+def bert_weights(folder: Path) -> Tensors:
+    """Return the weights in a folder by their names, in float32. Raises ModelError.
+
+    Matrices may be in int8, as `quantized` makes them. Those of the words stay so, with their scales.
     """
+    given = {
+        name.removeprefix("bert."): tensor
+        for name, tensor in read_tensors(folder / "model.safetensors").items()
+        if tensor.dtype != np.int64
+    }
+    small = {WORDS, f"{WORDS}_scale"} if f"{WORDS}_scale" in check_scales(given) else set()
+    weights = dequantized({name: tensor for name, tensor in given.items() if name not in small})
+    return weights | {name: given[name] for name in small}
 
-    rows: str
-    packed: str
-    lengths: str
 
-    @classmethod
-    def of(cls, graph: Graph) -> "Layout":
-        """Declare the inputs."""
-        return cls(
-            graph.input("rows", "int64", "b", "s"),
-            graph.input("packed", "int64", "t"),
-            graph.input("lengths", "int32", "b"),
-        )
+def word_table(folder: Path) -> Tensors:
+    """Return the word embeddings of a model in a folder, with their scales if they are in int8."""
+    tensors = read_tensors(folder / "model.safetensors")
+    return {name: tensors[name] for name in (WORDS, f"{WORDS}_scale") if name in tensors}
 
-    @staticmethod
-    def inputs(lengths: IntArray) -> dict[str, IntArray]:
-        """Return the inputs for texts of these lengths."""
-        columns = np.arange(int(lengths.max()))
-        is_token = columns < lengths[:, None]
-        first = np.cumsum(lengths) - lengths
-        rows = np.where(is_token, first[:, None] + columns, 0)
-        return {"rows": rows, "packed": np.flatnonzero(is_token), "lengths": lengths.astype(np.int32)}
+
+@contextmanager
+def float32_folder(folder: Path) -> Iterator[Path]:
+    """Yield a copy of the folder of a model with its weights in float32, as torch reads them; then remove it.
+
+    Raises ModelError if the weights cannot be read.
+    """
+    weights = folder / "model.safetensors"
+    with TemporaryDirectory(ignore_cleanup_errors=True) as made:
+        shutil.copytree(folder, made, dirs_exist_ok=True, ignore=shutil.ignore_patterns(weights.name))
+        save_file(dequantized(read_tensors(weights)), Path(made, weights.name), metadata={"format": "pt"})
+        yield Path(made)
 
 
 def bert_layer(
     graph: Graph,
-    layout: Layout,
     weights: Tensors,
     name: str,
     x: str,
-    settings: BertSettings,
+    config: Config,
     linear: Linear,
     before: Norm,
 ) -> str:
-    """Add one of BERT's layers to a graph; return its (t, width) states.
+    """Add one of BERT's layers to the graph of a `BertNetwork`; return its (t, width) states.
 
     name: of the layer in `weights`. x: states. linear: adds a linear layer. before: the normalisation that
     the states come from.
@@ -82,21 +104,21 @@ def bert_layer(
         linear(graph, x, layer(f"attention.self.{part}", partial(reach_of_norm, before)))
         for part in ("query", "key", "value")
     ]
-    three = [graph.op("Gather", each, layout.rows) for each in three]
-    attended = graph.op("MultiHeadAttention", *three, "", layout.lengths, num_heads=settings.heads)
-    flat = graph.weight("flat", np.array([-1, settings.width], dtype=np.int64))
-    attended = graph.op("Gather", graph.op("Reshape", attended, flat), layout.packed)
+    three = [graph.op("Gather", each, "rows") for each in three]
+    attended = graph.op("MultiHeadAttention", *three, "", "lengths", num_heads=config["num_attention_heads"])
+    flat = graph.weight("flat", np.array([-1, config["hidden_size"]], dtype=np.int64))
+    attended = graph.op("Gather", graph.op("Reshape", attended, flat), "packed")
     reach = partial(reach_of_linear, *of("attention.self.value"), before, gelu=False)
     added = linear(graph, attended, layer("attention.output.dense", reach))
     norm = f"{name}.attention.output.LayerNorm"
-    x = normalized(graph, weights, norm, added, x, epsilon=settings.epsilon)
+    x = normalized(graph, weights, norm, added, x, epsilon=config["layer_norm_eps"])
     middle = Norm(*of("attention.output.LayerNorm"))
     up, up_bias = layer("intermediate.dense", partial(reach_of_norm, middle)), of("intermediate.dense")[1]
     inner = linear(graph, x, up._replace(bias=None))
     inner = graph.op("BiasGelu", inner, graph.weight(f"{up.name}.bias", up_bias))
     reach = partial(reach_of_linear, up.weight, up_bias, middle, gelu=True)
     added = linear(graph, inner, layer("output.dense", reach))
-    return normalized(graph, weights, f"{name}.output.LayerNorm", added, x, epsilon=settings.epsilon)
+    return normalized(graph, weights, f"{name}.output.LayerNorm", added, x, epsilon=config["layer_norm_eps"])
 
 
 def normalized(graph: Graph, weights: Tensors, name: str, x: str, y: str, *, epsilon: float) -> str:
@@ -106,108 +128,97 @@ def normalized(graph: Graph, weights: Tensors, name: str, x: str, y: str, *, eps
 
 
 class BertNetwork:
-    """A BERT, as an ONNX Runtime session on the CPU.
+    """A BERT, as an ONNX Runtime session on the CPU; threads can share it.
 
     Texts of different lengths are computed without padding, except in the attention.
-    weights: by the names of `transformers`; see `bert_weights`. precision: of the linear layers.
-    sample: the tokens of some text; used for int8, see `with_precision`.
+    config: its config.json. weights: by the names of `transformers`; see `bert_weights`. precision: of the
+    linear layers. sample: the tokens of some text; used for int8, see `with_precision`.
     """
+
+    output = "states"
 
     def __init__(
         self,
-        settings: BertSettings,
+        config: Config,
         weights: Tensors,
-        threads: int,
-        precision: Precision,
-        sample: Callable[[], TokenIds],
+        precision: Precision = "float32",
+        sample: Callable[[], TokenIds] = lambda: TokenIds.joined([]),
     ) -> None:
-        self.settings, self.threads = settings, threads
+        self.config, self.threads = config, usable_threads()
         graph = with_precision(
             precision, lambda linear: self._graph(weights, linear), lambda: self._inputs(sample())
         )
-        self._session = graph.session(threads, for_callers=precision == "int8")
+        self._session = graph.session(self.threads, for_callers=precision == "int8")
 
     def _graph(self, weights: Tensors, linear: Linear) -> Graph:
-        settings, graph = self.settings, Graph()
-        layout = Layout.of(graph)
-        ids, places = graph.input("ids", "int64", "t"), graph.input("places", "int64", "t")
+        config, graph = self.config, Graph()
+        for name in ("ids", "kinds", "places", "packed"):
+            graph.input(name, "int64", "t")
+        graph.input("rows", "int64", "b", "s")
+        graph.input("lengths", "int32", "b")
         kinds = weights["embeddings.token_type_embeddings.weight"]
         positions = weights["embeddings.position_embeddings.weight"]
-        words = _words(graph, weights, ids)
-        at_places = graph.op("Gather", graph.weight("positions", positions), places)
-        of_kind = graph.op("Gather", graph.weight("kind", kinds), graph.input("kinds", "int64", "t"))
+        words = _words(graph, weights)
+        at_places = graph.op("Gather", graph.weight("positions", positions), "places")
+        of_kind = graph.op("Gather", graph.weight("kind", kinds), "kinds")
         at_places = graph.op("Add", at_places, of_kind)
-        x = normalized(graph, weights, "embeddings.LayerNorm", words, at_places, epsilon=settings.epsilon)
+        x = normalized(
+            graph, weights, "embeddings.LayerNorm", words, at_places, epsilon=config["layer_norm_eps"]
+        )
         last = "embeddings"
-        for name in (f"encoder.layer.{number}" for number in range(settings.layers)):
+        for name in (f"encoder.layer.{number}" for number in range(config["num_hidden_layers"])):
             before = Norm(*(weights[f"{last}.LayerNorm.{part}"] for part in ("weight", "bias")))
-            x = bert_layer(graph, layout, weights, name, x, settings, linear, before)
+            x = bert_layer(graph, weights, name, x, config, linear, before)
             last = f"{name}.output"
         graph.output("states", x, "t", "width")
         return graph
 
-    def states(self, tokens: TokenIds, kinds: IntArray | None = None) -> FloatArray:
-        """Return the (t, width) last states of all tokens.
-
-        kinds: (t,) the type of each token; default: all of the first.
-        """
-        return self._session.run("states", self._inputs(tokens, kinds))
+    def states(self, tokens: TokenIds) -> FloatArray:
+        """Return the (t, width) last states of all tokens."""
+        return self._session.run("states", self._inputs(tokens))
 
     @staticmethod
-    def _inputs(tokens: TokenIds, kinds: IntArray | None = None) -> dict[str, Any]:
-        lengths = tokens.lengths
-        kinds = np.zeros(len(tokens.ids), dtype=np.int64) if kinds is None else kinds
-        return {"ids": tokens.ids, "kinds": kinds, "places": places(lengths), **Layout.inputs(lengths)}
+    def _inputs(tokens: TokenIds) -> dict[str, Any]:
+        """The inputs of the graph, over t tokens of b texts.
 
-    def vectors(self, tokens: TokenIds) -> FloatArray:
-        """Return the (n, width) vectors of texts, not scaled."""
-        states = self.states(tokens)
-        if self.settings.pooling == "cls":
-            return states[tokens.offsets[:-1]]
-        return means(states, tokens.lengths)
+        rows: (b, s) the token in each place of the rows that the attention reads, 0 at padding. packed: (t,)
+        the place of each token there, places: that in its text. lengths: (b,) tokens of each text.
+        """
+        rows, _, is_token = TokenIds(np.arange(len(tokens.ids)), tokens.offsets).padded()
+        return {
+            "ids": tokens.ids,
+            "kinds": np.zeros_like(tokens.ids) if tokens.kinds is None else tokens.kinds,
+            "places": np.nonzero(is_token)[1],
+            "rows": rows,
+            "packed": np.flatnonzero(is_token),
+            "lengths": tokens.lengths.astype(np.int32),
+        }
 
 
-def _words(graph: Graph, weights: Tensors, ids: str) -> str:
+class BertClassifier(BertNetwork):
+    """A BERT with a pooler and a classifier. Its `states` are the (n, k) logits of n texts."""
+
+    def __init__(self, config: Config, weights: Tensors, *how: Any) -> None:
+        layers = "pooler.dense", "classifier"
+        self._head = [(weights[f"{layer}.weight"], weights[f"{layer}.bias"]) for layer in layers]
+        super().__init__(config, weights, *how)
+
+    def states(self, tokens: TokenIds) -> FloatArray:
+        """Return the (n, k) logits of texts."""
+        (pool, pool_bias), (weight, bias) = self._head
+        pooled = np.tanh(linear(super().states(tokens)[tokens.offsets[:-1]], pool) + pool_bias)
+        return linear(pooled, weight) + bias
+
+
+def _words(graph: Graph, weights: Tensors) -> str:
     """Add the word embeddings of tokens to a graph. Of a table in int8 only the rows of tokens are scaled."""
     table = weights[WORDS]
-    rows = graph.op("Gather", graph.weight("words", table), ids)
+    rows = graph.op("Gather", graph.weight("words", table), "ids")
     if table.dtype != np.int8:
         return rows
     width, scales = table.shape[1], weights[f"{WORDS}_scale"].astype(np.float32)
     blocks = np.array([-1, scales.shape[1], width // scales.shape[1]], dtype=np.int64)
-    scale = graph.op("Gather", graph.weight("words.scale", scales[..., None]), ids)
+    scale = graph.op("Gather", graph.weight("words.scale", scales[..., None]), "ids")
     rows = graph.op("Reshape", graph.op("Cast", rows, to=1), graph.weight("words.blocks", blocks))
     flat = graph.weight("words.flat", np.array([-1, width], dtype=np.int64))
     return graph.op("Reshape", graph.op("Mul", rows, scale), flat)
-
-
-def means(states: FloatArray, lengths: IntArray) -> FloatArray:
-    """Return the (n, width) mean state of each text. lengths: (n,) tokens of each, which lie in order."""
-    pooled: FloatArray = np.add.reduceat(states, np.cumsum(lengths) - lengths)
-    pooled /= lengths[:, None]
-    return pooled
-
-
-def bert_network(
-    folder: Path,
-    settings: BertSettings,
-    threads: int | None,
-    precision: Precision,
-    sample: Callable[[], TokenIds],
-) -> BertNetwork:
-    """Return the network of a folder; those who ask for the same one share it.
-
-    threads: default: `usable_threads`. The others: as for `BertNetwork`.
-    Raises ModelError if the weights do not fit the settings.
-    """
-    key = (os.getpid(), folder, threads or usable_threads(), precision)
-    with _sharing:
-        network = _shared.get(key)
-        if network is None:
-            network = BertNetwork(settings, bert_weights(folder, settings), *key[2:], sample)
-            _shared[key] = network
-    return network
-
-
-_sharing = ProcessLock()
-_shared: WeakValueDictionary[tuple[int, Path, int, Precision], BertNetwork] = WeakValueDictionary()

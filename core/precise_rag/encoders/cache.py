@@ -16,8 +16,7 @@ from precise_rag.protocols import Encoder
 from precise_rag.types import FloatArray, IntArray
 
 _SLICE = 2048
-"""Texts that are encoded and then stored together; an interrupted run loses at most these."""
-_KEYS_PER_QUERY = 500
+"""Texts that are looked up, encoded and stored together; an interrupted run loses at most these."""
 
 
 class CachedEncoder:
@@ -74,13 +73,15 @@ class CachedEncoder:
         if not texts:
             return np.zeros((0, self.dimension), dtype=np.float32)
         keys = [self._key(kind, text) for text in texts]
-        known = self._lookup(set(keys))
-        missing = list({key: text for key, text in zip(keys, texts, strict=True) if key not in known}.items())
-        for first in range(0, len(missing), _SLICE):
-            part = dict(missing[first : first + _SLICE])
-            vectors = encode(list(part.values()))
-            self._store(list(part), vectors)
-            known.update(zip(part, vectors, strict=True))
+        every, known = list(dict(zip(keys, texts, strict=True)).items()), dict[bytes, FloatArray]()
+        for first in range(0, len(every), _SLICE):
+            part = dict(every[first : first + _SLICE])
+            known.update(self._lookup(list(part)))
+            missing = {key: text for key, text in part.items() if key not in known}
+            if missing:
+                vectors = encode(list(missing.values()))
+                self._store(list(missing), vectors)
+                known.update(zip(missing, vectors, strict=True))
         return encoded_rows([known[key] for key in keys], len(keys), source=f"{self.name} with {self._path}")
 
     @contextmanager
@@ -104,16 +105,11 @@ class CachedEncoder:
         content = "\0".join((self.name, kind, text)).encode("utf-8", "surrogatepass")
         return hashlib.blake2b(content, digest_size=16).digest()
 
-    def _lookup(self, keys: set[bytes]) -> dict[bytes, FloatArray]:
-        known: dict[bytes, FloatArray] = {}
-        ordered = sorted(keys)
+    def _lookup(self, keys: Sequence[bytes]) -> dict[bytes, FloatArray]:
+        marks = ",".join("?" * len(keys))
         with self._opened() as db:
-            for first in range(0, len(ordered), _KEYS_PER_QUERY):
-                part = ordered[first : first + _KEYS_PER_QUERY]
-                marks = ",".join("?" * len(part))
-                for key, row in db.execute(f"SELECT key, row FROM vectors WHERE key IN ({marks})", part):
-                    known[key] = np.frombuffer(row, dtype="<f4")
-        return known
+            rows = db.execute(f"SELECT key, row FROM vectors WHERE key IN ({marks})", keys)
+            return {key: np.frombuffer(row, dtype="<f4") for key, row in rows}
 
     def _store(self, keys: Sequence[bytes], vectors: FloatArray) -> None:
         rows = [(key, vector.astype("<f4").tobytes()) for key, vector in zip(keys, vectors, strict=True)]

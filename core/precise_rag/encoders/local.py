@@ -4,8 +4,8 @@ import hashlib
 import json
 import re
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
-from functools import cache, partial
+from collections.abc import Callable, Sequence
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -56,10 +56,13 @@ class LocalEncoder(Loaded):
     device: (also an attribute) where it runs.
     name: (attribute) the model's name; for a folder, its name and a hash of its weights and settings.
     source: (attribute) the name or folder for `load_encoder` that loads the encoder again.
+    tokenizer: (attribute) its `tokenizers.Tokenizer` without truncation, or None if it has none.
 
     Threads can share an encoder. A copy is the encoder itself; a pickle has no weights, and the model is
     loaded again.
     """
+
+    tokenizer: Any
 
     def __init__(self, name_or_path: str | Path, *, device: str | None = None) -> None:
         self.source, self._folder, self.name = located(name_or_path)
@@ -67,15 +70,10 @@ class LocalEncoder(Loaded):
         self._last: tuple[list[str], TokenIds | None] = [], None
 
     @property
-    @abstractmethod
-    def tokenizer(self) -> Any:
-        """The model's `tokenizers.Tokenizer` without truncation, or None if it has none."""
-
-    @property
     def _again(self) -> "partial[LocalEncoder]":  # type: ignore[override]
         return partial(type(self), self.source, device=self.device)
 
-    @property
+    @cached_property
     @abstractmethod
     def dimension(self) -> int:
         """Length of a vector."""
@@ -91,8 +89,9 @@ class LocalEncoder(Loaded):
     def _encode(self, texts: Sequence[str], role: Role, show_progress: bool) -> FloatArray:
         texts, rows = readable_texts(texts), np.zeros((len(texts), self.dimension), dtype=np.float32)
         if texts:
-            bar = progress_bar(shown=show_progress, total=len(texts), desc="encoding", unit="text")
-            with bar as progress:
+            with progress_bar(
+                shown=show_progress, total=len(texts), desc="encoding", unit="text"
+            ) as progress:
                 self._fill(rows, texts, role, progress.update)
         return encoded_rows(rows, len(texts), source=self.name)
 
@@ -145,11 +144,12 @@ def located(name_or_path: str | Path) -> tuple[str, Path | None, str]:
 
     Raises ModelError if a folder has no weights, or a file of the packaged model has the wrong checksum.
     """
-    source = str(name_or_path).removeprefix("sentence-transformers/")
-    folder = Path(name_or_path)
-    if folder.is_dir():
-        return str(folder.resolve()), folder, content_name(folder)
-    return source, packaged_encoder(source) if source in PACKAGED else None, source
+    source, folder = str(name_or_path).removeprefix("sentence-transformers/"), Path(name_or_path)
+    if source in PACKAGED:
+        return source, packaged_encoder(source), source
+    return (
+        (str(folder.resolve()), folder, content_name(folder)) if folder.is_dir() else (source, None, source)
+    )
 
 
 def check_no_code(folder: Path) -> None:
@@ -176,28 +176,17 @@ def check_no_code(folder: Path) -> None:
 
 
 def content_name(folder: Path) -> str:
-    """Name the model in a folder by its weights and settings. Raises ModelError if it has no weights."""
+    """Name the model in a folder by its weights and settings. Raises ModelError if it has no weights.
+
+    Those of an ONNX file count only if there are no others, of which they are another form.
+    """
     weights = sorted(f for ending in ("*.safetensors", "*.bin") for f in folder.rglob(ending))
+    weights = weights or sorted(folder.rglob("model.onnx*"))
     if not weights:
-        raise ModelError(f"{folder} contains no weights (*.safetensors or *.bin); pass the folder of a model")
+        raise ModelError(f"{folder} contains no weights (*.safetensors, *.bin, model.onnx) of a model")
     digests = [file_sha256(file) for file in weights]
     if len(digests) == 1 and digests[0] in _NAMES:
         return _NAMES[digests[0]]
     settings = [f for f in sorted(folder.rglob("*.json")) if f.name != "data_config.json"]
     digests += [file_sha256(file) for file in settings]
     return f"{folder.resolve().name}@{hashlib.sha256(''.join(digests).encode()).hexdigest()[:16]}"
-
-
-def batches_by_length(lengths: IntArray, limit: int) -> Iterator[IntArray]:
-    """Group texts of similar length into batches.
-
-    lengths: (n,) tokens of each text.
-    limit: most tokens of a batch, padding included; a longer text is a batch by itself.
-    Returns an iterator over arrays of indices, longest texts first.
-    """
-    order = np.argsort(-lengths, kind="stable")
-    first = 0
-    while first < len(order):
-        size = max(1, limit // max(int(lengths[order[first]]), 1))
-        yield order[first : first + size]
-        first += size

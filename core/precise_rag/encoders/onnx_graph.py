@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from precise_rag._processes import PerProcess
 from precise_rag.checkpoints.saved import Tensors
+from precise_rag.errors import ModelError
 from precise_rag.types import FloatArray
 
 _TYPES = {"float32": 1, "uint8": 2, "int8": 3, "int32": 6, "int64": 7}
@@ -67,9 +68,9 @@ class Graph:
         """
         model = self._model()
         large = {name: array for name, array in self._weights.items() if array.nbytes > _SMALL}
-        session = _load(model, large, threads, for_one_run)
+        session = loaded(model, large, threads, for_one_run)
         is_shared = for_callers and threads > 1
-        return Session(session, large, (lambda: _load(model, large, 1)) if is_shared else None)
+        return Session(session, large, (lambda: loaded(model, large, 1)) if is_shared else None)
 
     def _model(self) -> bytes:
         tensors = (_tensor(name, array) for name, array in self._weights.items())
@@ -96,11 +97,11 @@ class Session:
         self._options.only_execute_path_to_fetches = True
 
     def run(self, output: str, inputs: Mapping[str, Any]) -> FloatArray:
-        """Return one output; only the operators that it needs run."""
+        """Return one output; only the operators that it needs run. Raises ModelError."""
         return self.run_several([output], inputs)[0]
 
     def run_several(self, outputs: Sequence[str], inputs: Mapping[str, Any]) -> list[FloatArray]:
-        """Return some outputs, in their order; only the operators that they need run."""
+        """Return some outputs, in their order; only the operators that they need run. Raises ModelError."""
         running, caller = _running.get(set), get_ident()
         with _slots.get(lambda: BoundedSemaphore(usable_threads())):
             session = self._session
@@ -109,6 +110,8 @@ class Session:
             running.add(caller)
             try:
                 states: list[FloatArray] = session.run(list(outputs), inputs, self._options)
+            except Exception as error:  # the library has no class for all its errors
+                raise ModelError(f"the network cannot be run: {error}") from error
             finally:
                 running.discard(caller)
         return states
@@ -120,8 +123,8 @@ _slots: PerProcess[BoundedSemaphore] = PerProcess()
 """As many as processors: more calls at a time would need more memory and end no sooner."""
 
 
-def _load(model: bytes, weights: Tensors, threads: int, for_one_run: bool = False) -> Any:
-    """Load a model into ONNX Runtime; see `Graph.session`."""
+def loaded(model: bytes | str, weights: Tensors, threads: int, for_one_run: bool = False) -> Any:
+    """Load a model, or the file of one, into ONNX Runtime; see `Graph.session`. Raises ModelError."""
     import onnxruntime as ort
 
     options = ort.SessionOptions()
@@ -133,7 +136,10 @@ def _load(model: bytes, weights: Tensors, threads: int, for_one_run: bool = Fals
         options.add_session_config_entry("session.disable_prepacking", "1")
     values = [ort.OrtValue.ortvalue_from_numpy(array) for array in weights.values()]
     options.add_external_initializers(list(weights), values)
-    return ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    try:
+        return ort.InferenceSession(model, options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # the library has no class for all its errors
+        raise ModelError(f"the network cannot be loaded: {error}") from error
 
 
 def usable_threads() -> int:

@@ -3,30 +3,25 @@
 import os
 import weakref
 from collections.abc import Iterator, Sequence
-from functools import cached_property
 from typing import Any
-
-import numpy as np
 
 from precise_rag._extras import require
 from precise_rag._processes import PerProcess, Shared
-from precise_rag._progress import progress_bar
 from precise_rag.checks import check_number, check_text
-from precise_rag.encoded import encoded_rows
+from precise_rag.encoders.framework import CallingEncoder
 from precise_rag.errors import ModelError
 from precise_rag.failures import failure_of
 from precise_rag.redaction import remember, remember_environment, without_password
-from precise_rag.tokens import estimate_token_counts, readable_texts
-from precise_rag.types import FloatArray, IntArray
+from precise_rag.types import FloatArray
 
 _MAX_TEXTS, _MAX_TOKENS = 2_048, 200_000
 """Limits of one request. The tokens are below OpenAI's limit because they are estimates."""
 
 
-class OpenAIEncoder(Shared):
+class OpenAIEncoder(Shared, CallingEncoder):
     """An encoder that calls an OpenAI-compatible embeddings server.
 
-    model: the model's name.
+    model: the model's name; with the dimensions it makes the `name` for `load_encoder`.
     dimensions: length of the vectors; default: the model's own.
     base_url: the server's address; default: OPENAI_BASE_URL, or OpenAI. It may have a user and password.
     api_key: default: OPENAI_API_KEY.
@@ -50,6 +45,9 @@ class OpenAIEncoder(Shared):
         check_number("max_retries", max_retries, least=0, whole=True)
         self._model = model
         self._dimensions = dimensions
+        self.name = f"openai:{model}" + (f"/{dimensions}" if dimensions else "")
+        if dimensions is not None:
+            self.__dict__["dimension"] = int(dimensions)
         check_text("base_url", base_url or "")
         self._base_url, self._auth = without_password(base_url or os.environ.get("OPENAI_BASE_URL"))
         remember(api_key)
@@ -60,37 +58,9 @@ class OpenAIEncoder(Shared):
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_auth": None, "_client_options": {**self._client_options, "api_key": None}}
 
-    @property
-    def name(self) -> str:
-        """The name for `load_encoder`: "openai:model" or "openai:model/dimensions"."""
-        return f"openai:{self._model}" + (f"/{self._dimensions}" if self._dimensions else "")
-
-    @cached_property
-    def dimension(self) -> int:
-        """Length of a vector. The first call asks the server if `dimensions` was not given."""
-        return self._dimensions or int(self.encode(["dimension"]).shape[1])
-
-    def encode(self, texts: Sequence[str], *, show_progress: bool = False) -> FloatArray:
-        """Encode n texts. Returns (n, d) float32 rows of unit length, in order.
-
-        Raises ModelError if the request fails.
-        """
-        if not texts:
-            return np.zeros((0, self.dimension), dtype=np.float32)
-        vectors: list[FloatArray] = []
-        with progress_bar(shown=show_progress, total=len(texts), desc="encoding", unit="text") as progress:
-            for batch in self._batches(readable_texts(texts)):
-                vectors.append(self._request(batch))
-                progress.update(len(batch))
-        return np.concatenate(vectors)
-
     def encode_queries(self, queries: Sequence[str]) -> FloatArray:
         """Encode n queries, as `encode` does: these models treat queries like documents."""
         return self.encode(queries)
-
-    def count_tokens(self, texts: Sequence[str]) -> IntArray:
-        """Estimate the tokens of n texts. Returns (n,) int64."""
-        return estimate_token_counts(texts)
 
     def _batches(self, texts: Sequence[str]) -> Iterator[list[str]]:
         batch: list[str] = []
@@ -103,7 +73,7 @@ class OpenAIEncoder(Shared):
             tokens += int(n_tokens)
         yield batch
 
-    def _request(self, batch: list[str]) -> FloatArray:
+    def _encoded(self, batch: list[str]) -> FloatArray:
         """The vectors of one batch. The error has no cause: its cause would hold the request with the key."""
         options: dict[str, Any] = {"dimensions": self._dimensions} if self._dimensions else {}
         client = self._connection.get(self._client)
@@ -111,21 +81,15 @@ class OpenAIEncoder(Shared):
             reply = client.embeddings.create(
                 model=self._model, input=batch, encoding_format="float", **options
             )
-            return self._rows(reply, len(batch))
+            rows = sorted(reply.data, key=lambda row: int(row.index))
+            if [row.index for row in rows] != list(range(len(batch))):
+                raise ModelError(f"{self.name} returned {len(rows)} embeddings for {len(batch)} texts")
+            return self._rows([row.embedding for row in rows], len(batch))
         except ModelError:
             raise
         except Exception as error:
             failure = failure_of(error, f"{self.name} returned no embeddings", where=self._base_url)
         raise ModelError(str(failure))
-
-    def _rows(self, reply: Any, n: int) -> FloatArray:
-        rows = sorted(reply.data, key=lambda row: int(row.index))
-        if [row.index for row in rows] != list(range(n)):
-            raise ModelError(f"{self.name} returned {len(rows)} embeddings for {n} texts")
-        known = self._dimensions or self.__dict__.get("dimension")
-        vectors = encoded_rows([row.embedding for row in rows], n, source=self.name, dimension=known)
-        self.__dict__["dimension"] = vectors.shape[1]
-        return vectors
 
     def _client(self) -> Any:
         openai = require("openai", extra="openai")

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from contextlib import AbstractContextManager, nullcontext
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -9,17 +10,18 @@ import numpy as np
 
 from precise_rag._extras import require
 from precise_rag._processes import ProcessLock
-from precise_rag.encoders.bert_files import float32_folder
-from precise_rag.encoders.hub import check_reachable
-from precise_rag.encoders.local import Done, LocalEncoder, Role, batches_by_length, check_no_code
-from precise_rag.encoders.prompts import prompts_of
+from precise_rag.encoders.bert import float32_folder
+from precise_rag.encoders.hub import hub_files
+from precise_rag.encoders.local import PACKAGED, Done, LocalEncoder, Role, check_no_code
+from precise_rag.encoders.reading import prompts_of
+from precise_rag.encoders.token_ids import batches_by_length
 from precise_rag.errors import ModelError
-from precise_rag.types import FloatArray, IntArray
+from precise_rag.types import FloatArray
 
 _BATCH_TOKENS = {"cpu": 4_096}
 _GPU_BATCH_TOKENS = 65_536
 _WAITING = 16
-"""Batches whose vectors may be on their way from a GPU, so that they need little memory there."""
+"""Batches whose vectors stay on a GPU together, so that they need little memory there."""
 
 
 class SentenceTransformerEncoder(LocalEncoder):
@@ -38,50 +40,45 @@ class SentenceTransformerEncoder(LocalEncoder):
         if self._folder is not None:
             check_no_code(self._folder)
         self._model: Any = None
-        self._tokenizer: Any = None
         self._lock = ProcessLock()
 
-    @property
+    @cached_property
     def dimension(self) -> int:
         """Length of a vector."""
-        model = self.module
-        older = "get_sentence_embedding_dimension"
-        name = "get_embedding_dimension" if hasattr(model, "get_embedding_dimension") else older
-        return int(getattr(model, name)())
+        return int(self.module.encode(["width"], show_progress_bar=False).shape[1])
 
-    @property
+    @cached_property
     def tokenizer(self) -> Any:
-        """The model's `tokenizers.Tokenizer` without truncation, or None if it has none."""
-        _ = self.module
-        return self._tokenizer
+        """The model's `tokenizers.Tokenizer` without truncation and padding, or None if it has none."""
+        own = getattr(self.module.tokenizer, "backend_tokenizer", None)
+        if own is None:
+            return None
+        copy = type(own).from_str(own.to_str())
+        copy.no_truncation()
+        copy.no_padding()
+        return copy
 
     def _fill(self, rows: FloatArray, texts: Sequence[str], role: Role, done: Done) -> None:
         """Encode in batches by length.
 
-        Vectors leave a GPU while it computes the next batch; every _WAITING batches it is waited for.
+        A GPU is waited for after every _WAITING batches, so that it computes while texts are tokenized.
         """
-        model = self.module
+        torch, model = require("torch", extra="torch"), self.module
         encode = model.encode_query if role == "query" else model.encode_document
-        order: list[IntArray] = []
-        batches: list[Any] = []
         lengths = np.minimum(self.count_tokens(texts), model.max_seq_length or np.iinfo(np.int64).max) + 2
         limit = _BATCH_TOKENS.get(model.device.type, _GPU_BATCH_TOKENS)
-        device = model.device
-        with fast_precision(device.type):
-            for batch in batches_by_length(lengths, limit):
+        batches = list(batches_by_length(lengths, limit))
+        for first in range(0, len(batches), _WAITING):
+            vectors = []
+            for batch in batches[first : first + _WAITING]:
                 given = [texts[row] for row in batch.tolist()]
-                with self._lock:
-                    vectors = encode(
-                        given, batch_size=len(given), show_progress_bar=False, convert_to_tensor=True
+                with self._lock, fast_precision(model.device.type):
+                    vectors.append(
+                        encode(given, batch_size=len(given), show_progress_bar=False, convert_to_tensor=True)
                     )
-                    batches.append(leaving(vectors))
-                order.append(batch)
-                if len(order) == _WAITING:
-                    rows[np.concatenate(order)] = arrived(batches, device)
-                    order, batches = [], []
                 done(len(batch))
-            if order:
-                rows[np.concatenate(order)] = arrived(batches, device)
+            order = np.concatenate(batches[first : first + _WAITING])
+            rows[order] = torch.cat(vectors).float().cpu().numpy()
 
     @property
     def module(self) -> Any:
@@ -89,28 +86,16 @@ class SentenceTransformerEncoder(LocalEncoder):
         with self._lock:
             if self._model is None:
                 sentence_transformers = require("sentence_transformers", extra="torch")
-                readable = nullcontext(self.source) if self._folder is None else float32_folder(self._folder)
-                with readable as source:
+                folder = self._folder
+                given: AbstractContextManager[Path | str] = nullcontext(folder or self.source)
+                if folder is not None and self.name in PACKAGED:
+                    given = float32_folder(folder)
+                with given as source:
                     model = _load(sentence_transformers, source, self.device)
-                    self._tokenizer = _plain_tokenizer(model)
-                given = {"prompts": model.prompts, "default_prompt_name": model.default_prompt_name}
-                model.prompts |= prompts_of(given, self.source)._asdict()
+                told = {"prompts": model.prompts, "default_prompt_name": model.default_prompt_name}
+                model.prompts |= prompts_of(told, self.source)._asdict()
                 self._model = model
         return self._model
-
-
-def leaving(rows: Any) -> Any:
-    """Return a tensor in float32 on its way to the CPU: from CUDA to pinned memory, without waiting."""
-    return rows.float().to("cpu", non_blocking=rows.device.type == "cuda")
-
-
-def arrived(parts: Sequence[Any], device: Any) -> FloatArray:
-    """Wait for a device, and return the rows of tensors that were `leaving` it."""
-    torch = require("torch", extra="torch")
-    if device.type == "cuda":
-        torch.cuda.synchronize(device)
-    rows: FloatArray = torch.cat(list(parts)).numpy()
-    return rows
 
 
 def bfloat16_is_fast(device_type: str) -> bool:
@@ -136,35 +121,19 @@ def _load(sentence_transformers: Any, source: Path | str, device: str | None) ->
     logging = require("transformers", extra="torch").utils.logging
     shown = logging.is_progress_bar_enabled()
     logging.disable_progress_bar()
+    made = partial(sentence_transformers.SentenceTransformer, device=device, trust_remote_code=False)
     try:
         try:
-            return sentence_transformers.SentenceTransformer(
-                str(source), device=device, local_files_only=True, trust_remote_code=False
-            )
-        except ImportError:
-            raise
-        except Exception as error:  # a damaged folder can raise almost anything
+            return made(str(source), local_files_only=True)
+        except (OSError, ValueError):
             if isinstance(source, Path):
-                raise ModelError(f"{source} is not a sentence-transformers model: {error!r}") from error
-            if not isinstance(error, OSError | ValueError):
-                raise ModelError(f"encoder {source!r} cannot be loaded: {error!r}") from error
-        check_reachable(str(source))
-        return sentence_transformers.SentenceTransformer(source, device=device, trust_remote_code=False)
-    except (OSError, ValueError) as error:
-        if isinstance(error, ModelError):
-            raise
-        raise ModelError(f"encoder {str(source)!r} cannot be loaded: {error}") from error
+                raise
+        hub_files(source)
+        return made(source)
+    except (ImportError, ModelError):
+        raise
+    except Exception as error:  # a damaged folder can raise almost anything
+        raise ModelError(f"{source} cannot be loaded as an encoder: {error!r}") from error
     finally:
         if shown:
             logging.enable_progress_bar()
-
-
-def _plain_tokenizer(model: Any) -> Any:
-    """Copy the model's fast tokenizer, without truncation and padding; None if it has none."""
-    backend = getattr(model.tokenizer, "backend_tokenizer", None)
-    if backend is None:
-        return None
-    copy = type(backend).from_str(backend.to_str())
-    copy.no_truncation()
-    copy.no_padding()
-    return copy

@@ -1,26 +1,36 @@
 """Token ids of texts, in arrays."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from precise_rag.types import IntArray
 from precise_rag.vectors import slice_places
 
 
 class TokenIds(NamedTuple):
-    """The tokens of n texts.
+    """The tokens of n texts, or of n pairs of texts.
 
     ids: (t,) the token ids of all texts, one text after the other.
     offsets: (n + 1,) text i has the ids[offsets[i]:offsets[i + 1]].
+    kinds: (t,) the type of each token, such as 1 in the second text of a pair; None: all are of type 0.
     """
 
     ids: IntArray
     offsets: IntArray
+    kinds: IntArray | None = None
+
+    @classmethod
+    def joined(cls, rows: Sequence[Sequence[int]], kinds: Sequence[Sequence[int]] | None = None) -> Self:
+        """Return the tokens of texts, given as a list of ids, and perhaps of types, for each."""
+        ids, types = (np.fromiter(chain.from_iterable(one), dtype=np.int64) for one in (rows, kinds or []))
+        lengths = np.array([len(row) for row in rows], dtype=np.int64)
+        return cls(ids, _offsets(lengths), None if kinds is None else types)
 
     @property
     def lengths(self) -> IntArray:
@@ -30,7 +40,9 @@ class TokenIds(NamedTuple):
     def of(self, texts: IntArray) -> "TokenIds":
         """Return the tokens of some of the texts, given by their places."""
         lengths = self.lengths[texts]
-        return TokenIds(self.ids[slice_places(self.offsets[texts], lengths)], _offsets(lengths))
+        chosen = slice_places(self.offsets[texts], lengths)
+        kinds = None if self.kinds is None else self.kinds[chosen]
+        return TokenIds(self.ids[chosen], _offsets(lengths), kinds)
 
     def cut(self, limit: int) -> "TokenIds":
         """Return the tokens with at most `limit` of each text; the last, which ends a text, is kept."""
@@ -41,31 +53,69 @@ class TokenIds(NamedTuple):
         ids[np.cumsum(lengths) - 1] = self.ids[self.offsets[1:] - 1]
         return TokenIds(ids, _offsets(lengths))
 
+    def batches(self, limit: int) -> Iterator[tuple[IntArray, "TokenIds"]]:
+        """Yield batches of texts of similar length: the places of the texts, and their tokens."""
+        for texts in batches_by_length(self.lengths, limit):
+            yield texts, self.of(texts)
 
-def places(lengths: IntArray) -> IntArray:
-    """Return the (t,) position of each token in its text. lengths: (n,) tokens of each text."""
-    return slice_places(np.zeros_like(lengths), lengths)
+    def padded(self, padding: int = 0) -> tuple[IntArray, IntArray, npt.NDArray[np.bool_]]:
+        """Return the ids and the types in a row for each text, and which of them are tokens; (n, s) each.
+
+        padding: id that fills a row up.
+        """
+        mask = np.arange(int(self.lengths.max())) < self.lengths[:, None]
+        ids, kinds = np.full(mask.shape, padding), np.zeros(mask.shape, dtype=np.int64)
+        ids[mask] = self.ids
+        kinds[mask] = 0 if self.kinds is None else self.kinds
+        return ids, kinds, mask
+
+
+def batches_by_length(lengths: IntArray, limit: int) -> Iterator[IntArray]:
+    """Group texts of similar length into batches. Texts without tokens are left out.
+
+    lengths: (n,) tokens of each text.
+    limit: most tokens of a batch, padding included; a longer text is a batch by itself.
+    Returns an iterator over arrays of indices, longest texts first.
+    """
+    order = np.argsort(-lengths, kind="stable")[: np.count_nonzero(lengths)]
+    first = 0
+    while first < len(order):
+        size = max(1, limit // int(lengths[order[first]]))
+        yield order[first : first + size]
+        first += size
 
 
 def _offsets(lengths: IntArray) -> IntArray:
     return np.concatenate([[0], np.cumsum(lengths)])
 
 
-def read_tokenizer(file: Path) -> Any:
-    """Return the `tokenizers.Tokenizer` of a file, without truncation; one file has one object.
+def read_tokenizer(file: Path, **changes: Any) -> Any:
+    """Return the `tokenizers.Tokenizer` of a file, without padding; the same changes make one object.
 
+    changes: `limit`, tokens after which texts are cut, by default none; `lower`, whether texts are put in
+        lower case first; and attributes of the normalizer of a BERT, which others do not have.
     Raises what the library raises.
     """
-    return _read_tokenizer(file, file.stat().st_mtime_ns)
+    return _read_tokenizer(file, file.stat().st_mtime_ns, tuple(sorted(changes.items())))
 
 
 @lru_cache(maxsize=4)
-def _read_tokenizer(file: Path, changed: int) -> Any:
-    from tokenizers import Tokenizer
+def _read_tokenizer(file: Path, changed: int, changes: tuple[tuple[str, Any], ...]) -> Any:
+    from tokenizers import Tokenizer, normalizers
 
-    tokenizer = Tokenizer.from_file(str(file))
-    tokenizer.no_truncation()
+    tokenizer, settings = Tokenizer.from_file(str(file)), dict(changes)
+    limit, lower = settings.pop("limit", None), settings.pop("lower", False)
     tokenizer.no_padding()
+    tokenizer.no_truncation()
+    if limit is not None:
+        tokenizer.enable_truncation(limit)
+    given = tokenizer.normalizer
+    if isinstance(given, normalizers.BertNormalizer):
+        for name, value in settings.items():
+            setattr(given, name, value)
+    if lower:
+        steps = [normalizers.Lowercase(), *([] if given is None else [given])]
+        tokenizer.normalizer = normalizers.Sequence(steps)
     return tokenizer
 
 

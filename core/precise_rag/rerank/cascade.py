@@ -15,7 +15,7 @@ from precise_rag.checkpoints.expected import check_config
 from precise_rag.checkpoints.quantized import dequantized
 from precise_rag.checkpoints.saved import load_checkpoint, packaged_model
 from precise_rag.checks import check_number
-from precise_rag.encoders.bert_files import word_table
+from precise_rag.encoders.bert import word_table
 from precise_rag.encoders.devices import runs_on_onnx
 from precise_rag.encoders.int8_layers import Precision
 from precise_rag.encoders.local import E5, packaged_encoder
@@ -25,8 +25,7 @@ from precise_rag.rerank.candidate_texts import with_headings
 from precise_rag.rerank.features import retrieval_scores
 from precise_rag.rerank.logistic_regression import LogisticRegression, log_odds
 from precise_rag.rerank.packaged import packaged_reranker
-from precise_rag.rerank.pair_onnx import OnnxPairScorer
-from precise_rag.rerank.pairs import Piece, check_trained
+from precise_rag.rerank.pairs import OnnxPairScorer, Piece, check_trained
 from precise_rag.rerank.query_terms import alone_with_code
 from precise_rag.sharing import in_turns
 from precise_rag.types import Candidate, FloatArray, IntArray, ScoreScale

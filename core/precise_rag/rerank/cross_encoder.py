@@ -1,26 +1,35 @@
 """Rerankers from sentence-transformers' cross-encoders."""
 
-from collections.abc import Sequence
-from functools import cached_property, partial
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from precise_rag._extras import require
-from precise_rag._processes import Loaded, ProcessLock
+from precise_rag._processes import Loaded, PerProcess, ProcessLock
+from precise_rag.encoders.bert import BertClassifier
 from precise_rag.encoders.local import check_no_code, content_name
+from precise_rag.encoders.onnx import logits_of, network_of, on_onnx, opened
+from precise_rag.encoders.token_ids import TokenIds
 from precise_rag.errors import InputError, ModelError
+from precise_rag.rerank.logistic_regression import LogisticRegression
 from precise_rag.tokens import readable_texts
 from precise_rag.types import Candidate, FloatArray, ScoreScale
 
+Logits = Callable[[str, Sequence[str]], FloatArray]
+"""Reads a query with each of n texts, and returns the (n,) logits."""
+_PROBABILITY = LogisticRegression({"logit": 1.0})
+
 
 class CrossEncoderReranker(Loaded):
-    """A sentence-transformers CrossEncoder with one output.
+    """A CrossEncoder of sentence-transformers with one output.
 
-    name_or_path: a model on the hub, or a local folder. device: such as "cpu"; default:
-    sentence-transformers'. batch_size: pairs in one forward pass. score_scale: "probability" (default), the
-    sigmoid of the model's logit, or "logit", the logit itself, as in SAGE.
+    name_or_path: a model on the hub, or a local folder. On a CPU, ONNX Runtime runs a BERT in
+    model.safetensors, and others with onnx/model.onnx or model.onnx; torch runs the rest, and all of them on
+    a GPU. device: such as "cpu"; default: a GPU if torch can use one. batch_size: pairs that torch reads
+    together. score_scale: "probability" (default), the sigmoid of the model's logit, or "logit", the logit
+    itself, as in SAGE.
 
     The activation in the model's configuration is ignored. The model is loaded at its first use, in bfloat16
     on CUDA. A copy is the reranker itself; a pickle has no weights.
@@ -48,7 +57,7 @@ class CrossEncoderReranker(Loaded):
         )
         self._device = device
         self._batch_size = batch_size
-        self._lock = ProcessLock()
+        self._logits: PerProcess[Logits] = PerProcess()
 
     @property
     def _identity(self) -> str:
@@ -58,19 +67,15 @@ class CrossEncoderReranker(Loaded):
         """Return (n,) probabilities, one per candidate, in their order."""
         if not candidates:
             return np.zeros(0, dtype=np.float32)
-        nn = require("torch", extra="torch").nn
         query, *texts = readable_texts([query, *(c.text for c in candidates)])
-        with self._lock:
-            scores = self._model.predict(
-                [(query, text) for text in texts],
-                batch_size=self._batch_size,
-                activation_fn=nn.Identity() if self.score_scale == "logit" else nn.Sigmoid(),
-                show_progress_bar=False,
-            )
-        return np.asarray(scores, dtype=np.float32)
+        logits = self._logits.get(self._load)(query, texts)
+        return logits if self.score_scale == "logit" else _PROBABILITY({"logit": logits})
 
-    @cached_property
-    def _model(self) -> Any:
+    def _load(self) -> Logits:
+        return on_onnx(_without_torch, self.name, self._device) or self._in_torch()
+
+    def _in_torch(self) -> Logits:
+        nn, lock = require("torch", extra="torch").nn, ProcessLock()
         module = require("sentence_transformers", extra="torch")
         try:
             model = module.CrossEncoder(self.name, device=self._device, trust_remote_code=False)
@@ -83,4 +88,25 @@ class CrossEncoderReranker(Loaded):
             ) from error
         if model.num_labels != 1:
             raise ModelError(f"the cross-encoder {self.name!r} must have one output, got {model.num_labels}")
-        return model.bfloat16() if model.device.type == "cuda" else model
+        model = model.bfloat16() if model.device.type == "cuda" else model
+
+        def logits(query: str, texts: Sequence[str]) -> FloatArray:
+            pairs = [(query, text) for text in texts]
+            options = {"batch_size": self._batch_size, "show_progress_bar": False}
+            with lock:
+                return np.asarray(model.predict(pairs, activation_fn=nn.Identity(), **options), np.float32)
+
+        return logits
+
+
+def _without_torch(name_or_path: str, *, download: bool) -> Logits:
+    """Load a cross-encoder on the CPU; of long pairs it reads the beginnings. As for `OnnxEncoder`."""
+    folder = Path(name_or_path)
+    reading = opened(name_or_path, folder if folder.is_dir() else None, download=download)
+    tokenizer, network = reading.tokenizer(reading.limit), network_of(reading, BertClassifier)
+
+    def logits(query: str, texts: Sequence[str]) -> FloatArray:
+        rows = tokenizer.encode_batch_fast([(query, text) for text in texts])
+        return logits_of(network, TokenIds.joined([row.ids for row in rows], [row.type_ids for row in rows]))
+
+    return logits

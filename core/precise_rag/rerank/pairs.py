@@ -1,21 +1,24 @@
-"""What the cascade's network reads, and its tensors."""
+"""The cascade's cross-encoder: what it reads, its tensors, and how it runs on the CPU."""
 
 from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
+from safetensors import safe_open
 
 from precise_rag.checkpoints.expected import check_tensors
 from precise_rag.checkpoints.quantized import check_scales
 from precise_rag.checkpoints.saved import Tensors
-from precise_rag.encoders.bert_files import WORDS, BertSettings, bert_settings, bert_shapes
+from precise_rag.encoders.bert import WORDS, BertClassifier
+from precise_rag.encoders.int8_layers import Precision
 from precise_rag.encoders.local import E5, packaged_encoder
+from precise_rag.encoders.onnx import SAMPLE, logits_of
+from precise_rag.encoders.reading import reading_of
 from precise_rag.encoders.token_ids import TokenIds
 from precise_rag.errors import ModelError
 from precise_rag.tokens import readable_texts
-from precise_rag.types import IntArray
+from precise_rag.types import FloatArray
 
 QUERY_TOKENS, TITLE_TOKENS, TEXT_TOKENS = 48, 40, 240
 """Tokens of a query, of the titles above a candidate and of a candidate that are read; later ones are cut."""
@@ -39,14 +42,7 @@ class Piece(NamedTuple):
     after: str = ""
 
 
-class PairTokens(NamedTuple):
-    """The tokens of n pairs of a query and a piece, one after the other. kinds: (t,) the type of each."""
-
-    tokens: TokenIds
-    kinds: IntArray
-
-
-def tokens_of_pairs(tokenizer: Any, query: str, pieces: Sequence[Piece]) -> PairTokens:
+def tokens_of_pairs(tokenizer: Any, query: str, pieces: Sequence[Piece]) -> TokenIds:
     """Tokenize a query with each of some pieces. tokenizer: a `tokenizers.Tokenizer`."""
     texts = list(readable_texts([query, *chain.from_iterable(pieces)]))
     begin, end = tokenizer.encode("").ids
@@ -60,28 +56,21 @@ def tokens_of_pairs(tokenizer: Any, query: str, pieces: Sequence[Piece]) -> Pair
         around = above[:TITLE_TOKENS], before[-BEFORE_TOKENS:], text, after[:AFTER_TOKENS], [end]
         rows.append([*asked, *chain.from_iterable(around)])
         of_parts = zip((TEXT, AROUND, TEXT, AROUND, TEXT), around, strict=True)
-        kinds += [QUERY] * len(asked) + [kind for kind, part in of_parts for _ in part]
-    offsets = np.cumsum([0, *map(len, rows)], dtype=np.int64)
-    ids = np.fromiter(chain.from_iterable(rows), dtype=np.int64)
-    return PairTokens(TokenIds(ids, offsets), np.array(kinds, dtype=np.int64))
-
-
-def network_settings() -> BertSettings:
-    """Return the sizes of the network, which are those of the packaged encoder. Raises ModelError."""
-    settings = bert_settings(packaged_encoder(E5), E5)
-    assert settings is not None  # its checksum is right
-    return settings
+        kinds.append([QUERY] * len(asked) + [kind for kind, part in of_parts for _ in part])
+    return TokenIds.joined(rows, kinds)
 
 
 def trained_shapes() -> dict[str, tuple[int, ...]]:
     """Return the shapes of the trained tensors by name: all but the words, which are the encoder's."""
-    settings = network_settings()
-    shapes = {name: shape for name, shape in bert_shapes(settings).items() if name != WORDS}
+    with safe_open(packaged_encoder(E5) / "model.safetensors", "numpy") as file:
+        names = [name for name in file.keys() if name != WORDS and not name.endswith("_scale")]  # noqa: SIM118
+        shapes = {name: tuple(file.get_slice(name).get_shape()) for name in names}
+    width = shapes["embeddings.LayerNorm.weight"][0]
     return shapes | {
-        "embeddings.token_type_embeddings.weight": (AROUND + 1, settings.width),
-        "pooler.dense.weight": (settings.width, settings.width),
-        "pooler.dense.bias": (settings.width,),
-        "classifier.weight": (1, settings.width),
+        "embeddings.token_type_embeddings.weight": (AROUND + 1, width),
+        "pooler.dense.weight": (width, width),
+        "pooler.dense.bias": (width,),
+        "classifier.weight": (1, width),
         "classifier.bias": (1,),
     }
 
@@ -95,3 +84,21 @@ def check_trained(folder: str | Path, tensors: Tensors) -> None:
     check_tensors(folder, tensors, shapes)
     if unknown := sorted(tensors.keys() - shapes.keys() - check_scales(tensors)):
         raise ModelError(f"{folder}: unknown tensors {unknown[:3]}; install or train the model again")
+
+
+class OnnxPairScorer:
+    """Scores pieces of text against a query with a trained network, on the CPU.
+
+    weights: of the network, which has the sizes of the packaged encoder, with the words. tokenizer: a
+    `tokenizers.Tokenizer`. precision: of the linear layers.
+    """
+
+    def __init__(self, weights: Tensors, tokenizer: Any, precision: Precision = "int8") -> None:
+        self._tokenizer, (query, text) = tokenizer, SAMPLE
+        config = reading_of(packaged_encoder(E5), E5).config
+        sample = tokens_of_pairs(tokenizer, query, [Piece(text)])._replace(kinds=None)  # as it was fitted
+        self._network = BertClassifier(config, weights, precision, lambda: sample)
+
+    def logits(self, query: str, pieces: Sequence[Piece]) -> FloatArray:
+        """Return (n,) logits, one per piece; of long queries and texts only the beginning is read."""
+        return logits_of(self._network, tokens_of_pairs(self._tokenizer, query, pieces))

@@ -1,8 +1,11 @@
 """Encoders by name, from objects of frameworks and from the package, and where they run."""
 
+import pickle
+import shutil
 from importlib.util import find_spec
 from pathlib import Path
 from pydoc_data.topics import topics
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -12,8 +15,11 @@ from precise_rag.encoders import devices, load_encoder
 from precise_rag.encoders.devices import runs_on_onnx
 from precise_rag.encoders.local import MINILM, packaged_encoder
 from precise_rag.encoders.openai import OpenAIEncoder
+from precise_rag.encoders.reading import NotRunnable
+from precise_rag.encoders.sentence_transformer import SentenceTransformerEncoder
 from precise_rag.errors import InputError, ModelError
 from precise_rag.testing import HashEncoder
+from support.bert import write_onnx
 from support.chat_server import ChatServer, Reply
 from training.encoder.int8 import pack
 
@@ -124,3 +130,70 @@ def test_the_packaged_files_are_the_official_ones_up_to_rounding(tmp_path: Path)
     pack(official(), tmp_path)
     for file in filter(Path.is_file, tmp_path.rglob("*")):
         assert file.read_bytes() == (packaged_encoder(MINILM) / file.relative_to(tmp_path)).read_bytes()
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    """A copy of the packaged all-MiniLM-L6-v2."""
+    return Path(shutil.copytree(packaged_encoder(MINILM), tmp_path / "model"))
+
+
+def test_a_name_on_the_hub_is_run_from_its_onnx_file(copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """That file and the settings are fetched. If no file tells the pooling, it is the mean."""
+    (copy / "model.safetensors").unlink()
+    (copy / "modules.json").unlink()
+    fetched: list[Any] = []
+
+    def fetch(name: str, allow_patterns: Any = None, **options: Any) -> str:
+        fetched.append(allow_patterns)
+        if allow_patterns:
+            write_onnx(packaged_encoder(MINILM), copy)
+        return str(copy)
+
+    files = [SimpleNamespace(rfilename=file) for file in ("onnx/model.onnx", "model.safetensors")]
+    monkeypatch.setattr("precise_rag.encoders.onnx.is_installed", lambda module: False)
+    monkeypatch.setattr("huggingface_hub.snapshot_download", fetch)
+    monkeypatch.setattr("huggingface_hub.HfApi.model_info", lambda *_, **__: SimpleNamespace(siblings=files))
+    encoder, expected = load_encoder("me/bert", device="cpu"), load_encoder(MINILM, device="cpu")
+    assert fetched == [None, ["*.json", "onnx/model.onnx*"]]
+    texts = ["A cat.", "", "word " * 250, "Where is the cat?"]
+    np.testing.assert_allclose(encoder.encode(texts), expected.encode(texts), atol=1e-5)
+    assert pickle.loads(pickle.dumps(encoder)) is encoder
+
+
+@pytest.mark.parametrize(
+    ("file", "content", "message"),
+    [
+        ("tokenizer.json", b"", "has no tokenizer.json"),
+        ("config.json", b"", "has no config.json"),
+        ("config.json", b'{"model_type": "bert", "hidden_act": "relu"}', "no BERT in .* nor onnx/model.onnx"),
+        ("onnx/model.onnx", b"{}", "is refused"),
+        ("onnx/model.onnx", "input_ids attention_mask token_type_ids past", "asks for past"),
+        ("tokenizer_config.json", b"{", "cannot be read"),
+        (
+            "modules.json",
+            b'[{"type": "Transformer", "path": ""}, {"type": "Dense", "path": ""}]',
+            "of .*Dense",
+        ),
+        ("1_Pooling/config.json", b'{"include_prompt": false}', "leaves prompts out"),
+        ("1_Pooling/config.json", b'{"pooling_mode": "weightedmean"}', r"a pooling \(weightedmean\)"),
+        ("config_sentence_transformers.json", b'{"prompts": {"query": 3}}', "the prompts must be"),
+    ],
+)
+def test_what_a_model_lacks_is_named_or_it_is_left_to_torch(
+    copy: Path, monkeypatch: pytest.MonkeyPatch, file: str, content: str | bytes, message: str
+) -> None:
+    if file.startswith("onnx"):
+        (copy / "config.json").write_text("{}")
+        (copy / "onnx").mkdir()
+    if isinstance(content, str):
+        write_onnx(packaged_encoder(MINILM), copy, inputs=content)
+    elif content:
+        (copy / file).write_bytes(content)
+    else:
+        (copy / file).unlink()
+    monkeypatch.setattr("precise_rag.encoders.onnx.is_installed", lambda module: True)
+    assert isinstance(load_encoder(copy, device="cpu"), SentenceTransformerEncoder)
+    monkeypatch.setattr("precise_rag.encoders.onnx.is_installed", lambda module: False)
+    with pytest.raises(NotRunnable, match=rf"{message}.*pip install 'precise-rag\[torch\]'"):
+        load_encoder(copy, device="cpu")

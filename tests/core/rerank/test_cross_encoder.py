@@ -9,7 +9,7 @@ from precise_rag.encoders import load_encoder
 from precise_rag.errors import ModelError
 from precise_rag.rerank import load_reranker
 from precise_rag.types import Candidate
-from support.bert import saved_bert
+from support.bert import saved_bert, write_onnx
 
 torch = pytest.importorskip("torch")
 transformers = pytest.importorskip("transformers")
@@ -21,32 +21,40 @@ def tiny_model(folder: Path, n_labels: int) -> Path:
     return saved_bert(folder, words, kind, num_labels=n_labels, initializer_range=1.0)
 
 
-@pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tiny_model(tmp_path_factory.mktemp("models") / "one", 1)
-
-
-TEXTS = ["bridge opens", "bread", "river bridge opens bread"]
+TEXTS = ["bridge opens", "bread", "river bridge opens bread", "bread " * 40]
 CANDIDATES = [Candidate("d", i, i + len(t), t, 0.0, "rank") for i, t in enumerate(TEXTS)]
 
 
-def test_scores_are_the_sigmoid_of_the_models_logit(model: Path) -> None:
-    reranker = load_reranker(model, device="cpu")
-    scores = reranker.score("river bridge", CANDIDATES)
-    tokenizer = transformers.AutoTokenizer.from_pretrained(model)
-    network = transformers.AutoModelForSequenceClassification.from_pretrained(model).eval()
-    batch = tokenizer(["river bridge"] * 3, TEXTS, padding=True, return_tensors="pt")
+@pytest.mark.parametrize("run", ["torch", "safetensors", "onnx"])
+def test_scores_are_the_sigmoid_of_the_models_logit(
+    run: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tiny_model(tmp_path / "model", 1)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(folder, model_max_length=32)
+    network = transformers.AutoModelForSequenceClassification.from_pretrained(folder).eval()
+    batch = tokenizer(["river bridge"] * 4, TEXTS, padding=True, truncation=True, return_tensors="pt")
     with torch.no_grad():
         logits = network(**batch).logits[:, 0].numpy()
+    if run == "onnx":
+        write_onnx(folder, folder, "logits")
+        (folder / "model.safetensors").unlink()
+    monkeypatch.setattr("precise_rag.encoders.onnx.is_installed", lambda module: run == "torch")
+    monkeypatch.setattr("precise_rag.encoders.onnx.runs_on_onnx", lambda device: run != "torch")
+    reranker = load_reranker(folder, device="cpu")
+    scores = reranker.score("river bridge", CANDIDATES)
     assert scores == pytest.approx(1 / (1 + np.exp(-logits)), abs=1e-5)
     assert reranker.score_scale == "probability"
     assert reranker.score("river", []).shape == (0,)
+    if run == "onnx":
+        with pytest.raises(ModelError, match="gives logits, so it is no encoder"):
+            load_encoder(folder)
 
 
 def test_what_is_no_cross_encoder_is_refused(tmp_path: Path) -> None:
-    reranker = load_reranker(str(tiny_model(tmp_path / "three", 3)), device="cpu")
-    with pytest.raises(ModelError, match="must have one output, got 3"):
-        reranker.score("river", CANDIDATES)
+    folder = tiny_model(tmp_path / "three", 3)
+    for device in ("cpu", "meta"):
+        with pytest.raises(ModelError, match="must have one output, got 3"):
+            load_reranker(folder, device=device).score("river", CANDIDATES)
     with pytest.raises(ModelError, match="cannot load the cross-encoder"):
         load_reranker(tmp_path / "nowhere", device="cpu").score("river", CANDIDATES)
 

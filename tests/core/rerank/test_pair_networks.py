@@ -7,11 +7,10 @@ import pytest
 
 from precise_rag.checkpoints.quantized import dequantized
 from precise_rag.checkpoints.saved import load_checkpoint, packaged_model
-from precise_rag.encoders.bert_files import word_table
+from precise_rag.encoders.bert import word_table
 from precise_rag.encoders.local import E5, packaged_encoder
 from precise_rag.encoders.token_ids import read_tokenizer
-from precise_rag.rerank.pair_onnx import OnnxPairScorer
-from precise_rag.rerank.pairs import AROUND, QUERY, TEXT, TEXT_TOKENS, Piece, tokens_of_pairs
+from precise_rag.rerank.pairs import AROUND, QUERY, TEXT, TEXT_TOKENS, OnnxPairScorer, Piece, tokens_of_pairs
 
 QUESTION = "Who keeps the lamp of the harbour?"
 TEXTS = [
@@ -70,11 +69,11 @@ def test_a_network_gives_the_same_logits_as_torch_alone_and_in_batches(
 
 def test_a_piece_is_read_below_its_titles_and_between_the_words_beside_it(tokenizer: Any) -> None:
     piece = Piece("Change the oil.", "Pump M-7: ", "wet " * 40 + "Drain it.", "Close it. " + "dry " * 40)
-    (ids, offsets), kinds = tokens_of_pairs(tokenizer, QUESTION, [piece, Piece("Stop.")])
+    ids, offsets, kinds = tokens_of_pairs(tokenizer, QUESTION, [piece, Piece("Stop.")])
     own = {kind: tokenizer.decode(ids[: offsets[1]][kinds[: offsets[1]] == kind]) for kind in range(3)}
     assert (own[QUERY], own[TEXT]) == (QUESTION, "Pump M-7: Change the oil.")
     assert own[AROUND].startswith("wet wet")
     assert "Drain it. Close it. dry" in own[AROUND]
     assert tokenizer.decode(ids[offsets[1] :]) == f"{QUESTION} Stop."
-    (ids, offsets), kinds = tokens_of_pairs(tokenizer, "why " * 99, [Piece(TEXTS[2], "a " * 99, "wet " * 50)])
+    ids, offsets, kinds = tokens_of_pairs(tokenizer, "why " * 99, [Piece(TEXTS[2], "a " * 99, "wet " * 50)])
     assert [int((kinds == kind).sum()) for kind in range(3)] == [51, 40 + TEXT_TOKENS + 1, 24]

@@ -16,6 +16,9 @@ from precise_rag.types import Candidate, Decision, Excerpt, Selection, check_que
 N_FOUND = 200
 """Sentences that count as found: those that the reranker puts first, shared among the documents."""
 
+FROM_TEXTS = ProbabilitySelector(share_of_best=0.05, min_score=0.005, enough_tokens=800)
+"""Keeps more than others do: a retriever has found the texts good, and no search knows the sentences."""
+
 
 class Extraction(NamedTuple):
     """The evidence in some texts.
@@ -42,7 +45,7 @@ class EvidenceExtractor:
     A sentence that is in several texts is kept once.
 
     reranker: scores the sentences; any, see `calibrated`.
-    selector: default: `ProbabilitySelector()`. With min_keep=0 nothing is kept if nothing is relevant.
+    selector: default: `FROM_TEXTS`. With min_keep=0 nothing is kept if nothing is relevant.
     splitter: splits the texts into sentences; default: `load_sentence_splitter()`.
     """
 
@@ -54,7 +57,7 @@ class EvidenceExtractor:
         splitter: SentenceSplitter | None = None,
     ) -> None:
         self.reranker = calibrated(reranker)
-        self.selector = selector or ProbabilitySelector()
+        self.selector = selector or FROM_TEXTS
         self.splitter = splitter
 
     def extract(

@@ -17,6 +17,7 @@ from precise_rag.candidate_filters import (
 )
 from precise_rag.encoders.local import count_word_pieces
 from precise_rag.evidence import EvidenceExtractor
+from precise_rag.evidence.extractor import FROM_TEXTS
 from precise_rag.excerpts import AsWritten, Form
 from precise_rag.protocols import Encoder, Reranker
 from precise_rag.rerank import calibrated, load_reranker, rerank, rerank_best
@@ -28,7 +29,6 @@ from precise_rag.types import Candidate, Excerpt, Selection
 T = TypeVar("T", GradientSelector, ProbabilitySelector, RedundancyFilter)
 
 _RELEVANCE = RelevanceSettings()
-_PROBABILITY = ProbabilitySelector()
 
 
 class SelectionPart(ABC):
@@ -173,13 +173,13 @@ class RelevancePart(SelectionPart):
 
 @dataclass(init=False, repr=False, eq=False)
 class EvidenceOptions:
-    """Options of `ProbabilitySelector` as fields of a pydantic model."""
+    """Options of `ProbabilitySelector` as fields of a pydantic model, with the values of `FROM_TEXTS`."""
 
-    share_of_best: float = _PROBABILITY.share_of_best
-    min_score: float = _PROBABILITY.min_score
-    enough_tokens: int | None = _PROBABILITY.enough_tokens
-    max_tokens: int | None = _PROBABILITY.max_tokens
-    min_keep: int = _PROBABILITY.min_keep
+    share_of_best: float = FROM_TEXTS.share_of_best
+    min_score: float = FROM_TEXTS.min_score
+    enough_tokens: int | None = FROM_TEXTS.enough_tokens
+    max_tokens: int | None = FROM_TEXTS.max_tokens
+    min_keep: int = FROM_TEXTS.min_keep
 
 
 @dataclass(frozen=True)

@@ -60,12 +60,12 @@ def saved_encoder(folder: Path, words: list[str], pooling: str = "mean", prompts
 def write_onnx(
     source: Path,
     folder: Path,
-    output: str = "states",
+    output: str = "last_hidden_state",
     inputs: str = "input_ids attention_mask token_type_ids",
 ) -> None:
     """Write onnx/model.onnx of the BERT in another folder, which reads rows of tokens, as exporters do.
 
-    output: "states" of all tokens, the first of each row as "sentence_embedding", or a classifier's "logits".
+    output: the states of all tokens, the first of each row as "sentence_embedding", or its class as "logits".
     inputs: what the network asks for; those after the first three have no effect.
     """
     config, weights = reading_of(source, "").config, dequantized(bert_weights(source))
@@ -83,7 +83,6 @@ def write_onnx(
         "packed": every,
         "lengths": graph.op("Cast", graph.op("ReduceSum", mask, first, keepdims=0), to=6),
     }
-
     for name, value in values.items():
         node = zip((1, 2, 4), (value, name, "Identity"), strict=True)
         graph._nodes.append(b"".join(onnx_graph._field(*part) for part in node))
@@ -92,21 +91,16 @@ def write_onnx(
         given = (graph.weight(n, weights[n]) for n in (f"{name}.weight", f"{name}.bias"))
         return graph.op("Gemm", x, *given, transB=1)
 
-    def finish(_: str, states: str, *__: str) -> None:
-        found = graph.op("Reshape", states, graph.op("Concat", shape, width, axis=0))
-        if output != "states":
-            found = graph.op("Reshape", graph.op("Gather", found, zero, axis=1), vectors)
-        if output == "logits":
-            found = layer(graph.op("Tanh", layer(found, "pooler.dense")), "classifier")
-        onnx_graph.Graph.output(graph, output, found, *"bsw" if output == "states" else "bw")
-
-    (folder / "onnx").mkdir(exist_ok=True)
-    with (
-        patch.object(bert, "Graph", lambda: graph),
-        patch.object(graph, "input"),
-        patch.object(graph, "output", finish),
-        patch.object(onnx_graph, "_SMALL", 2**31),  # weights are in the file itself
-    ):
-        network: Any = SimpleNamespace(config=config)
+    network: Any = SimpleNamespace(config=config)
+    with patch.object(bert, "Graph", lambda: graph), patch.object(graph, "input"):
         bert.BertNetwork._graph(network, weights, float32_linear)
+    graph._outputs.clear()
+    found = graph.op("Reshape", "states", graph.op("Concat", shape, width, axis=0))
+    if output != "last_hidden_state":
+        found = graph.op("Reshape", graph.op("Gather", found, zero, axis=1), vectors)
+    if output == "logits":
+        found = layer(graph.op("Tanh", layer(found, "pooler.dense")), "classifier")
+    graph.output(output, found, *"bsw" if output == "last_hidden_state" else "bw")
+    (folder / "onnx").mkdir(exist_ok=True)
+    with patch.object(onnx_graph, "_SMALL", 2**31):  # weights are in the file itself
         (folder / "onnx" / "model.onnx").write_bytes(graph._model())

@@ -23,27 +23,18 @@ from support.bert import write_onnx
 from support.chat_server import ChatServer, Reply
 from training.encoder.int8 import pack
 
-
-class LlamaIndexLike:
-    model_name = "toy"
-
-    def get_text_embedding_batch(self, texts: list[str]) -> list[list[float]]:
-        return [[3.0 * len(text), 4.0 * len(text)] for text in texts]
-
-    def get_query_embedding(self, query: str) -> list[float]:
-        return [0.0, 2.0]
-
-
-class LangChainLike:
-    def embed_documents(self, texts: list[str]) -> list[list[float]]:
-        return [[3.0, 4.0] for _ in texts]
-
-    def embed_query(self, text: str) -> list[float]:
-        return [0.0, 2.0]
+LLAMA_INDEX = SimpleNamespace(
+    model_name="toy",
+    get_text_embedding_batch=lambda texts: [[3.0 * len(text), 4.0 * len(text)] for text in texts],
+    get_query_embedding=lambda query: [0.0, 2.0],
+)
+LANGCHAIN = SimpleNamespace(
+    embed_documents=lambda texts: [[3.0, 4.0] for _ in texts], embed_query=lambda text: [0.0, 2.0]
+)
 
 
 @pytest.mark.parametrize(
-    ("embedding", "name"), [(LlamaIndexLike(), "LlamaIndexLike:toy"), (LangChainLike(), "LangChainLike")]
+    ("embedding", "name"), [(LLAMA_INDEX, "SimpleNamespace:toy"), (LANGCHAIN, "SimpleNamespace")]
 )
 def test_embedding_objects_are_recognised_by_their_methods(embedding: object, name: str) -> None:
     encoder = load_encoder(embedding)

@@ -10,6 +10,7 @@ from langchain_core.messages import HumanMessage, ToolMessage
 from langchain_core.runnables.config import run_in_executor
 from langchain_core.tools import StructuredTool
 from langgraph.types import Command
+from pydantic import BaseModel
 
 from precise_rag.evidence.tool_results import (
     READ_RESULT,
@@ -18,6 +19,12 @@ from precise_rag.evidence.tool_results import (
     excluded_names,
     question_of,
 )
+
+
+class _Part(BaseModel):
+    reference: str
+    start: int = 0
+    question: str = ""
 
 
 class ToolResultPruningMiddleware(AgentMiddleware[Any, Any, Any]):
@@ -37,7 +44,7 @@ class ToolResultPruningMiddleware(AgentMiddleware[Any, Any, Any]):
         self.exclude_tools = excluded_names(exclude_tools)
         self._pruner = ToolResultPruner(max_tokens, **options)
         read = StructuredTool.from_function(
-            self._pruner.read, name=READ_RESULT, description=READ_RESULT_DESCRIPTION
+            self._pruner.read, name=READ_RESULT, description=READ_RESULT_DESCRIPTION, args_schema=_Part
         )
         self.tools = [read]
 

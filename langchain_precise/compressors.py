@@ -168,8 +168,7 @@ class GradientSelectionCompressor(SelectionCompressor, GradientOptions):
     count_tokens: Callable[[str], int] | None = Field(default=None, exclude=True)
 
     def _make_part(self) -> SelectionPart:
-        reranker = self.reranker if self.score_scale is None else None
-        return GradientPart.of(self, self.model_fields_set, reranker, shown)
+        return GradientPart.of(self, self.model_fields_set, shown)
 
     def _candidates(self, documents: Sequence[Document]) -> list[Candidate]:
         return to_candidates(documents, self.score_scale)

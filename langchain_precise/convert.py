@@ -4,7 +4,6 @@
     to_candidates       documents → candidates, for a stage of the core
     from_candidate      a candidate → a copy of the document that it was, or a new one if an index found it
     from_selection      the kept candidates of a selection → such documents, with what stands above them
-    from_excerpts       excerpts → such documents
 
 A result has the metadata of its source and, under the one key "precise", the facts of
 `precise_rag.facts`: its document and place there, its score and its scale. The facts count only while
@@ -37,7 +36,7 @@ from precise_rag.facts import (
     write_facts,
 )
 from precise_rag.titles import joined_titles, new_sections
-from precise_rag.types import Candidate, Excerpt, ScoreScale, Selection, Span, finite_score, with_scores
+from precise_rag.types import Candidate, ScoreScale, Selection, Span, finite_score, with_scores
 from precise_rag.types import Document as CoreDocument
 
 _START_INDEX = "start_index"
@@ -130,15 +129,9 @@ def from_selection(selection: Selection) -> list[Document]:
     return documents
 
 
-def from_excerpts(excerpts: Iterable[Excerpt]) -> list[Document]:
-    """Return the documents of excerpts, in their order."""
-    return from_selection(Selection.of((excerpt, True, excerpt.reason) for excerpt in excerpts))
-
-
 def shown(pieces: Iterable[Candidate]) -> list[str]:
     """Return the documents of pieces as `DOCUMENT_PROMPT` shows them to a model."""
-    documents = from_selection(Selection.keep_all(pieces))
-    return [format_document(document, DOCUMENT_PROMPT) for document in documents]
+    return [format_document(one, DOCUMENT_PROMPT) for one in from_selection(Selection.keep_all(pieces))]
 
 
 def piece_place(document: Document) -> tuple[str, Span] | None:

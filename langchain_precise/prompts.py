@@ -7,6 +7,6 @@ DOCUMENT_PROMPT = PromptTemplate.from_template(
 )
 """Document prompt for chains that take one: the text of an excerpt below the titles and headings above it.
 
-It is for what `PreciseRetriever`, `EvidenceCompressor` and `SelfFeedbackChain` return: the first excerpt of
-each section has what stands above it in its metadata "section", and the others have an empty text there.
+It is for what our retriever, compressors and chain return: the first document of each section has what stands
+above it in its metadata "section", the others an empty text. Others' documents need the entry, too.
 """

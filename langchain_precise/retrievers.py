@@ -12,7 +12,7 @@ from langchain_core.runnables import Runnable, RunnableLambda
 from langchain_core.vectorstores import VectorStore
 from pydantic import Field, SkipValidation
 
-from langchain_precise.convert import from_excerpts, shown, to_core_documents
+from langchain_precise.convert import from_selection, shown, to_core_documents
 from langchain_precise.events import observe, observing
 from langchain_precise.sources import StoreSource
 from precise_rag.checks import own_errors
@@ -176,7 +176,8 @@ class PreciseRetriever(BaseRetriever):
 
     def _documents(self, selection: Selection, search: Mapping[str, Any]) -> list[Document]:
         """Return what is sent of a selection: excerpts, or the best `k` by themselves."""
-        return from_excerpts(excerpts_of(selection, self.rag.with_k(search["k"]).order))
+        order = self.rag.with_k(search["k"]).order
+        return from_selection(Selection.keep_all(excerpts_of(selection, order)))
 
     @property
     def _index(self) -> Index:

@@ -13,7 +13,7 @@ from langchain_core.runnables.utils import AddableDict
 from pydantic import ConfigDict, SkipValidation
 from typing_extensions import TypedDict
 
-from langchain_precise.convert import from_excerpts, to_core_documents
+from langchain_precise.convert import from_selection, to_core_documents
 from langchain_precise.events import observe, observing
 from langchain_precise.questions import read_question
 from langchain_precise.sources import RetrieverSource
@@ -22,6 +22,7 @@ from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
 from precise_rag.errors import InputError
 from precise_rag.pipeline import PreciseRAG, check_pipeline
 from precise_rag.trace import Trace
+from precise_rag.types import Selection
 
 
 class SelfFeedbackInput(TypedDict, total=False):
@@ -198,7 +199,7 @@ def _output(answer: Answer) -> SelfFeedbackOutput:
         question=answer.question,
         answer=answer.text,
         kind=answer.kind,
-        context=from_excerpts(passage.excerpt for passage in answer.passages),
+        context=from_selection(Selection.keep_all(passage.excerpt for passage in answer.passages)),
         citations=answer.citation_facts,
         choice=answer.choice,
         score=answer.judgement.score if answer.judgement else None,

@@ -4,7 +4,6 @@
     to_candidates       scored nodes → candidates, for a stage of the core
     from_candidate      a candidate → a copy of the node that it was, or a new node if an index found it
     from_selection      the kept candidates of a selection → such nodes
-    from_excerpts       excerpts → such nodes, with what stands above them
 
 A result has the metadata of its source and, under the one key "precise", the facts of
 `precise_rag.facts`: its document and place there, its score and its scale. Embedding models and LLMs
@@ -147,38 +146,31 @@ def from_candidate(candidate: Candidate, reason: str = "") -> NodeWithScore:
 
 
 def from_selection(selection: Selection) -> list[NodeWithScore]:
-    """Return the nodes of the kept candidates, best first, with their scores and reasons."""
-    return [from_candidate(d.candidate, d.reason) for d in selection.decisions if d.kept]
+    """Return the nodes of the kept candidates, in their order, with their scores and reasons.
 
-
-def from_excerpts(excerpts: Iterable[Excerpt]) -> list[NodeWithScore]:
-    """Return the nodes of excerpts, in their order.
-
-    The metadata "section" of the first one of each section is what stands above it, such as "Pump > Oil",
+    The metadata "section" of the first excerpt of each section is what stands above it, such as "Pump > Oil",
     without titles that its metadata shows to LLMs anyway. LLMs do not see the headings that other entries
     repeat, such as "header_path". If the user has an entry "section", all stay as they are.
     """
-    excerpts = list(excerpts)
+    kept = [(d.candidate, d.reason) for d in selection.decisions if d.kept]
     nodes = []
-    for excerpt, titles in zip(excerpts, new_sections(excerpts), strict=True):
-        nodes.append(_without_path(from_candidate(excerpt, excerpt.reason)))
-        shown = titles_of({key: v for key, v in excerpt.metadata.items() if key not in PATH_KEYS})
-        if section := [title for title in titles if title not in shown]:
-            nodes[-1].node.metadata.setdefault(SECTION_KEY, joined_titles(section))
+    for (piece, reason), titles in zip(kept, new_sections([piece for piece, _ in kept]), strict=True):
+        nodes.append(from_candidate(piece, reason))
+        if isinstance(piece, Excerpt):
+            _without_path(nodes[-1], piece)
+            if section := _section(piece, titles):
+                nodes[-1].node.metadata.setdefault(SECTION_KEY, section)
     return nodes
 
 
 def shown(pieces: Iterable[Candidate]) -> list[str]:
-    """Return the nodes of excerpts, or of other pieces, as an LLM reads them."""
-    pieces = list(pieces)
-    excerpts = [piece for piece in pieces if isinstance(piece, Excerpt)]
-    nodes = from_excerpts(excerpts) if len(excerpts) == len(pieces) else map(from_candidate, pieces)
-    return [item.get_content(MetadataMode.LLM) for item in nodes]
+    """Return the nodes of pieces as an LLM reads them."""
+    return [item.get_content(MetadataMode.LLM) for item in from_selection(Selection.keep_all(pieces))]
 
 
 def piece_tokens(piece: Candidate) -> int:
     """Count the tokens that the node of a piece costs in a prompt, beside those of its text."""
-    node = _without_path(from_candidate(piece)).node
+    node = _without_path(from_candidate(piece), piece).node
     return estimate_tokens(node.get_content(MetadataMode.LLM)) - estimate_tokens(own_text(node))
 
 
@@ -229,12 +221,20 @@ def _part(node: BaseNode, candidate: Candidate) -> BaseNode:
     return node.model_copy(update={"id_": id_, "text": candidate.text, "embedding": None, **place})
 
 
-def _without_path(item: NodeWithScore) -> NodeWithScore:
+def _without_path(item: NodeWithScore, piece: Candidate) -> NodeWithScore:
     """Hide from LLMs the headings in the metadata of a new node, unless its "section" is the user's."""
     metadata, hidden = item.node.metadata, item.node.excluded_llm_metadata_keys
+    if metadata.get(SECTION_KEY) == _section(piece, read_facts(piece).get("above", ())):
+        metadata.pop(SECTION_KEY, None)  # of an earlier stage, which had other pieces around this one
     if SECTION_KEY not in metadata:
         hidden += [key for key in PATH_KEYS if key in metadata and key not in hidden]
     return item
+
+
+def _section(piece: Candidate, titles: Iterable[str]) -> str:
+    """The titles that other entries of its metadata do not show."""
+    named = titles_of({key: value for key, value in piece.metadata.items() if key not in PATH_KEYS})
+    return joined_titles(title for title in titles if title not in named)
 
 
 def shown_metadata(node: BaseNode) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index.core.settings import Settings
 
 from llamaindex_precise.component import SettingsComponent
-from llamaindex_precise.convert import from_excerpts, from_selection, piece_tokens, shown, to_candidates
+from llamaindex_precise.convert import from_selection, piece_tokens, shown, to_candidates
 from llamaindex_precise.embeddings import EncoderComponent
 from llamaindex_precise.events import observe
 from precise_rag.candidate_filters import RedundancyFilter, RelevanceFilter
@@ -36,7 +36,7 @@ from precise_rag.pipeline.parts import (
 )
 from precise_rag.rerank import load_reranker
 from precise_rag.trace import Trace
-from precise_rag.types import Candidate, Excerpt, ScoreScale, Selection
+from precise_rag.types import Candidate, ScoreScale, Selection
 
 dispatcher = get_dispatcher(__name__)
 
@@ -64,9 +64,6 @@ class SelectionPostprocessor(SettingsComponent, BaseNodePostprocessor):
     def _candidates(self, nodes: Sequence[NodeWithScore]) -> list[Candidate]:
         return to_candidates(nodes)
 
-    def _nodes(self, selection: Selection) -> list[NodeWithScore]:
-        return from_selection(selection)
-
     def select(self, nodes: Sequence[NodeWithScore], query: QueryBundle | str | None = None) -> Selection:
         """Return the decision on each node: kept or dropped, with its score and the reason."""
         trace = _trace(query)
@@ -79,7 +76,7 @@ class SelectionPostprocessor(SettingsComponent, BaseNodePostprocessor):
         with self._announced(nodes, candidates, query_bundle) as kept:
             with trace.stage(self.class_name()) as stage:
                 stage.outcome = selection = self._part.decide(trace.question, candidates, trace)
-            kept += self._nodes(selection)
+            kept += from_selection(selection)
         return kept
 
     @dispatcher.span
@@ -90,7 +87,7 @@ class SelectionPostprocessor(SettingsComponent, BaseNodePostprocessor):
         with self._announced(nodes, candidates, query_bundle) as kept:
             with trace.stage(self.class_name()) as stage:
                 stage.outcome = selection = await self._part.adecide(trace.question, candidates, trace)
-            kept += self._nodes(selection)
+            kept += from_selection(selection)
         return kept
 
     @contextmanager
@@ -164,8 +161,7 @@ class GradientSelectionPostprocessor(RerankerPostprocessor, GradientOptions):
     count_tokens: Callable[[str], int] | None = Field(default=None, exclude=True)
 
     def _make_part(self) -> SelectionPart:
-        reranker = self.reranker if self.score_scale is None else None
-        return GradientPart.of(self, self.model_fields_set, reranker, shown)
+        return GradientPart.of(self, self.model_fields_set, shown)
 
     def _candidates(self, nodes: Sequence[NodeWithScore]) -> list[Candidate]:
         return to_candidates(nodes, self.score_scale)
@@ -232,9 +228,6 @@ class EvidencePostprocessor(RerankerPostprocessor, EvidenceOptions):
 
     def _candidates(self, nodes: Sequence[NodeWithScore]) -> list[Candidate]:
         return to_candidates(nodes, text_alone=True)
-
-    def _nodes(self, selection: Selection) -> list[NodeWithScore]:
-        return from_excerpts(one for one in selection.kept if isinstance(one, Excerpt))
 
 
 def _trace(query: QueryBundle | str | None) -> Trace:

@@ -14,7 +14,7 @@ from llama_index.core.instrumentation import get_dispatcher
 from llama_index.core.schema import BaseNode, NodeWithScore, QueryBundle, QueryType
 from llama_index.core.vector_stores.types import BasePydanticVectorStore, MetadataFilter, MetadataFilters
 
-from llamaindex_precise.convert import from_excerpts, piece_tokens, shown, to_core_documents
+from llamaindex_precise.convert import from_selection, piece_tokens, shown, to_core_documents
 from llamaindex_precise.embeddings import EmbedModel, resolve_encoder
 from llamaindex_precise.events import observe
 from llamaindex_precise.filters import MetadataFilterInput, to_core_filter
@@ -176,9 +176,8 @@ class PreciseRetriever(BaseRetriever):
 
     def _nodes(self, selection: Selection) -> list[NodeWithScore]:
         """Return what is sent of a selection: excerpts, or the best `similarity_top_k` by themselves."""
-        return from_excerpts(
-            excerpts_of(selection, self.rag.with_k(self.similarity_top_k).order, piece_tokens)
-        )
+        order = self.rag.with_k(self.similarity_top_k).order
+        return from_selection(Selection.keep_all(excerpts_of(selection, order, piece_tokens)))
 
     @property
     def _index(self) -> Index:

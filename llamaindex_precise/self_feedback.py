@@ -22,7 +22,7 @@ from llama_index.core.prompts.mixin import PromptMixinType
 from llama_index.core.schema import BaseNode, NodeWithScore, QueryBundle
 from llama_index.core.settings import Settings
 
-from llamaindex_precise.convert import from_candidate, from_excerpts, to_candidates, to_core_documents
+from llamaindex_precise.convert import from_candidate, from_selection, to_candidates, to_core_documents
 from llamaindex_precise.embeddings import EmbedModel, resolve_encoder
 from llamaindex_precise.events import observe
 from llamaindex_precise.sources import RetrieverSource, query_vector
@@ -253,7 +253,7 @@ def _fill(response: _R, trace: Trace, answer: Answer | None, order: Order) -> _R
     selections = [stage.selection for stage in trace.stages if stage.name == "selection"]
     selection = answer.selection if answer else selections[-1] if selections else Selection()
     passages = answer.passages if answer else context_passages(selection, order)
-    sources = from_excerpts(passage.excerpt for passage in passages)
+    sources = from_selection(Selection.keep_all(passage.excerpt for passage in passages))
     metadata: dict[str, Any] = {
         item.node.node_id: {key: value for key, value in item.node.metadata.items() if key != FACTS_KEY}
         for item in sources

@@ -104,14 +104,12 @@ def within(
     order: Order = "document",
     piece_tokens: PieceTokens = no_piece_tokens,
     *,
-    fill: bool = False,
     written: Written | None = None,
 ) -> Selection:
-    """Return a selection whose excerpts fit: of what is kept, the best as many as do.
+    """Return a selection whose excerpts fit: of what is kept, the best as many as do, then any that does.
 
     max_tokens: most tokens of the excerpts as they are written, see `written_tokens`; None: no limit.
     order, piece_tokens: as for `excerpts_of`.
-    fill: behind the first that does not fit, keep the smaller ones that do; default: False.
     written: counts the tokens of excerpts as they are written; default: `written_tokens`.
     """
     if max_tokens is None:
@@ -136,7 +134,7 @@ def within(
             too_many = n
     chosen = [*kept[:fits]]
     best, left = only(chosen)
-    for candidate in kept[too_many:] if fill else ():
+    for candidate in kept[too_many:]:
         if candidate_tokens(candidate) <= left:
             more, then_left = only([*chosen, candidate])
             if then_left >= 0:

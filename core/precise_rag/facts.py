@@ -243,10 +243,7 @@ def without_own_keys(metadata: Mapping[str, Any]) -> dict[str, Any]:
 
 def copied(metadata: Mapping[Any, Any]) -> dict[Any, Any]:
     """Return a deep copy of metadata; a value that cannot be copied, such as a lock, is shared."""
-    try:
-        return deepcopy(dict(metadata))
-    except Exception:
-        return {key: _copied(value) for key, value in metadata.items()}
+    return {key: _copied(value) for key, value in metadata.items()}
 
 
 def _copied(value: Any) -> Any:

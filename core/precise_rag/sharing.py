@@ -20,7 +20,7 @@ from zlib import crc32
 
 import numpy as np
 
-from precise_rag.stems import QUESTION_WORDS, read_words
+from precise_rag.stems import QUESTION_WORDS, read_words, with_parted_words
 from precise_rag.titles import joined_titles, titles_above
 from precise_rag.types import INSISTENT, Candidate, Selection
 
@@ -173,6 +173,7 @@ def plain_text(text: str) -> str:
 
     Cyrillic and Greek letters that look like Latin ones are these.
     """
+    text = with_parted_words(text)
     if text.isascii():
         return " ".join(text.casefold().split())
     folded = unicodedata.normalize("NFKC", text).translate(_LOOK_ALIKE).casefold()

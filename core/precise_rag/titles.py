@@ -5,11 +5,12 @@ from the index (`Candidate.above`) or else from the metadata of the document:
 
 title, document_title    the document's title; LlamaIndex's TitleExtractor writes the second
 header_path              headings of the parts it stands in: a list, or "/Care/Service/" as LlamaIndex's
-                         MarkdownNodeParser and our segmenters write them
+                         MarkdownNodeParser and our segmenters write them, where a slash in one is \\/
 Header 1 … Header 6      the same, as LangChain's MarkdownHeaderTextSplitter and HTMLHeaderTextSplitter
                          write them when they are given these names
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -23,6 +24,9 @@ TITLE_KEYS = ("title", "document_title", *PATH_KEYS)
 
 _LONGEST = 1_000
 """Characters of all titles that are read."""
+_SLASH = re.compile(r"(?<!\\)/")
+_COLUMNS = " | "
+"""Between the columns in the head of a table."""
 _BETWEEN, _SAVED_BETWEEN = " > ", "\n"
 
 
@@ -32,7 +36,8 @@ def titles_of(metadata: Mapping[str, Any]) -> Titles:
     for key in TITLE_KEYS:
         value = metadata.get(key)
         if isinstance(value, str):
-            titles += value.split("/") if key == HEADER_PATH else [value]
+            parts = [part.replace(r"\/", "/") for part in _SLASH.split(value)]
+            titles += parts if key == HEADER_PATH else [value]
         elif isinstance(value, list | tuple):
             titles += [item for item in value if isinstance(item, str)]
     return below((), *titles)
@@ -66,6 +71,15 @@ def below(titles: Titles, *further: str) -> Titles:
     return tuple(kept)
 
 
+def above_piece(titles: Titles, first_block: str, offset: int) -> Titles:
+    """Return the titles above a piece that stand above a place in it, too.
+
+    first_block: with which the piece begins. The head of a table whose rows it holds ends with them.
+    """
+    is_past_head = titles and _COLUMNS in titles[-1] and "|" in first_block and offset >= len(first_block)
+    return titles[:-1] if is_past_head else titles
+
+
 def joined_titles(titles: Iterable[str]) -> str:
     """Return titles as one line: "Pump M-7 > Oil"."""
     return _BETWEEN.join(titles)
@@ -92,4 +106,5 @@ def with_header_path(metadata: Mapping[str, Any], path: Sequence[str]) -> Mappin
     """Return the metadata with the path as "header_path"; unchanged without a path, or if it has that key."""
     if not path or HEADER_PATH in metadata:
         return metadata
-    return {**metadata, HEADER_PATH: f"/{'/'.join(path)}/"}
+    written = "/".join(title.replace("/", r"\/") for title in path)
+    return {**metadata, HEADER_PATH: f"/{written}/"}

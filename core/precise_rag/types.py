@@ -306,8 +306,8 @@ class Selection:
 
     @classmethod
     def keep_all(cls, candidates: Iterable[Candidate], reason: str = "") -> Selection:
-        """Build a selection that keeps every candidate, in the order given, for one reason."""
-        return cls.of((candidate, True, reason) for candidate in candidates)
+        """Build a selection that keeps all candidates in their order, for a reason or an excerpt's own."""
+        return cls.of((one, True, reason or getattr(one, "reason", "")) for one in candidates)
 
     def then(self, later: Selection) -> Selection:
         """Combine this selection with that of a later stage.

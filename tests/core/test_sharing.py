@@ -113,6 +113,7 @@ def test_plain_text_keeps_numbers_and_signs():
     assert plain_text("A  b\u200bC") == "a bc"
     assert plain_text("≥ 5 €") != plain_text("≤ 5 €")
     assert plain_text("-5") != plain_text("5")
+    assert "warehouse" in plain_text("The ware-\nhouse").split()
 
 
 def test_all_of_a_document_of_which_half_is_said_again_is_loud_and_evidence_with_all_words_is_not():

@@ -4,6 +4,7 @@ from typing import Any
 import pytest
 
 from precise_rag.titles import (
+    above_piece,
     below,
     joined_titles,
     new_sections,
@@ -11,6 +12,7 @@ from precise_rag.titles import (
     saved_titles,
     titles_above,
     titles_of,
+    with_header_path,
 )
 from precise_rag.types import Candidate, Decision, Excerpt
 
@@ -22,6 +24,10 @@ from precise_rag.types import Candidate, Decision, Excerpt
         ({"title": "Borealis M-7"}, ("Borealis M-7",)),
         ({"document_title": "Borealis M-7", "file_path": "/manuals/m7.md"}, ("Borealis M-7",)),
         ({"title": "Pumps", "header_path": "/Care/Service/"}, ("Pumps", "Care", "Service")),
+        (
+            with_header_path({"title": "a/b"}, ("In/out", "No / name | Price")),
+            ("a/b", "In/out", "No / name | Price"),
+        ),
         ({"title": "Pumps", "header_path": ["Care", 7, "Service\nPlan"]}, ("Pumps", "Care", "Service Plan")),
         ({"Header 2": "Service", "Header 1": "Care", "source": "a.md"}, ("Care", "Service")),
         ({"title": "Pumps", "Header 1": "Pumps", "Header 2": " "}, ("Pumps",)),
@@ -38,6 +44,9 @@ def test_titles_of_the_index_come_first_long_ones_are_cut_and_a_section_is_named
     assert titles_above(replace(unknown, above=("Pumps", "Oil"))) == ("Pumps", "Oil")
     assert below((), "a" * 5_000, "b") == ("a" * 1_000,)
     assert joined_titles(below(("a",), "b", "a")) == "a > b"
+    above, row = ("Parts", "No | Price"), "| 7 | 12 |\n\n"
+    assert [above_piece(above, row, place) for place in (3, len(row))] == [above, ("Parts",)]
+    assert above_piece(above, "The store.\n\n", 12) == above
 
     def excerpt(start: int, first: tuple[str, ...], last: tuple[str, ...]) -> Excerpt:
         parts = [

@@ -1,6 +1,7 @@
 """Agents of LangChain, real ones, whose tools return much."""
 
 import json
+import pickle
 from typing import Any
 
 import pytest
@@ -70,6 +71,7 @@ def results(state) -> list[ToolMessage]:
 
 def build(model, tools=TOOLS, **options):
     pruning = middleware.ToolResultPruningMiddleware(300, reranker="packaged", **options)
+    pruning = pickle.loads(pickle.dumps(pruning))
     return agents.create_agent(model, tools, middleware=[pruning])
 
 

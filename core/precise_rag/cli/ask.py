@@ -12,17 +12,16 @@ from precise_rag.cli.output import (
     count_kept_tokens,
     print_json,
     print_selection,
-    selection_record,
     show,
     source_of,
 )
 from precise_rag.errors import InputError
-from precise_rag.facts import place_at
 from precise_rag.filters import parse_assignments
 from precise_rag.llm import OpenAIChat
 from precise_rag.pipeline import PreciseRAG
 from precise_rag.redaction import visible_line
 from precise_rag.trace import Trace
+from precise_rag.trace.record import decision_records
 
 _NO_MODEL = (
     "Shown is the context for a language model. For an answer, name one with --llm (its key: OPENAI_API_KEY; "
@@ -125,18 +124,10 @@ def _record(question: str, answer: Answer, trace: Trace) -> dict[str, object]:
         "note": answer.note,
         "tokens": count_kept_tokens(answer.selection),
         "sources": [
-            {
-                "number": passage.number,
-                "doc_id": passage.doc_id,
-                **{"page": None, "time": None, **place_at(passage.metadata, passage.start)},
-                "titles": passage.titles,
-                "start": passage.start,
-                "end": passage.end,
-                "cited": passage in answer.citations,
-            }
-            for passage in answer.passages
+            {**excerpt.to_dict(), "cited": passage in answer.citations}
+            for excerpt, passage in zip(trace.context, answer.passages, strict=True)
         ],
-        "candidates": selection_record(answer.selection),
+        "candidates": decision_records(answer.selection),
         "usage": {
             "calls": len(trace.calls),
             "input_tokens": trace.input_tokens,

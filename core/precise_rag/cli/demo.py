@@ -13,7 +13,6 @@ from precise_rag.cli.output import (
     count_kept_tokens,
     is_terminal,
     print_json,
-    selection_record,
     shorten,
     show,
     show_problems,
@@ -26,6 +25,7 @@ from precise_rag.errors import InputError
 from precise_rag.pipeline import PreciseRAG
 from precise_rag.protocols import Encoder
 from precise_rag.sentences import split_sentences
+from precise_rag.trace.record import decision_records
 from precise_rag.types import Document
 
 QUESTIONS = (
@@ -97,7 +97,7 @@ def run(args: argparse.Namespace) -> int:
     for question, stock in zip(questions, n_tokens[best].sum(axis=1).tolist(), strict=True):
         selection = rag.retrieve(question)
         tokens = {"tokens": count_kept_tokens(selection), "stock_tokens": stock}
-        rows.append({"question": question, **tokens, "candidates": selection_record(selection)})
+        rows.append({"question": question, **tokens, "candidates": decision_records(selection)})
     if args.json:
         for row in rows:
             print_json(row)

@@ -28,7 +28,6 @@ else:
 
 _BAR = "| "
 _LONGEST_ERROR = 2_000
-_CANDIDATE_FIELDS = ("score", "score_scale", "scores", "doc_id", "start", "end", "n_tokens", "text")
 
 
 def shorten(text: str, length: int) -> str:
@@ -103,15 +102,6 @@ def source_of(passage: Passage) -> str:
     """Return where a passage stands, as one line: its document, its page or time, and the titles above it."""
     place = ", ".join(filter(None, (passage.doc_id, place_name(passage.excerpt))))
     return visible_line(f"{place}: {' › '.join(passage.titles)}" if passage.titles else place)
-
-
-def selection_record(selection: Selection) -> list[dict[str, Any]]:
-    """Return the decisions of a selection as plain values."""
-    return [
-        {"rank": decision.rank, "kept": decision.kept, "reason": decision.reason}
-        | {name: getattr(decision.candidate, name) for name in _CANDIDATE_FIELDS}
-        for decision in selection.decisions
-    ]
 
 
 def print_selection(selection: Selection, *, dropped: int = 3, width: int = 72) -> None:

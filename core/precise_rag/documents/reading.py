@@ -91,19 +91,18 @@ def _documents(file: Path, name: str, converter: Converter, report: Report) -> I
         if not text.strip():
             scanned = "; scanned pages need text recognition first" if file.suffix.lower() == ".pdf" else ""
             raise InputError(f"{file}: no text was found in it{scanned}")
-        return iter([Document(name, text, {"source": name, **metadata})])
-    if kind == "mail":
+    elif kind == "mail":
         return mail_documents(data, name, file, converter)
-    text = decode(data, file)
-    if file.suffix.lower() in (".srt", ".vtt"):
-        text, metadata = _said(text)
-        return iter([Document(name, text, {"source": name, **metadata})])
+    else:
+        text, metadata = decode(data, file), {}
+        if file.suffix.lower() in (".srt", ".vtt"):
+            text, metadata = _said(text)
     if kind == "records":
         return json_lines_documents(text, name, file, report)
     records = json_records(text, file) if kind == "json" else None
     records = table_records(text, file) if kind == "table" else records
     if records is None:
-        return iter([Document(name, text, {"source": name})])
+        return iter([Document(name, text, {"source": name, **metadata})])
     numbered = enumerate(records, start=1)
     return (from_record(record, name, number, f"{file}, record {number}") for number, record in numbered)
 

@@ -75,7 +75,7 @@ class EvidenceExtractor:
         texts: of any length, each with the scores that its retriever gave, if any.
         piece_tokens: what one more excerpt costs where it is written, see `excerpts_of`.
         max_tokens: most tokens of the excerpts as they are written; default: the selector's limit.
-        written: counts them, and what is left is filled; default: see `written_tokens`.
+        written: counts them; default: see `written_tokens`.
         """
         check_query(query)
         found_texts = FoundTexts(query, texts, self.splitter)
@@ -86,7 +86,7 @@ class EvidenceExtractor:
         grown = read.then(EvidenceGrower(found_texts).grow(query, read.kept))
         selection = grown.then(self.selector.select(grown.kept, query=query))
         limit = max_tokens or self.selector.max_tokens
-        selection = within(selection, limit, piece_tokens=piece_tokens, fill=bool(written), written=written)
+        selection = within(selection, limit, piece_tokens=piece_tokens, written=written)
         excerpts = excerpts_of(selection, piece_tokens=piece_tokens)
         return Extraction(
             tuple(replace(one, doc_id=found_texts.doc_id(one.best.candidate)) for one in excerpts),

@@ -8,7 +8,7 @@ from precise_rag.protocols import SentenceSplitter
 from precise_rag.sentences.splitters import default_sentence_splitter, split_structured
 from precise_rag.sentences.words import has_words, trimmed
 from precise_rag.structure import heading_title, read_structure
-from precise_rag.titles import below, titles_above
+from precise_rag.titles import above_piece, below, titles_above
 from precise_rag.tokens import estimate_tokens
 from precise_rag.types import Candidate, Stretch
 
@@ -23,6 +23,7 @@ def split_into_sentences(piece: Candidate, splitter: SentenceSplitter | None = N
     """
     sentences = []
     structure, titles = read_structure(piece.text), titles_above(piece)
+    first_block = piece.text[: structure.blocks[0].end] if structure.blocks else ""
     for start, end in split_structured(piece.text, structure, splitter or default_sentence_splitter()):
         begin, stop = trimmed(piece.text, start, end)
         text = piece.text[begin:stop]
@@ -34,7 +35,7 @@ def split_into_sentences(piece: Candidate, splitter: SentenceSplitter | None = N
                 end=first + len(text),
                 text=text,
                 n_tokens=estimate_tokens(text),
-                above=below(titles, *structure.above(first - piece.start)),
+                above=below(above_piece(titles, first_block, begin), *structure.above(begin)),
             )
             sentences.append(sentence)
     if not sentences:

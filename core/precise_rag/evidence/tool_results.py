@@ -2,11 +2,11 @@
 
 import logging
 import secrets
-import threading
 import time
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from precise_rag._processes import ProcessLock
 from precise_rag.checks import check_number, check_text, items_of
 from precise_rag.encoders.local import count_word_pieces
 from precise_rag.errors import InputError
@@ -59,7 +59,7 @@ class ToolResultPruner:
         note = self._n_tokens(_cut_note("a-_9b8c7d6e5", *[_MOST_CHARACTERS] * 2))
         check_number("max_tokens", max_tokens, least=max(100, note + 40), whole=True)
         self._kept: dict[str, tuple[float, str]] = {}
-        self._lock = threading.Lock()
+        self._lock = ProcessLock()
 
     def prune(self, result: str, question: str) -> str:
         """Return a result as a model reads it.

@@ -90,14 +90,15 @@ class GradientPart(SelectionPart):
     reranker: Reranker | None = None
 
     @classmethod
-    def of(cls, settings: GradientOptions, chosen: Set[str], reranker: Any, shown: AsWritten) -> Self:
+    def of(cls, settings: Any, chosen: Set[str], shown: AsWritten) -> Self:
         """Return the part of a component.
 
-        settings: the component; it may also have `count_tokens`.
+        settings: the component, `GradientOptions` with `count_tokens`, `score_scale` and `reranker`: anything
+            that `load_reranker` takes, or None. Scores on a given scale are not made again.
         chosen: names of the options that the user set. On scores as they are, as in SAGE's figures, a
             `share_of_best` counts only if it is among them.
-        reranker: anything that `load_reranker` takes, or None.
         """
+        reranker = settings.reranker if settings.score_scale is None else None
         selector = _with_settings(GradientSelector, settings)
         if selector.assume_ratio and "share_of_best" not in chosen:
             selector = replace(selector, share_of_best=None)

@@ -367,18 +367,18 @@ class PreciseRAG:
         return fitting
 
     def _selected(self, search: Request, ranked: Selection, step: int = 0) -> Selection:
-        """The selection at a step of feedback, within `max_tokens`; for more context, up to them."""
+        """The selection at a step of feedback, within `max_tokens`."""
         selection = self.path.select(search.text, ranked, step)
-        return self._within(selection, search, fill=step > 0)
+        return self._within(selection, search)
 
-    def _within(self, selection: Selection, search: Request, *, fill: bool = False) -> Selection:
+    def _within(self, selection: Selection, search: Request) -> Selection:
         limit = self.max_tokens if search.max_tokens is None else search.max_tokens
         texts, piece_tokens = search.form or prompt_form(search.text, search.options)
 
         def written(excerpts: Sequence[Excerpt]) -> int:
             return int(self._count(texts(excerpts)).sum())
 
-        return within(selection, limit, self.order, piece_tokens, fill=fill, written=written)
+        return within(selection, limit, self.order, piece_tokens, written=written)
 
     def _context_answer(self, search: Request, ranked: Selection, session: Session) -> Answer:
         """The answer without a language model: the selected context."""

@@ -88,7 +88,8 @@ def cut_recounted(
 def _pieces(
     text: str, start: int, end: int, count: int, limit: int, count_tokens: Counts
 ) -> Iterator[tuple[int, int, int]]:
-    if count <= limit or end - start < 2:
+    words = text[start:end].strip()
+    if count <= limit or end - start < 2 or (len(words) == 1 and count_tokens([words])[0] == count):
         yield start, end, count
         return
     middle = _cut_place(text, start, end, limit, count_tokens)

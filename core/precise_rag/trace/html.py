@@ -102,7 +102,7 @@ def _what_was_sent(excerpts: Sequence[Record]) -> str:
     """The excerpts below the name of their document, with the selected sentences marked."""
     if not excerpts:
         return ""
-    tokens = sum(sum(excerpt["tokens"].values()) for excerpt in excerpts)
+    tokens = sum(excerpt["tokens"] for excerpt in excerpts)
     parts = [f"<h2>What was sent: {_counted(excerpts, 'excerpt')}, {_number(tokens, ',.0f')} tokens</h2>"]
     for doc_id, of_document in groupby(_first(excerpts), key=lambda excerpt: excerpt["doc_id"]):
         parts.append(f"<h3>{_text(doc_id)}</h3>")

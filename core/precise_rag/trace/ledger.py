@@ -1,6 +1,7 @@
 """The cost of many questions."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from functools import reduce
 from typing import Any, NamedTuple
 
 from precise_rag._processes import ProcessLock
@@ -61,17 +62,21 @@ class Ledger:
     @property
     def total(self) -> Bill:
         """Bill of all calls."""
-        return _sum(self._bills)
+        return _sum(self._bills.values())
 
     @property
     def by_model(self) -> Mapping[str, Bill]:
         """Bill of each model."""
-        return {name: _sum(self._bills, model=name) for name, _ in self._bills}
+        return self._by(0)
 
     @property
     def by_role(self) -> Mapping[str, Bill]:
         """Bill of each role, such as "answer" and "judge"."""
-        return {role: _sum(self._bills, role=role) for _, role in self._bills}
+        return self._by(1)
+
+    def _by(self, place: int) -> dict[str, Bill]:
+        names = {key[place] for key in self._bills}
+        return {name: _sum(bill for key, bill in self._bills.items() if key[place] == name) for name in names}
 
     @property
     def cost_per_question(self) -> float | None:
@@ -101,9 +106,5 @@ def _bill(call: Mapping[str, Any]) -> Bill:
     return Bill(1, *used, call["cost"] if any(used) else 0.0)
 
 
-def _sum(bills: Mapping[tuple[str, str], Bill], *, model: str | None = None, role: str | None = None) -> Bill:
-    total = Bill()
-    for (name, purpose), bill in bills.items():
-        if model in (None, name) and role in (None, purpose):
-            total = total.plus(bill)
-    return total
+def _sum(bills: Iterable[Bill]) -> Bill:
+    return reduce(Bill.plus, bills, Bill())

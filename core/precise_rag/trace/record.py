@@ -19,10 +19,10 @@ from typing import Any
 from precise_rag.excerpts import PieceTokens, no_piece_tokens
 from precise_rag.facts import place_at
 from precise_rag.redaction import redacted
-from precise_rag.titles import joined_titles, new_sections, titles_above
+from precise_rag.titles import new_sections, titles_above
 from precise_rag.tokens import estimate_tokens
 from precise_rag.trace.html import trace_page
-from precise_rag.types import Candidate, Decision, Excerpt, Judgement, Message, Selection
+from precise_rag.types import Candidate, Excerpt, Judgement, Message, Selection
 
 _log = logging.getLogger(__name__)
 
@@ -63,7 +63,7 @@ class StageRecord:
             "ms": round(self.ms, 3),
             "settings": self.settings,
             "note": self.note,
-            "candidates": [_decision(decision) for decision in self.selection.decisions],
+            "candidates": decision_records(self.selection),
         }
         return _exported(record, include_text)
 
@@ -147,14 +147,12 @@ class RoundRecord:
 class ExcerptRecord:
     """An excerpt that was sent.
 
-    number: from 1. title_tokens: of the titles that are written above it. around_tokens: what a framework or
-    prompt writes around it.
+    number: from 1. tokens: of it with its titles and what is written around it, estimated.
     """
 
     number: int
     excerpt: Excerpt
-    title_tokens: int = 0
-    around_tokens: int = 0
+    tokens: int
 
     def to_dict(self, include_text: bool = True) -> dict[str, Any]:
         """Return the record as plain values."""
@@ -167,11 +165,7 @@ class ExcerptRecord:
             **{"page": None, "time": None, **place_at(one.metadata, one.start)},
             "above": titles_above(one),
             "text": one.text,
-            "tokens": {
-                "text": estimate_tokens(one.text),
-                "titles": self.title_tokens,
-                "around": self.around_tokens,
-            },
+            "tokens": self.tokens,
             "sentences": [
                 {
                     "start": decision.candidate.start,
@@ -259,8 +253,8 @@ class Trace:
     def send(self, excerpts: Sequence[Excerpt], piece_tokens: PieceTokens = no_piece_tokens) -> None:
         """Set `context`: the excerpts that are sent. piece_tokens: what is written around each."""
         self.context = tuple(
-            ExcerptRecord(number, excerpt, estimate_tokens(joined_titles(titles)), piece_tokens(excerpt))
-            for number, (excerpt, titles) in enumerate(zip(excerpts, new_sections(excerpts), strict=True), 1)
+            ExcerptRecord(number, one, piece_tokens(one) + sum(map(estimate_tokens, (one.text, *titles))))
+            for number, (one, titles) in enumerate(zip(excerpts, new_sections(excerpts), strict=True), 1)
         )
 
     @contextmanager
@@ -308,19 +302,14 @@ class Trace:
         return trace_page(self.to_dict(include_text))
 
 
-def _decision(decision: Decision) -> dict[str, Any]:
-    candidate = decision.candidate
-    return {
-        "rank": decision.rank,
-        "id": candidate.id,
-        "score": candidate.score,
-        "score_scale": candidate.score_scale,
-        "scores": candidate.scores,
-        "n_tokens": candidate.n_tokens,
-        "kept": decision.kept,
-        "reason": decision.reason,
-        "text": candidate.text,
-    }
+def decision_records(selection: Selection) -> list[dict[str, Any]]:
+    """Return the decisions of a selection as plain values."""
+    names = ("id", "doc_id", "start", "end", "score", "score_scale", "scores", "n_tokens", "text")
+    return [
+        {"rank": decision.rank, "kept": decision.kept, "reason": decision.reason}
+        | {name: getattr(decision.candidate, name) for name in names}
+        for decision in selection.decisions
+    ]
 
 
 def _exported(record: Mapping[Any, Any], include_text: bool, depth: int = 0) -> dict[str, Any]:

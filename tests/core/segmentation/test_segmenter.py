@@ -90,7 +90,7 @@ WORDS = st.lists(
 @example(text="word " * 40 + "end. Next one.", max_tokens=8, hard=False, measure=None)
 @given(
     text=any_text | WORDS.map("".join) | WORDS.map(" ".join),
-    max_tokens=st.integers(3, 60),  # one of Hangul has three
+    max_tokens=st.integers(1, 60),
     hard=st.booleans(),
     measure=st.sampled_from([None, uneven, uneven_length]),
 )
@@ -107,7 +107,7 @@ def test_chunks_tile_the_text_and_keep_the_limit(
         assert chunk.text == text[chunk.start : chunk.end]
         counted = counting(measure or load_encoder("all-MiniLM-L6-v2").count_tokens)([chunk.text])[0]
         assert chunk.n_tokens == counted
-        assert counted <= limit
+        assert counted <= limit or len(chunk.text.strip()) == 1
 
 
 @settings(deadline=None, max_examples=20)

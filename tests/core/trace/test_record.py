@@ -13,9 +13,10 @@ def test_the_whole_record_as_json():
     assert (record["input_tokens"], record["output_tokens"]) == (100, 10)
     assert record["cost"] == pytest.approx(0.002)
     assert record["ms"] == pytest.approx(26.25)
-    names = ("rank", "id", "score", "score_scale", "scores", "n_tokens", "kept", "reason", "text")
-    kept = (1, "d:0-9", 0.9, "probability", {"bm25": 8.4}, 5, True, "first", KEPT.text)
-    dropped = (2, "d:9-20", 0.2, "probability", {}, 6, False, "sharp drop", DROPPED.text)
+    of_text = ("id", "doc_id", "start", "end", "score", "score_scale", "scores", "n_tokens")
+    names = ("rank", *of_text, "kept", "reason", "text")
+    kept = (1, "d:0-9", "d", 0, 9, 0.9, "probability", {"bm25": 8.4}, 5, True, "first", KEPT.text)
+    dropped = (2, "d:9-20", "d", 9, 20, 0.2, "probability", {}, 6, False, "sharp drop", DROPPED.text)
     assert_alike(
         record["stages"],
         [

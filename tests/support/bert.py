@@ -57,20 +57,16 @@ def saved_encoder(folder: Path, words: list[str], pooling: str = "mean", prompts
     return folder / "model"
 
 
-def write_onnx(
-    source: Path,
-    folder: Path,
-    output: str = "last_hidden_state",
-    inputs: str = "input_ids attention_mask token_type_ids",
-) -> None:
+def write_onnx(source: Path, folder: Path, output: str = "last_hidden_state", inputs: str = "") -> None:
     """Write onnx/model.onnx of the BERT in another folder, which reads rows of tokens, as exporters do.
 
     output: the states of all tokens, the first of each row as "sentence_embedding", or its class as "logits".
-    inputs: what the network asks for; those after the first three have no effect.
+    inputs: what the network asks for; default: ids, mask and types. Those after these have no effect.
     """
     config, weights = reading_of(source, "").config, dequantized(bert_weights(source))
     graph = onnx_graph.Graph()
-    ids, mask, *others = (graph.input(name, "int64", "b", "s") for name in inputs.split())
+    names = (inputs or "input_ids attention_mask token_type_ids").split()
+    ids, mask, *others = (graph.input(name, "int64", "b", "s") for name in names)
     zero, one = (graph.weight(f"number{n}", np.array(n, dtype=np.int64)) for n in range(2))
     sizes = (1,), (-1,), (config["hidden_size"],), (-1, config["hidden_size"])
     first, flat, width, vectors = (graph.weight(f"sizes{size}", np.array(size)) for size in sizes)

@@ -75,7 +75,8 @@ def test_vectors_are_those_of_sentence_transformers_in_the_order_of_the_texts(
         output = "sentence_embedding" if pooling == "cls" else "last_hidden_state"
         write_onnx(folder, folder, output, "input_ids attention_mask")
     for file, lower in changes.items():
-        with_setting(folder, file, "do_lower_case", lower)
+        settings = json.loads((folder / file).read_text("utf-8")) | {"do_lower_case": lower}
+        (folder / file).write_text(json.dumps(settings), encoding="utf-8")
     with nullcontext(folder) if words else float32_folder(folder) as readable:
         reference = SentenceTransformer(str(readable), device="cpu", local_files_only=True)
     encoders: list[Local] = [OnnxEncoder(folder), SentenceTransformerEncoder(folder, device="cpu")]
@@ -139,15 +140,10 @@ def test_prompts_are_told_by_files_or_families(source: str, default: Any, told: 
     assert [*prompts_of({"prompts": told, "default_prompt_name": default}, source)] == expected
 
 
-def with_setting(folder: Path, file: str, setting: str, value: object) -> None:
-    """Change a setting in a folder."""
-    settings = json.loads((folder / file).read_text("utf-8")) if (folder / file).exists() else {}
-    (folder / file).write_text(json.dumps({**settings, setting: value}), encoding="utf-8")
-
-
 def test_what_is_no_model_or_does_not_fit_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     copy = Path(shutil.copytree(packaged_encoder(MINILM), tmp_path / "model"))
-    with_setting(copy, "config.json", "num_hidden_layers", 7)
+    settings = (copy / "config.json").read_text("utf-8")
+    (copy / "config.json").write_text(settings.replace('_layers": 6', '_layers": 7'), encoding="utf-8")
     with pytest.raises(ModelError, match=r"do not fit config.json: 'encoder.layer.6"):
         OnnxEncoder(copy).encode(["x"])
     (copy / "model.safetensors").write_bytes(b"not a model")

@@ -22,6 +22,8 @@ _MOST_LEVELS = 100
 _DELIMITERS = ",;\t|"
 _MESSAGE = re.compile(rb"(?m)^From [^\n]*\n")
 """The line before each message of an .mbox file."""
+_QUOTED = re.compile(rb"(?m)^>(>*From )")
+"""A line of a message that would begin another one."""
 
 
 def json_lines_documents(text: str, name: str, file: Path, report: Report) -> Iterator[Document]:
@@ -65,7 +67,8 @@ def mail_documents(data: bytes, name: str, file: Path, converter: Converter) -> 
     The subject is the metadata "title"; "from", "to" and "date" are there, too.
     """
     is_one = file.suffix.lower() == ".eml"
-    for number, message in enumerate([data] if is_one else _MESSAGE.split(data)[1:], start=1):
+    messages = [data] if is_one else [_QUOTED.sub(rb"\1", one) for one in _MESSAGE.split(data)[1:]]
+    for number, message in enumerate(messages, start=1):
         try:
             parsed: Any = email.message_from_bytes(message, policy=email.policy.default)
             body = parsed.get_body(("plain", "html"))

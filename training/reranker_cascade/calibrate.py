@@ -11,7 +11,7 @@ what it finds improbable is needed more often. What a candidate gains that alone
 fitted to such candidates.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,47 +25,49 @@ from training.reranker.logistic_regression import fit_logistic_regression
 PROPORTIONS = {
     "blend": {"packaged": 0.7, "reads": 0.4},
     "blend_dense": {"packaged": 0.5, "reads": 0.3, "dense": 2.0},
+    "unread": {"packaged": 1.0},
 }
-"""Of the judgements, where the search's cosine is unknown, and where it is known."""
+"""Of the judgements, where the search's cosine is unknown, where it is known, and of what is not read."""
 
 SPREAD = 0.7
 """Share of the fitted spread of the log-odds."""
 
-Lists = list[tuple[dict[str, np.ndarray], np.ndarray, np.ndarray, np.ndarray]]
-"""Of each question: the columns and the truth of what was read, log-odds and truth of the rest."""
+Columns = dict[str, np.ndarray]
+Lists = list[tuple[Columns, np.ndarray, Columns, np.ndarray]]
+"""Of each question: the columns and the truth of what was read, and of the rest."""
 
 
 def judged(cascade: CascadeReranker, several: list[Found]) -> Iterator[Any]:
     """Yield what the cascade makes of each question; see `Lists`."""
     for one in several:
-        rows, columns, packaged = cascade.shortlist(one.question, one.candidates)
+        rows, columns, packaged, _ = cascade.shortlist(one.question, one.candidates)
         rest = np.setdiff1d(np.arange(len(one.candidates)), rows)
-        yield columns, one.truth[rows], packaged[rest], one.truth[rest]
+        yield columns, one.truth[rows], {"packaged": packaged[rest]}, one.truth[rest]
 
 
 def fitted(sets: Mapping[str, Lists]) -> dict[str, dict[str, float]]:
     """Return the weights of the three regressions."""
     every = [(one, 1.0 / len(lists)) for lists in sets.values() for one in lists]
-    weight, truth = [w for _, w in every], [one[1] for one, _ in every]
-    alone = [one[0]["alone"] > 0 for one, _ in every]
+    weight = [w for _, w in every]
     weights = {}
     for name, shares in PROPORTIONS.items():
-        odds = [{"odds": sum(share * one[0][key] for key, share in shares.items())} for one, _ in every]
-        spread = SPREAD * fit_logistic_regression(odds, truth, weight)["odds"]
-        weights[name] = {key: spread * share for key, share in shares.items()}
-        weights[name]["offset"] = offset = offset_of([spread * one["odds"] for one in odds], truth, weight)
-        gains = [
-            (spread * one["odds"][has] + offset, t[has])
-            for one, t, has in zip(odds, truth, alone, strict=True)
-        ]
-        odds_alone, truth_alone = zip(*((o, t) for o, t in gains if len(o)), strict=True)
-        weights[name]["alone"] = offset_of(odds_alone, truth_alone, [1.0] * len(odds_alone))
-    rest = [{"packaged": one[2]} for one, _ in every]
-    weights["unread"] = fit_logistic_regression(rest, [one[3] for one, _ in every], weight)
+        is_read = name != "unread"
+        columns, truth = zip(*(one[:2] if is_read else one[2:] for one, _ in every), strict=True)
+        odds = [sum(share * one[key] for key, share in shares.items()) for one in columns]
+        spread = fit_logistic_regression([{"odds": one} for one in odds], truth, weight)["odds"]
+        spread *= SPREAD if is_read else 1.0
+        offset = offset_of([spread * one for one in odds], truth, weight)
+        weights[name] = {key: spread * share for key, share in shares.items()} | {"offset": offset}
+        if is_read:
+            has = [one["alone"] > 0 for one in columns]
+            some = [
+                (spread * o[h] + offset, t[h]) for o, t, h in zip(odds, truth, has, strict=True) if h.any()
+            ]
+            weights[name]["alone"] = offset_of(*zip(*some, strict=True), [1.0] * len(some))
     return weights
 
 
-def offset_of(odds: list[np.ndarray], truth: list[np.ndarray], weight: list[float]) -> float:
+def offset_of(odds: Sequence[np.ndarray], truth: Sequence[np.ndarray], weight: list[float]) -> float:
     """Return what is added to log-odds so that as many are expected to be relevant as are; by bisection."""
     low, high = -20.0, 20.0
     for _ in range(60):

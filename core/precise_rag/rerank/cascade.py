@@ -23,7 +23,7 @@ from precise_rag.encoders.token_ids import read_tokenizer
 from precise_rag.errors import InputError
 from precise_rag.rerank.candidate_texts import with_headings
 from precise_rag.rerank.features import retrieval_scores
-from precise_rag.rerank.logistic_regression import LogisticRegression, log_odds
+from precise_rag.rerank.logistic_regression import LogisticRegression, log_odds, matched
 from precise_rag.rerank.packaged import packaged_reranker
 from precise_rag.rerank.pairs import OnnxPairScorer, Piece, check_trained
 from precise_rag.rerank.query_terms import alone_with_code
@@ -44,17 +44,18 @@ _FIRST = 100.0
 
 
 class Shortlist(NamedTuple):
-    """The r candidates that the cross-encoder reads, with the judgements of both rerankers.
+    """The r of n candidates that the cross-encoder reads, with the judgements of both rerankers.
 
     rows: (r,) their rows in the list. columns: (r,) each: "packaged", the packaged reranker's log-odds,
     "dense", the search's cosines, NaN where unknown, "alone", 1 for one that alone has a code of the query,
-    see `alone_with_code`, and "reads", the cross-encoder's logits. packaged: (n,)
-    the packaged reranker's log-odds of all candidates.
+    see `alone_with_code`, and "reads", the cross-encoder's logits. packaged: (n,) the log-odds of all. order:
+    (n,) those less log2(1 + b), where b candidates have a higher score, for what is not read.
     """
 
     rows: IntArray
     columns: dict[str, FloatArray]
     packaged: FloatArray
+    order: FloatArray
 
 
 class CascadeReranker(Loaded):
@@ -65,7 +66,8 @@ class CascadeReranker(Loaded):
     a row are much less probable than the best. Of each it reads 240 tokens, the titles above it where the
     query needs them (see `with_headings`), and some of the text around it where that is known (see
     `with_text_around`). A logistic regression over both judgements and the search's cosine, if it is known,
-    gives their probabilities, and one over the packaged reranker's alone those of the rest. What alone has a
+    gives their probabilities, and one over the packaged reranker's alone those of the rest, whose order is
+    also the search's. What alone has a
     code of the query is read first, and is more probable (see `alone_with_code`). Of longer texts
     `rerank` has it read the sentences (`longest_text`). A text of another document can take one of the places
     that are read; otherwise it has as little part in a score as in the packaged reranker's.
@@ -123,8 +125,9 @@ class CascadeReranker(Loaded):
         """Return (n,) probabilities, one per candidate, in their order."""
         if not candidates:
             return np.zeros(0, dtype=np.float32)
-        rows, columns, packaged = self.shortlist(query, candidates)
-        scores = self._unread({"packaged": packaged})
+        rows, columns, packaged, order = self.shortlist(query, candidates)
+        order[rows] = np.nan
+        scores = matched(order, self._unread({"packaged": packaged}))
         scores[rows] = self._probabilities(columns)
         return scores
 
@@ -140,7 +143,9 @@ class CascadeReranker(Loaded):
         given, candidates = candidates, with_headings(query, candidates, packaged_reranker().idf_table)
         packaged = log_odds(packaged_reranker().score(query, candidates))
         alone = alone_with_code(query, [candidate.text for candidate in candidates])
-        rows = _by_turns(packaged + _FIRST * alone, [candidate.score for candidate in given])
+        found = np.array([candidate.score for candidate in given])
+        behind = np.log2(1 + np.searchsorted(np.sort(-found), -found))
+        rows = _by_turns(packaged + _FIRST * alone, found)
         rows = rows[in_turns([given[row] for row in rows], self._n_read).rows]
         logits = np.zeros(0, dtype=np.float32)
         known = {"packaged": packaged, "dense": retrieval_scores(given, "dense"), "alone": alone}
@@ -156,7 +161,7 @@ class CascadeReranker(Loaded):
             read = self._probabilities(columns)
             if read[-_READ_AT_ONCE:].max() < self._least * read.max():
                 break
-        return Shortlist(rows[: len(logits)], columns, packaged)
+        return Shortlist(rows[: len(logits)], columns, packaged, packaged - behind)
 
     def load_model(self) -> None:
         """Load the networks now, not at the first candidate."""

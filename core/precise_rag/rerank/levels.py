@@ -13,7 +13,7 @@ from precise_rag.errors import InputError
 from precise_rag.protocols import Reranker
 from precise_rag.rerank.candidate_texts import score_texts
 from precise_rag.rerank.cascade import cascade_reranker
-from precise_rag.rerank.logistic_regression import LogisticRegression, log_odds
+from precise_rag.rerank.logistic_regression import LogisticRegression, log_odds, matched
 from precise_rag.types import Candidate, FloatArray, ScoreScale, finite_score
 
 _log = logging.getLogger(__name__)
@@ -135,17 +135,6 @@ def calibrated(reranker: Reranker) -> Reranker:
     `LevelledReranker` over it.
     """
     return reranker if getattr(reranker, "is_calibrated", False) else LevelledReranker(reranker)
-
-
-def matched(order: npt.NDArray[np.float64], levels: FloatArray) -> FloatArray:
-    """Return the (n,) `levels` in another order: the largest where `order` is largest, and so on.
-
-    order: (n,) scores. Equal ones are told apart by `levels`; where it is NaN, the level stays.
-    """
-    moved = levels.copy()
-    rows = np.flatnonzero(~np.isnan(order))
-    moved[rows[np.lexsort((-levels[rows], -order[rows]))]] = np.sort(levels[rows])[::-1]
-    return moved
 
 
 def usable_scores(reranker: Reranker, query: str, candidates: Sequence[Candidate]) -> npt.NDArray[np.float64]:

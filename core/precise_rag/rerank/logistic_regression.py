@@ -1,6 +1,7 @@
-"""Logistic regression over named columns, and its inverse."""
+"""Logistic regression over named columns, its inverse, and probabilities in another order."""
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -37,3 +38,14 @@ def log_odds(probabilities: npt.ArrayLike, *, margin: float = 1e-7) -> FloatArra
     inside = np.clip(np.asarray(probabilities, dtype=np.float64), margin, 1.0 - margin)
     odds: FloatArray = np.log(inside / (1.0 - inside)).astype(np.float32)
     return odds
+
+
+def matched(order: npt.NDArray[np.floating[Any]], levels: FloatArray) -> FloatArray:
+    """Return the (n,) `levels` in another order: the largest where `order` is largest, and so on.
+
+    order: (n,) scores. Equal ones are told apart by `levels`; where it is NaN, the level stays.
+    """
+    moved = levels.copy()
+    rows = np.flatnonzero(~np.isnan(order))
+    moved[rows[np.lexsort((-levels[rows], -order[rows]))]] = np.sort(levels[rows])[::-1]
+    return moved

@@ -69,8 +69,19 @@ def test_what_the_search_and_the_packaged_reranker_put_first_is_read_by_turns(sa
     cascade = CountingCascade(saved(reads=1.0), n_read=6)
     texts = [f"{n} lamps of the harbour"[: 23 - n // 2] for n in range(30)]
     given = [replace(one, score=float(n)) for n, one in enumerate(candidates(texts))]
-    rows, _, packaged = cascade.shortlist(QUESTION, given)
+    rows, _, packaged, _ = cascade.shortlist(QUESTION, given)
     assert set(rows) == {*range(27, 30), *np.argsort(-packaged, kind="stable")[:3]}
+
+
+def test_what_is_not_read_stands_in_the_order_of_the_packaged_reranker_and_of_the_search(saved: Save) -> None:
+    cascade = CountingCascade(saved(reads=1.0), n_read=4)
+    given = [
+        replace(one, score=n / 9) for n, one in enumerate(candidates([f"{n % 5} lamps" for n in range(20)]))
+    ]
+    rows, _, packaged, _ = cascade.shortlist(QUESTION, given)
+    rest = np.setdiff1d(np.arange(20), rows)
+    expected = packaged[rest] - np.log2(20 - rest)
+    assert np.argsort(cascade.score(QUESTION, given)[rest]).tolist() == np.argsort(expected).tolist()
 
 
 def scores_of(place: int) -> dict[str, float]:

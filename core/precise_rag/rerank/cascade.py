@@ -49,7 +49,8 @@ class Shortlist(NamedTuple):
     rows: (r,) their rows in the list. columns: (r,) each: "packaged", the packaged reranker's log-odds,
     "dense", the search's cosines, NaN where unknown, "alone", 1 for one that alone has a code of the query,
     see `alone_with_code`, and "reads", the cross-encoder's logits. packaged: (n,) the log-odds of all. order:
-    (n,) those less log2(1 + b), where b candidates have a higher score, for what is not read.
+    (n,) those less log2(1 + b), where b candidates have a higher score, for what is not read; just those
+    where half of the scores are the same, such as those of the texts that sentences are cut from.
     """
 
     rows: IntArray
@@ -144,7 +145,8 @@ class CascadeReranker(Loaded):
         packaged = log_odds(packaged_reranker().score(query, candidates))
         alone = alone_with_code(query, [candidate.text for candidate in candidates])
         found = np.array([candidate.score for candidate in given])
-        behind = np.log2(1 + np.searchsorted(np.sort(-found), -found))
+        is_ranked = 2 * len(set(found)) > len(found)
+        behind = np.log2(1 + np.searchsorted(np.sort(-found), -found)) if is_ranked else np.zeros(len(found))
         rows = _by_turns(packaged + _FIRST * alone, found)
         rows = rows[in_turns([given[row] for row in rows], self._n_read).rows]
         logits = np.zeros(0, dtype=np.float32)

@@ -97,6 +97,8 @@ def _above(
             above.pop()
         first = _line(text, block.start)
         depth = _indent(first) if text_format == "text" else _DEPTHS.get(block.kind, block.level)
+        if before is block and text_format == "text" and not depth:
+            depth = _lost_indent(text[block.start :])
         below = [term for term in terms if block.kind != "heading" and term[0] < depth]
         path = tuple(title for _, title in (*above, *below))
         if len(below) < len(terms):
@@ -162,6 +164,14 @@ def _indent(line: str) -> int:
     """The spaces before a line, or before the meaning of a term that begins after a colon."""
     meaning = _MEANING.match(line)
     return meaning.end() if meaning else len(line) - len(line.lstrip(" "))
+
+
+def _lost_indent(text: str) -> int:
+    """The spaces that the first line had before the text was cut out of another: those of a later line that
+    is less indented than the second; 0 without one."""
+    indents = [_indent(line) for line in text.split("\n")[1:] if line.strip()]
+    least = min(indents, default=0)
+    return least if indents and least < indents[0] else 0
 
 
 def heading_title(text: str) -> str:

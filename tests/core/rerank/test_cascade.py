@@ -82,6 +82,9 @@ def test_what_is_not_read_stands_in_the_order_of_the_packaged_reranker_and_of_th
     rest = np.setdiff1d(np.arange(20), rows)
     expected = packaged[rest] - np.log2(20 - rest)
     assert np.argsort(cascade.score(QUESTION, given)[rest]).tolist() == np.argsort(expected).tolist()
+    of_two_texts = [replace(one, score=float(n > 9)) for n, one in enumerate(given)]
+    _, _, packaged, order = cascade.shortlist(QUESTION, of_two_texts)
+    np.testing.assert_array_equal(order, packaged)
 
 
 def scores_of(place: int) -> dict[str, float]:

@@ -303,3 +303,11 @@ EXIT
         assert read_structure(f"{text}\nIt ends.").above(len(text) + 2) == ()
     hanging = "The pump that stands in the yard behind the mill\n    stops in winter.\n\n    It froze.\n"
     assert read_structure(hanging).above(hanging.index("It froze")) == ()
+
+
+def test_a_term_whose_spaces_were_cut_off_before_it_is_not_above_the_next_one() -> None:
+    cut = "AllowTcp\n        Whether TCP is allowed.\n\n    AllowUsers\n        Who may log in.\n"
+    assert read_structure(cut).above(cut.index("Whether")) == ("AllowTcp",)
+    assert read_structure(cut).above(cut.index("Who")) == ("AllowUsers",)
+    whole = "-v, --verbose\n    Says more.\n\n    It is read once.\n"
+    assert read_structure(whole).above(whole.index("It is")) == ("-v, --verbose",)

@@ -145,8 +145,9 @@ class CascadeReranker(Loaded):
         packaged = log_odds(packaged_reranker().score(query, candidates))
         alone = alone_with_code(query, [candidate.text for candidate in candidates])
         found = np.array([candidate.score for candidate in given])
-        is_ranked = 2 * len(set(found)) > len(found)
-        behind = np.log2(1 + np.searchsorted(np.sort(-found), -found)) if is_ranked else np.zeros(len(found))
+        order = packaged.copy()
+        if 2 * len(set(found)) > len(found):
+            order -= np.log2(1 + np.searchsorted(np.sort(-found), -found))
         rows = _by_turns(packaged + _FIRST * alone, found)
         rows = rows[in_turns([given[row] for row in rows], self._n_read).rows]
         logits = np.zeros(0, dtype=np.float32)
@@ -163,7 +164,7 @@ class CascadeReranker(Loaded):
             read = self._probabilities(columns)
             if read[-_READ_AT_ONCE:].max() < self._least * read.max():
                 break
-        return Shortlist(rows[: len(logits)], columns, packaged, packaged - behind)
+        return Shortlist(rows[: len(logits)], columns, packaged, order)
 
     def load_model(self) -> None:
         """Load the networks now, not at the first candidate."""

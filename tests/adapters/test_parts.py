@@ -178,8 +178,6 @@ LOGIT = {"score_scale": "logit", "assume_ratio": True, "reranker": None}
     [
         (SCORES, PROBABILITY, 2),
         (SCORES, {**PROBABILITY, "min_score": 0.9, "min_keep": 0}, 1),
-        (SCORES, {**PROBABILITY, "ratio": 0.0, "share_of_best": 0.21}, 3),
-        ([3.0, 2.5, -4.0], {"score_scale": "logit", "min_k": 1}, 2),
         (FIG_9, LOGIT, 9),
         (FIG_9, {**LOGIT, "share_of_best": 0.25}, 5),
     ],

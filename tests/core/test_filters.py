@@ -53,7 +53,6 @@ def test_objects_and_plain_form_are_the_same() -> None:
         ({"a": {"$gt": True}}, "must be a number or a string"),
         ({"a": {"$exists": 1}}, "must be True or False"),
         ({"a": float("nan")}, "finite"),
-        ({"a": 10**400}, "finite"),
         ({"a": {"$gt": 10**5000}}, "finite"),
         ({3: 1}, "must be a non-empty string"),
         ({"a\ud800": 1}, r"field 'a\\ud800' must not hold NUL, nor half of a character"),

@@ -6,7 +6,7 @@ from precise_rag.cli import main
 from precise_rag.testing import HashEncoder
 
 Result = tuple[int, str, str]
-LAMP = "The lamp is lit at dusk. Ilse keeps it.\n\nThe road to the pass is closed in winter."
+LAMP = "The lamp is lit at dusk. Ilse Brandt keeps it.\n\nThe road to the pass is closed in winter."
 ENCODER = HashEncoder(16)
 
 

@@ -316,7 +316,7 @@ class IndexContract(SearchContract):
         assert _all_same(_all_found(type(index).load(path, index.encoder)), _all_found(index))
 
     def test_an_unreadable_index_raises(self, tmp_path: Path) -> None:
-        """A missing index, another kind, encoder or version, and damaged files raise IndexFormatError."""
+        """A missing index, one of another encoder, version or format, and a changed manifest are refused."""
         path = tmp_path / "index"
         index = self.built()
         with pytest.raises(IndexFormatError, match="holds no index"):
@@ -327,12 +327,11 @@ class IndexContract(SearchContract):
         manifest = json.loads((path / "manifest.json").read_text())
         for change, message in (
             ({"version": 99}, "has index format 99"),
-            ({"kind": "crystal"}, "'crystal' index"),
-            ({"format": "other"}, "manifest"),
-            ({"segments": [{"file": "data-missing"}]}, "damaged"),
+            ({"format": "other"}, "is not the manifest"),
+            ({"segments": [{"file": "data-missing"}]}, "is damaged"),
         ):
             (path / "manifest.json").write_text(json.dumps(manifest | change))
-            with pytest.raises(IndexFormatError, match=f"{message}|damaged"):
+            with pytest.raises(IndexFormatError, match=message):
                 type(index).load(path, index.encoder)
 
 

@@ -5,9 +5,7 @@ from functools import partial
 import pytest
 
 from precise_rag.cli import main
-from support.commands import command
-
-LAMP = "The lamp is lit at dusk. Ilse Brandt keeps it.\n\nThe road to the pass is closed in winter."
+from support.commands import LAMP, command
 
 
 @pytest.fixture(scope="session")

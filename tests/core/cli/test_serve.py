@@ -17,11 +17,11 @@ from precise_rag.cli import main
 from precise_rag.cli.serve import make_server
 from precise_rag.encoders.local import count_word_pieces
 from precise_rag.testing import HashEncoder
+from support.commands import LAMP
 
 mcp = pytest.importorskip("mcp")
 httpx = pytest.importorskip("httpx")
 
-LAMP = "The lamp is lit at dusk. Ilse Brandt keeps it.\n\nThe road to the pass is closed in winter."
 QUESTION = {"question": "Who keeps the lamp?"}
 
 

@@ -94,7 +94,6 @@ def test_the_loop_ends_in_time_whatever_the_judge_replies(judgements, max_rounds
             1,
         ),
         ("The score is 8.9 and the adjustment is none.", 8, 0),
-        ("Score: 9", 9, 0),
         ("Score: 6, adjustment: -1, since half of it is noise.", 6, -1),
         ("score 7 of 10; I would keep the context", 7, 0),
         ('{"score": 8, "adjustment": null}', 8, 0),

@@ -85,7 +85,6 @@ UNIT = r"must be between 0 .* and 1 .*, got"
     ("kind", "settings", "message"),
     [
         (DenseIndex, {"encoder": None}, "DenseIndex needs an encoder"),
-        (DenseIndex, {"alfa": 1}, "unexpected keyword argument 'alfa'"),
         (HybridIndex, {"backend": "faiss"}, "unexpected keyword argument 'backend'"),
         (DenseIndex, {"backend": "torch"}, "backend must be 'numpy' or .*, got 'torch'"),
         (DenseIndex, {"backend": "faiss:"}, "backend must be 'numpy' or .*, got 'faiss:'"),
@@ -100,7 +99,6 @@ UNIT = r"must be between 0 .* and 1 .*, got"
         (HybridIndex, {"surroundings": -1}, r"surroundings must be .*, got -1"),
         (HybridIndex, {"dense_weight": 1.5}, r"dense_weight must be .*, got 1\.5"),
         (HybridIndex, {"pool": 0}, "pool must be .*, got 0"),
-        (HybridIndex, {"alpha": -0.1}, r"alpha must be .*, got -0\.1"),
         (HybridIndex, {"k1": -1.0}, r"k1 must be .*, got -1\.0"),
         (HybridIndex, {"b": -0.1}, r"b must be .*, got -0\.1"),
         (HybridIndex, {"b": 1.1}, r"b must be .*, got 1\.1"),

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from precise_rag.index import DatabaseIndex, HybridIndex, SentenceContextIndex, WordSentenceIndex
+from precise_rag.index.bm25 import BM25Matrix, BM25Settings, bm25_scores, counted_words
 from precise_rag.index.ranking import min_max
 from precise_rag.index.view import rows_around
-from precise_rag.index.words import load_stop_words, split_words
+from precise_rag.index.words import word_columns, word_numbers
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Document, FloatArray
 
@@ -26,20 +27,11 @@ HEADED = Document(
 )
 
 
-def bm25_by_hand(texts: list[str], query: tuple[str, ...]) -> list[float]:
-    """idf * tf / (tf + 1.5 * (0.25 + 0.75 * length / mean)) of the words of a query, added."""
-    stop_words = load_stop_words("english")
-    corpus = [[word for word in split_words(text) if word not in stop_words] for text in texts]
-    mean = sum(map(len, corpus)) / len(corpus)
-    scores = np.zeros(len(corpus))
-    for term in query:
-        counts = np.array([words.count(term) for words in corpus])
-        n_with = np.count_nonzero(counts)
-        idf = np.log(1 + (len(corpus) - n_with + 0.5) / (n_with + 0.5))
-        scores += [
-            idf * n / (n + 1.5 * (0.25 + 0.75 * len(its) / mean))
-            for n, its in zip(counts, corpus, strict=True)
-        ]
+def bm25_of(texts: list[str], query: str) -> list[float]:
+    """The scores whose formula `test_scoring.py` checks."""
+    matrix = BM25Matrix(counted_words(word_columns(texts, "english")))
+    terms = np.unique(word_numbers(query, "english"))
+    (scores,) = bm25_scores([matrix], [None], terms, BM25Settings(k1=1.5, b=0.75))
     return scores.tolist()
 
 
@@ -70,8 +62,8 @@ def test_scores_follow_from_their_parts(document: Document) -> None:
             texts[candidate.passage] += f" {' '.join(candidate.above)} "
         texts[candidate.passage] += f" {candidate.text} "
         before.append(row)
-    by_word = dict(zip(texts, bm25_by_hand(list(texts.values()), ("cat", "sleeps")), strict=True))
-    own_words = bm25_by_hand([c.text for c in found], ("cat", "sleeps"))
+    by_word = dict(zip(texts, bm25_of(list(texts.values()), "cat sleeps"), strict=True))
+    own_words = bm25_of([c.text for c in found], "cat sleeps")
     wide = mean_cosine(list(range(len(found))))
     for row, candidate in enumerate(found):
         passage = mean_cosine(passages[candidate.passage])

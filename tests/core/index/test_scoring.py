@@ -3,8 +3,6 @@
 import math
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -38,8 +36,9 @@ from precise_rag.index.vectors import (
     vector_columns,
 )
 from precise_rag.index.words import load_stop_words, split_words, word_columns, word_numbers
+from precise_rag.segmentation import GreedySegmenter
 from precise_rag.testing import HashEncoder
-from precise_rag.types import Chunk, Document, FloatArray, IntArray, SentenceTable
+from precise_rag.types import Document, FloatArray, IntArray, SentenceTable
 from support.vectors import NEW, OLD, clustered
 
 
@@ -156,12 +155,6 @@ def test_fusion_uses_the_union_of_the_pools_and_the_true_scores_of_its_rows() ->
     np.testing.assert_allclose(fused, [0.5, 0.25 + 4 / 9, 0.5, 0.375 + 1 / 18], rtol=1e-5)
 
 
-def sentence_table(n_tokens: list[int], paragraphs: list[int]) -> SentenceTable:
-    n = len(n_tokens)
-    spans = np.stack([np.arange(n), np.arange(n) + 1], axis=1)
-    return SentenceTable("t", spans, np.array(paragraphs), np.array(n_tokens))
-
-
 @pytest.mark.parametrize(
     ("passages", "expected"),
     [
@@ -175,28 +168,19 @@ def sentence_table(n_tokens: list[int], paragraphs: list[int]) -> SentenceTable:
     ],
 )
 def test_passages_are_whole_paragraphs_or_whole_sentences(passages: Passages, expected: list[int]) -> None:
-    sentences = sentence_table([4, 3, 3, 8, 3, 2, 4], [0, 0, 1, 2, 2, 2, 3])
+    spans = np.stack([np.arange(7), np.arange(1, 8)], axis=1)
+    paragraphs, n_tokens = np.array([0, 0, 1, 2, 2, 2, 3]), np.array([4, 3, 3, 8, 3, 2, 4])
+    sentences = SentenceTable("t", spans, paragraphs, n_tokens)
     assert passage_ids(Document("t", "x" * 7), sentences, passages).tolist() == expected
-
-
-@dataclass(frozen=True)
-class Pairs:
-    """A segmenter: two sentences per chunk."""
-
-    name: str = "pairs"
-
-    def segment(self, text: Document, table: SentenceTable | None = None) -> list[Chunk]:
-        assert table is not None
-        starts = [*table.spans[::2, 0].tolist(), len(text.text)]
-        return [Chunk(text.id, a, b, text.text[a:b]) for a, b in pairwise(starts)]
 
 
 def test_a_segmenter_makes_passages_and_chunks() -> None:
     document = Document("a", "One cat. Two dogs. Three owls.")
-    index = SentenceContextIndex.build([document], HashEncoder(), passages=Pairs())
+    pairs = GreedySegmenter(HashEncoder(), threshold=-1, max_chars=20)
+    index = SentenceContextIndex.build([document], HashEncoder(), passages=pairs)
     passages = {c.text: c.passage for c in index.search("cat", 3)}
     assert passages == {"One cat.": (0, 18), "Two dogs.": (0, 18), "Three owls.": (19, 30)}
-    chunks = DenseIndex.build([document], HashEncoder(), chunks=Pairs()).search("cat", 3)
+    chunks = DenseIndex.build([document], HashEncoder(), chunks=pairs).search("cat", 3)
     assert [c.text for c in chunks] == ["One cat. Two dogs.", "Three owls."]
 
 

@@ -140,18 +140,8 @@ CASES: dict[str, tuple[str | None, str, str]] = {
     ),
     "a chunk may begin within code": (
         "markdown",
-        "  return x\n}\n```\n\n## Traps\n\nOf willow.\n",
-        "code heading2 paragraph",
-    ),
-    "a chunk may begin within code before other code": (
-        "markdown",
         "  return x\n}\n```\n\n## Traps\n\nOf willow.\n\n```js\ng(x)\n```\n\nAgain.\n",
         "code heading2 paragraph code paragraph",
-    ),
-    "a fence without a language begins code": (
-        "markdown",
-        "Run:\n\n```\nlift\n```\n\nIt lifts.\n",
-        "paragraph code paragraph",
     ),
     "code of which only the beginning is there": ("markdown", "```\nlift\n", "code"),
     "doctest is one block of code": (

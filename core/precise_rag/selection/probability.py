@@ -46,7 +46,7 @@ class ProbabilitySelector:
     """
 
     share_of_best: float = 0.1
-    min_score: float = 0.01
+    min_score: float = 0.003
     enough_tokens: int | None = 500
     max_tokens: int | None = None
     min_keep: int = 3

@@ -63,7 +63,7 @@ def fitted(sets: Mapping[str, Lists]) -> dict[str, dict[str, float]]:
             some = [
                 (spread * o[h] + offset, t[h]) for o, t, h in zip(odds, truth, has, strict=True) if h.any()
             ]
-            weights[name]["alone"] = offset_of(*zip(*some, strict=True), [1.0] * len(some))
+            weights[name]["alone"] = offset_of([o for o, _ in some], [t for _, t in some], [1.0] * len(some))
     return weights
 
 

@@ -178,7 +178,7 @@ def check_no_code(folder: Path) -> None:
 def content_name(folder: Path) -> str:
     """Name the model in a folder by its weights and settings. Raises ModelError if it has no weights.
 
-    Those of an ONNX file count only if there are no others, of which they are another form.
+    An ONNX file is read only in a folder without other weights: it is the same model in another form.
     """
     weights = sorted(f for ending in ("*.safetensors", "*.bin") for f in folder.rglob(ending))
     weights = weights or sorted(folder.rglob("model.onnx*"))

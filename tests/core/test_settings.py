@@ -18,6 +18,7 @@ from precise_rag.selection import ProbabilitySelector
 from precise_rag.testing import HashEncoder, ScriptedLLM
 
 LLM = ScriptedLLM([])
+ENCODER = HashEncoder()
 WRONG: dict[Callable[..., object], dict[str, Any]] = {
     pr.RedundancyFilter: {"similarity_threshold": [0.0, 1.1], "prefilter": [-0.5]},
     partial(pr.RelevanceFilter, LLM): {"batch_size": [0], "max_concurrency": [0]}
@@ -33,7 +34,7 @@ WRONG: dict[Callable[..., object], dict[str, Any]] = {
         "max_tokens": [0, 1.5],
     }
     | {"min_tokens": [10_000, "9"], "target_tokens": [2.5], "coarse_tokens": [True], "paragraphs": ["x"]},
-    partial(EvidenceGrower, pr.HybridIndex.build([], HashEncoder())): {"min_score": [2]},
+    partial(EvidenceGrower, pr.HybridIndex.build([], ENCODER)): {"min_score": [2]},
     partial(LevelledReranker, object()): {"share": [2]},
     partial(pr.OpenAIChat, "m"): {"timeout": [0]},
     partial(pr.PreciseRAG, None, LLM): {"style": ["long"], "judge_prompt": ["x"]},
@@ -42,6 +43,18 @@ WRONG: dict[Callable[..., object], dict[str, Any]] = {
         "max_results": [0],
         "keep_seconds": [-1],
         "reranker": ["no such"],
+    },
+    partial(pr.HybridIndex.build, [], ENCODER): {"surroundings": [-1], "dense_weight": [1.5], "pool": [0]}
+    | {"k1": [-1.0], "b": [-0.1, 1.1], "stop_words": ["klingon"]},
+    partial(pr.DenseIndex.build, [], ENCODER): {"backend": ["torch", "faiss:"], "alpha": [1.5]}
+    | {"chunks": [0], "chunk_vectors": ["sum"]},
+    partial(pr.SentenceContextIndex.build, [], ENCODER): {"passages": [""], "context": ["sum"]}
+    | {"similarity": ["l2"]},
+    partial(pr.WordSentenceIndex.build, [], ENCODER): {"min_overlap": [0], "max_candidates": [0]},
+    partial(pr.HybridIndex.build([pr.Document("a", "A cat.")], ENCODER).search, "cat"): {
+        "alpha": [1.5],
+        "returns": ["page"],
+        "max_tokens": [0],
     },
 }
 CASES = [

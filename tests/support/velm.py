@@ -7,10 +7,11 @@ from typing import Any
 
 import pytest
 
-from precise_rag.facts import piece_id, read_facts
-from precise_rag.index import HybridIndex, SentenceContextIndex, WordSentenceIndex
+from precise_rag.facts import candidate_facts, piece_id, read_facts
+from precise_rag.index import HybridIndex
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Document, Excerpt, Message, Selection
+from support.alike import assert_alike
 
 TEXTS = {
     "ferry": (
@@ -27,13 +28,6 @@ TEXTS = {
 QUESTIONS = ["Who carved the wheel of the mill?", "When does the ferry to Velm leave?", "red lantern"]
 TOP_K = 8
 CORE = [Document(name, text, {"title": name}) for name, text in TEXTS.items()]
-INDEXES: dict[str, Any] = {
-    "SentenceContext": SentenceContextIndex,
-    "WordSentence": WordSentenceIndex,
-    "Hybrid": HybridIndex,
-}
-
-each_index = pytest.mark.parametrize("index", INDEXES)
 each_question = pytest.mark.parametrize("question", QUESTIONS)
 
 
@@ -50,10 +44,9 @@ PLAIN: dict[str, Any] = {
 """Options of a pipeline that only searches."""
 
 
-def retriever(framework: Any, index: str = "Hybrid", **options: Any) -> Any:
+def retriever(framework: Any) -> Any:
     """A retriever of a framework that returns what an index of the documents finds, best first."""
-    built = INDEXES[index].build(CORE, HashEncoder())
-    return framework.retriever.from_index(built, **PLAIN, **options)
+    return framework.retriever.from_index(HybridIndex.build(CORE, HashEncoder()), **PLAIN)
 
 
 def shown_texts(messages: Sequence[Message]) -> dict[str, str]:
@@ -96,12 +89,8 @@ def assert_same_results(framework: Any, pieces: list[Any], expected: Selection) 
 
 
 def assert_same_excerpts(framework: Any, pieces: list[Any], excerpts: Sequence[Excerpt]) -> None:
-    """The excerpts with the place and the reason of each of their sentences."""
+    """The excerpts with the facts about them and each of their sentences."""
     assert [framework.id(p) for p in pieces] == [piece_id(e.doc_id, e.start, e.end) for e in excerpts]
     assert [framework.text(p) for p in pieces] == [TEXTS[e.doc_id][e.start : e.end] for e in excerpts]
     assert [framework.score(p) for p in pieces] == pytest.approx([e.score for e in excerpts], abs=1e-6)
-    for excerpt, facts in zip(excerpts, map(read_facts, pieces), strict=True):
-        assert facts["reason"] == excerpt.reason
-        assert [(s["start"], s["end"], s["reason"]) for s in facts["sentences"]] == [
-            (d.candidate.start, d.candidate.end, d.reason) for d in excerpt.sentences
-        ]
+    assert_alike([read_facts(p) for p in pieces], [candidate_facts(e, e.reason) for e in excerpts])

@@ -97,3 +97,9 @@ def postgres() -> Iterator[str]:
 def new_location(postgres: str) -> Callable[[], str]:
     """Makes locations, each of another collection, in a PostgreSQL server."""
     return lambda: f"{postgres}&collection=test_{next(_COLLECTIONS)}"
+
+
+@pytest.fixture
+def location(new_location: Callable[[], str]) -> str:
+    """The location of a new collection."""
+    return new_location()

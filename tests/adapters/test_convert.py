@@ -4,11 +4,18 @@ import copy
 import json
 import threading
 from dataclasses import replace
+from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from langchain_core.documents import Document
+from llama_index.core.schema import BaseNode, NodeRelationship, NodeWithScore, TextNode
+from llama_index.core.schema import Document as LlamaIndexDocument
 
+from langchain_precise import convert as langchain
+from llamaindex_precise import convert as llamaindex
 from precise_rag.facts import candidate_facts, piece_id, read_facts
 from precise_rag.selection import GradientSelector
 from precise_rag.types import Candidate, Selection, Span, best_first
@@ -114,3 +121,84 @@ def test_every_piece_gets_a_candidate_of_its_own_and_is_left_alone(given):
         assert [c.text for c in candidates] == [text for text, *_ in given]
         assert len({c.id for c in candidates}) == len(pieces)
         assert pieces == before
+
+
+# What only documents of LangChain have: no id, and scores of others in their metadata.
+
+
+def test_documents_keep_their_ids_and_nameless_ones_get_ids_from_their_text():
+    several = [Document("a", id="x"), Document("a"), Document("a"), Document("b")]
+    named, first, second, other = langchain.to_core_documents(several)
+    assert named.id == "x"
+    assert first.id == langchain.to_core_documents([Document("a")])[0].id
+    assert second.id == f"{first.id}#2"
+    assert other.id not in (first.id, second.id)
+
+
+def test_a_score_of_another_component_counts_if_it_was_written_since():
+    document = langchain.from_candidate(FOUND)
+    document.metadata["relevance_score"] = 0.9
+    before = langchain.from_candidate(replace(FOUND, metadata={"relevance_score": 0.9}))
+    assert before.metadata["relevance_score"] == 0.9
+    for one, scale, expected in (
+        (document, None, (0.0, "rank")),
+        (document, "cosine", (0.9, "cosine")),
+        (before, None, (0.25, "probability")),
+    ):
+        [candidate] = langchain.to_candidates([one], scale)
+        assert (candidate.score, candidate.score_scale) == expected
+
+
+@pytest.mark.parametrize("ids", [["a", "a", "a#2"], ["a#2", "a", "a"], ["a", "a", "a"], [None, None, None]])
+def test_documents_with_one_id_are_told_apart(ids):
+    documents = [Document(f"same{i if all(ids) else ''}", id=name) for i, name in enumerate(ids)]
+    assert len({document.id for document in langchain.to_core_documents(documents)}) == 3
+    candidates = langchain.to_candidates(documents)
+    assert len({candidate.id for candidate in candidates}) == 3
+    repeated = langchain.to_candidates([Document("a", id="x")] * 3)
+    assert [one.id for one in repeated] == ["x:0-1", "x#2:0-1", "x#3:0-1"]
+
+
+# What only nodes of LlamaIndex have: offsets, hidden metadata, relationships and hashes.
+
+
+def candidate_of(node: BaseNode, start: int, end: int, **fields) -> Candidate:
+    (core,) = llamaindex.to_core_documents([node])
+    values = {"score": 0.5, "score_scale": "cosine", "metadata": core.metadata, **fields}
+    return Candidate(core.id, start, end, core.text[start:end], **values)
+
+
+@pytest.mark.parametrize(("start", "end", "offset"), [(None, None, None), (5, 9, None), (5, 8, 5)])
+def test_an_offset_counts_only_if_the_text_lies_there_verbatim(start, end, offset):
+    node = TextNode(text="abc", start_char_idx=start, end_char_idx=end)
+    assert llamaindex.root_offset(node) == 0
+    node.relationships = {NodeRelationship.SOURCE: LlamaIndexDocument(text="abc").as_related_node_info()}
+    assert llamaindex.root_offset(node) == offset
+
+
+def test_one_piece_found_twice_has_one_hash_and_equal_pieces_have_two():
+    document = LlamaIndexDocument(doc_id="d", text="One. One.")
+    first = llamaindex.from_candidate(candidate_of(document, 0, 4, score=0.5)).node
+    again = llamaindex.from_candidate(candidate_of(document, 0, 4, score=0.9, scores={"bm25": 1.0})).node
+    other = llamaindex.from_candidate(candidate_of(document, 5, 9, score=0.5)).node
+    assert first.hash == again.hash != other.hash
+
+
+def test_foreign_nodes_are_read_as_their_embedding_model_saw_them():
+    node = TextNode(id_="n", text="Body.", metadata={"title": "T", "path": "/x"})
+    node.excluded_embed_metadata_keys = ["path"]
+    items = [NodeWithScore(node=node, score=np.float32(0.25))]
+    (candidate,) = llamaindex.to_candidates(items, "probability")
+    assert candidate.text == "title: T\n\nBody."
+    assert (candidate.id, candidate.score_scale) == ("n:0-5", "probability")
+    assert type(candidate.score) is float
+
+
+def test_metadata_that_llamaindex_refuses_or_cannot_copy_costs_nothing():
+    lock = threading.Lock()
+    odd: dict[Any, Any] = {1: "one", "lock": lock}
+    found = llamaindex.from_candidate(Candidate("d", 0, 4, "Eels", 0.5, "cosine", metadata=odd))
+    assert (found.node.metadata["1"], found.node.metadata["lock"]) == ("one", lock)
+    long = NodeWithScore(node=TextNode(text="Eels", metadata={"number": 10**5000}), score=0.5)
+    assert llamaindex.to_candidates([long])[0].text == "Eels"
+    assert llamaindex.to_core_documents([long.node])[0].text == "Eels"

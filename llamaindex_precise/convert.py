@@ -274,9 +274,8 @@ def _place(node: BaseNode, facts: dict[str, Any]) -> tuple[str, Span]:
 
 def _with_facts(node: BaseNode, candidate: Candidate, reason: str = "") -> BaseNode:
     """Return a copy of `node` with the facts, hidden from embedding models and LLMs."""
-    facts = write_facts(candidate_facts(candidate, reason))
-    copy = node.model_copy(update={"metadata": {**copied(node.metadata), FACTS_KEY: facts}})
+    own: dict[str, Any] = {name: copied(getattr(node, name)) for name in ("metadata", "relationships")}
+    own["metadata"][FACTS_KEY] = write_facts(candidate_facts(candidate, reason))
     for name in ("excluded_embed_metadata_keys", "excluded_llm_metadata_keys"):
-        keys = getattr(node, name)
-        setattr(copy, name, [*keys] if FACTS_KEY in keys else [*keys, FACTS_KEY])
-    return copy
+        own[name] = list(dict.fromkeys((*getattr(node, name), FACTS_KEY)))
+    return node.model_copy(update=own)

@@ -99,7 +99,7 @@ class SpanNodeParser(EncoderComponent, NodeParser):
             child.embedding = None if vector is None else vector.tolist()
             if self.id_func is default_id_func:
                 child.id_ = piece_id(parent.node_id, chunk.start, chunk.end)
-            child.relationships[NodeRelationship.SOURCE] = source
+            child.relationships |= copied({NodeRelationship.SOURCE: source})
             if self.include_metadata:
                 child.metadata = copied(parent.metadata)
                 child.metadata.pop(FACTS_KEY, None)

@@ -6,6 +6,7 @@ Hidden are the keys of clients (`remember`), those that the environment held whe
 
 import os
 import re
+from base64 import b64encode
 from functools import lru_cache
 from typing import Any
 from urllib.parse import unquote, urljoin, urlsplit
@@ -26,8 +27,8 @@ _IN_ADDRESS = re.compile(r"([a-z][a-z0-9+.-]{0,20}://)[^\s/?#\"'<>]{1,500}@", re
 
 _UNSAFE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # controls: escapes, titles, clipboard, bell
-    "\u061c\u200e\u200f\u202a-\u202e\u2066-\u206f"  # marks that change the direction of other text
-    "\u2028\u2029\ufff9-\ufffb\U000e0001\ud800-\udfff]"
+    "\u061c\u200e\u200f\u202a-\u202e\u2060-\u206f"  # marks that change the direction of other text
+    "\u180e\u2028\u2029\ufeff\ufff9-\ufffb\U000e0000-\U000e007f\ud800-\udfff]"  # and that nobody sees
 )
 
 
@@ -45,17 +46,16 @@ def remember(*keys: str | None) -> None:
 
 
 def remember_environment() -> None:
-    """Hide the keys that the environment holds now; each client calls this when it is made."""
+    """Hide the keys that the environment holds now, and its proxies' passwords; each client calls this."""
     for name, value in os.environ.items():
+        without_password(value if name.lower().endswith("_proxy") else None, user_is_key=False)
         if _KEY_NAME.search(name) and len(value) >= 8 and not value.startswith(("/", "~")):
             remember(value)
 
 
 def remember_fields(fields: Any) -> None:
     """Hide the values of fields whose names say that they hold a key, such as headers; nested, too."""
-    if not isinstance(fields, dict):
-        return
-    for name, value in fields.items():
+    for name, value in fields.items() if isinstance(fields, dict) else ():
         if isinstance(value, str) and _SECRET_FIELD.search(str(name)):
             remember(value, value.rpartition(" ")[2])
         remember_fields(value)
@@ -81,18 +81,17 @@ def without_password(
 
     user_is_key: whether a user without a password is a key to hide, as in "https://TOKEN@host".
     """
-    if url is None:
-        return None, None
     try:
-        parts = urlsplit(url)
+        parts = urlsplit(url or "")
     except ValueError:
         return url, None
     userinfo, at, host = parts.netloc.rpartition("@")
     if not at:
         return url, None
-    user, _, password = userinfo.partition(":")
-    remember(password, unquote(password), user if user_is_key and not password else "")
-    return parts._replace(netloc=host).geturl(), (unquote(user), unquote(password))
+    user, _, password = map(unquote, userinfo.partition(":"))
+    sent = b64encode(f"{user}:{password}".encode(errors="replace")).decode()
+    remember(password, userinfo.partition(":")[2], sent, user if user_is_key and not password else "")
+    return parts._replace(netloc=host).geturl(), (user, password)
 
 
 def short_address(url: str | None, base: str = "") -> str:

@@ -103,8 +103,8 @@ def read_titles(saved: str) -> Titles:
 
 
 def with_header_path(metadata: Mapping[str, Any], path: Sequence[str]) -> Mapping[str, Any]:
-    """Return the metadata with the path as "header_path"; unchanged without a path, or if it has that key."""
+    """Return a copy of the metadata, with the path as "header_path" if there is one and it lacks that key."""
     if not path or HEADER_PATH in metadata:
-        return metadata
+        return {**metadata}
     written = "/".join(title.replace("/", r"\/") for title in path)
     return {**metadata, HEADER_PATH: f"/{written}/"}

@@ -118,6 +118,6 @@ def test_evidence_has_the_source_the_offsets_and_the_keys_of_its_node():
     assert (best.ref_doc_id, best.metadata["page"]) == ("harbour", 1)
     assert set(best.excluded_llm_metadata_keys) >= {"page", "precise"}
     assert "page" not in best.get_content(MetadataMode.LLM)
-    facts = read_facts(best)
-    assert (facts["start"], facts["end"]) == (best.start_char_idx, best.end_char_idx)
+    assert [read_facts(best)[end] for end in ("start", "end")] == [best.start_char_idx, best.end_char_idx]
+    assert best.relationships is not node.relationships
     assert all(item.node.text in text for item in found)  # metadata is no evidence

@@ -29,12 +29,13 @@ from support.misbehaving import PROMPT, QUESTION, completed
 
 KEY = "Tr0ub4dor-and-3-staples"
 PASSWORD = "correct-h0rse"
+SENT = base64.b64encode(f"user:{PASSWORD}".encode()).decode()
 CANDIDATES = [Candidate("d", 0, 9, "Ada kept the light.", 0.9, "probability")]
 
 
 def echo(status: int) -> Reply:
     """An error that repeats the key in many ways."""
-    said = f"key {KEY}; Authorization: Bearer {KEY}; " + "x" * 370 + KEY + f" {PASSWORD}"
+    said = f"key {KEY}; Authorization: Bearer {KEY}; Basic {SENT}; " + "x" * 370 + KEY + f" {PASSWORD}"
     return fails(status, said, echoed_key=KEY, retry_after=KEY * 3)
 
 
@@ -50,7 +51,7 @@ def everything(error: BaseException | None) -> str:
 
 
 def assert_clean(text: str) -> None:
-    for secret in (KEY, PASSWORD, KEY[:12], base64.b64encode(f"user:{PASSWORD}".encode()).decode()):
+    for secret in (KEY, PASSWORD, KEY[:12], SENT):
         assert secret not in text
 
 
@@ -112,8 +113,7 @@ def test_a_password_in_the_address_is_sent_and_not_logged(caplog: pytest.LogCapt
         url = server.url.replace("://", f"://user:{PASSWORD}@")
         with closing(OpenAIChat("m", base_url=url, api_key=KEY, max_retries=0)) as llm:
             assert llm.complete(PROMPT).text == "Ada."
-        sent = base64.b64encode(f"user:{PASSWORD}".encode()).decode()
-        assert server.headers[0]["authorization"] == f"Basic {sent}"
+        assert server.headers[0]["authorization"] == f"Basic {SENT}"
     shown = [r.getMessage() for r in caplog.records if not r.name.startswith("httpcore")]
     assert_clean("\n".join(shown))
     assert without_password("http://u:p%40ss@host:1/v1") == ("http://host:1/v1", ("u", "p@ss"))
@@ -145,9 +145,10 @@ def test_keys_that_the_environment_held_when_a_client_was_made_are_hidden(
 ) -> None:
     monkeypatch.setattr("precise_rag.redaction._remembered", {})
     monkeypatch.setenv("SOME_VENDOR_API_KEY", "violet-umbrella")
+    monkeypatch.setenv("https_proxy", f"http://user:{PASSWORD}@proxy")
     make()
     monkeypatch.delenv("SOME_VENDOR_API_KEY")
-    assert redacted("the key violet-umbrella is wrong") == f"the key {HIDDEN} is wrong"
+    assert redacted(f"violet-umbrella is wrong, {SENT}") == f"{HIDDEN} is wrong, {HIDDEN}"
 
 
 def test_a_short_key_must_stand_alone_and_other_text_stays() -> None:

@@ -1,10 +1,9 @@
 """The retriever over the whole retrieval path."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from typing import Any, Self
 
-import numpy as np
 from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
 from langchain_core.documents import Document
 from langchain_core.retrievers import BaseRetriever
@@ -19,7 +18,6 @@ from precise_rag.checks import own_errors
 from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
 from precise_rag.errors import EmptyIndexError, InputError
 from precise_rag.excerpts import Form, excerpts_of
-from precise_rag.index import DatabaseIndex
 from precise_rag.pipeline import PreciseRAG, check_pipeline
 from precise_rag.protocols import Index
 from precise_rag.trace import Trace
@@ -122,28 +120,11 @@ class PreciseRetriever(BaseRetriever):
         """Return a retriever by a pipeline."""
         return cls(rag=rag, k=k, search_kwargs=search_kwargs)
 
-    def add_documents(
-        self, documents: Iterable[Document], embeddings: Sequence[Sequence[float]] | None = None
-    ) -> list[str]:
-        """Index more documents and return their ids; one with a known id replaces the old one.
-
-        embeddings: those of the documents, by the index's model, for an index in a database: all sentences
-            of a document share it, and nothing is embedded again. Default: sentences are embedded.
-        """
-        index, added = self._index, to_core_documents(documents)
-        ids = [document.id for document in added]
-        if embeddings is None:
-            index.add(added)
-            return ids
-        if not isinstance(index, DatabaseIndex):
-            raise InputError("embeddings are for an index in a database; leave them out")
-        if len(embeddings) != len(ids):
-            raise InputError(
-                f"there are {len(ids)} documents and {len(embeddings)} embeddings; give one for each"
-            )
-        vectors = (np.asarray(embedding, dtype=np.float32) for embedding in embeddings)
-        index.add(added, vectors=dict(zip(ids, vectors, strict=True)))
-        return ids
+    def add_documents(self, documents: Iterable[Document]) -> list[str]:
+        """Index more documents and return their ids; one with a known id replaces the old one."""
+        added = to_core_documents(documents)
+        self._index.add(added)
+        return [document.id for document in added]
 
     def delete(self, ids: Iterable[str]) -> None:
         """Remove documents by id. Raises InputError, changing nothing, if an id is unknown."""

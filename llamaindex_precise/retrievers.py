@@ -5,7 +5,6 @@ from contextlib import suppress
 from inspect import unwrap
 from typing import Any, Self
 
-import numpy as np
 from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.callbacks import CallbackManager
@@ -21,7 +20,6 @@ from llamaindex_precise.filters import MetadataFilterInput, to_core_filter
 from llamaindex_precise.sources import StoreSource, query_vector
 from precise_rag.errors import EmptyIndexError, InputError
 from precise_rag.excerpts import Form, excerpts_of
-from precise_rag.index import DatabaseIndex
 from precise_rag.pipeline import PreciseRAG, check_pipeline
 from precise_rag.protocols import Index
 from precise_rag.trace import Trace
@@ -126,17 +124,8 @@ class PreciseRetriever(BaseRetriever):
         return cls(rag, similarity_top_k)
 
     def add_documents(self, documents: Sequence[BaseNode]) -> None:
-        """Index more documents; one with a known id replaces the old one.
-
-        In a database, a node that comes with an embedding is not embedded again: its sentences share it.
-        """
-        added = to_core_documents(documents)
-        if not isinstance(self._index, DatabaseIndex):
-            self._index.add(added)
-            return
-        embedded = {node.node_id: node.embedding for node in documents if node.embedding is not None}
-        vectors = {name: np.asarray(vector, dtype=np.float32) for name, vector in embedded.items()}
-        self._index.add(added, vectors=vectors)
+        """Index more documents; one with a known id replaces the old one."""
+        self._index.add(to_core_documents(documents))
 
     def delete(self, ids: Iterable[str]) -> None:
         """Remove documents by id. Raises InputError, changing nothing, if an id is unknown."""

@@ -1,8 +1,7 @@
 """The interfaces that users can implement to replace a part of the library."""
 
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
-from pathlib import Path
-from typing import Any, Protocol, Self, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 from precise_rag.filters import Filter
 from precise_rag.types import (
@@ -133,7 +132,7 @@ class Source(Protocol):
 
 @runtime_checkable
 class Index(Protocol):
-    """A searchable collection of documents that can grow, shrink and be saved."""
+    """A searchable collection of documents that can grow and shrink."""
 
     def __len__(self) -> int: ...
 
@@ -154,15 +153,6 @@ class Index(Protocol):
 
     def delete(self, ids: Iterable[str]) -> None:
         """Remove documents by id. Raises InputError and changes nothing if an id is unknown."""
-        ...
-
-    def save(self, path: str | Path) -> None:
-        """Write the index to the folder `path`."""
-        ...
-
-    @classmethod
-    def load(cls, path: str | Path, encoder: Encoder) -> Self:
-        """Read the index that was saved in the folder `path`."""
         ...
 
 

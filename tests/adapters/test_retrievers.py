@@ -125,9 +125,8 @@ def test_a_query_must_be_text(framework, query):
 
 
 @each_framework
-def test_a_database_takes_documents_filters_and_vectors(framework, new_location):
-    encoder = HashEncoder()
-    over = framework.retriever.from_index(DatabaseIndex(new_location(), encoder), **PLAIN)
+def test_a_database_takes_documents_and_filters(framework, new_location):
+    over = framework.retriever.from_index(DatabaseIndex(new_location(), HashEncoder()), **PLAIN)
 
     def owners(wanted=None):
         return {framework.metadata(p)["who"] for p in framework.find_where(over, "cat", wanted)}
@@ -141,11 +140,6 @@ def test_a_database_takes_documents_filters_and_vectors(framework, new_location)
     assert {framework.metadata(piece)["who"] for piece in framework.find(whole, "cat")} == {"you"}
     over.delete(["me"])
     assert owners() == {"you"}
-    [vector] = encoder.encode(["clock"]).tolist()
-    encoder.calls.clear()
-    framework.add_with_vector(over, "The town clock was built in 1911. Eels are smoked.", "town", vector)
-    assert not encoder.calls
-    assert read_facts(framework.find(over, "clock")[0])["scores"]["dense"] > 0.9
 
 
 @each_framework

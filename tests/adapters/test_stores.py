@@ -12,8 +12,7 @@ from langchain_precise import PreciseEmbeddings
 from precise_rag.errors import InputError
 from precise_rag.facts import read_facts
 from precise_rag.testing import HashEncoder
-from support.frameworks import FRAMEWORKS, LANGCHAIN, LLAMAINDEX, each_framework
-from support.llamaindex import HashEmbedding
+from support.frameworks import FRAMEWORKS, LANGCHAIN, LLAMAINDEX, HashEmbedding, each_framework
 from support.velm import TEXTS, each_question
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # of stores

@@ -12,7 +12,7 @@ from llama_index.core.llms.callbacks import llm_completion_callback
 from llama_index.core.schema import Document
 
 from llamaindex_precise import PreciseEmbedding
-from support.llamaindex import HashEmbedding
+from support.frameworks import HashEmbedding
 
 LIGHTHOUSE = (
     "The lighthouse at Cape Orrin was lit in 1871. Its lamp burned whale oil. "

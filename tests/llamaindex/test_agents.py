@@ -4,11 +4,10 @@ import re
 
 import pytest
 from llama_index.core import SummaryIndex
-from llama_index.core.agent import FunctionAgent, ReActAgent
+from llama_index.core.agent import FunctionAgent
 from llama_index.core.agent.workflow import AgentWorkflow
 from llama_index.core.base.llms.types import ChatMessage, ImageBlock, MessageRole, TextBlock
 from llama_index.core.llms import mock
-from llama_index.core.memory import ChatMemoryBuffer
 from llama_index.core.tools import FunctionTool, QueryEngineTool, ToolOutput
 from llama_index.core.workflow import Context
 
@@ -66,18 +65,6 @@ async def test_a_long_result_is_cut_and_its_rest_is_read(is_workflow):
     assert LOG[100:300] in read
     assert unknown.startswith("Error: no result is kept under 'x'")
     assert short == "  short, and with space \n"
-
-
-async def test_an_agent_that_reasons_in_text_reads_the_cut_result(scripted_chat):
-    def think(prompt: str) -> str:
-        if "/dev/sdb1 is full" in prompt:
-            return "Thought: I can answer now.\nAnswer: It is /dev/sdb1."
-        return 'Thought: I need the log.\nAction: read_file\nAction Input: {"path": "worker.log"}'
-
-    model = scripted_chat(reply=think)
-    agent = ReActAgent(tools=pruned(read_file), llm=model, streaming=False)
-    assert str(await agent.run(QUESTION, memory=ChatMemoryBuffer.from_defaults())) == "It is /dev/sdb1."
-    assert "handled request 390" not in model.prompts[-1]
 
 
 async def test_a_tool_that_asks_for_the_context_gets_it():

@@ -38,7 +38,7 @@ from precise_rag.errors import InputError
 from precise_rag.index import DenseIndex, SentenceContextIndex
 from precise_rag.testing import HashEncoder
 from support.alike import assert_alike
-from support.llamaindex import HashEmbedding
+from support.frameworks import HashEmbedding
 
 QUESTION = "Who built the oven of river stone?"
 

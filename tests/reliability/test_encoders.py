@@ -17,7 +17,7 @@ from precise_rag.index import DatabaseIndex, HybridIndex, weighted_chunks, weigh
 from precise_rag.segmentation import GreedySegmenter
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Candidate, Document, FloatArray
-from support.saved_indexes import BUILD, build, content, replace_encoder
+from support.saved_indexes import BUILD, build, content
 
 WRONG: dict[str, Callable[[Any], Any]] = {
     "fewer rows": lambda rows: rows[:-1],
@@ -91,7 +91,7 @@ async def test_an_index_stays_as_it_was(
     places = [{"location": location()} for _ in range(2)] if location else [{}, {}]
     index: Any = DatabaseIndex.build(LAMP, wrong, **places[0]) if in_database else build(kind)
     if not in_database:
-        replace_encoder(index, wrong)
+        index.encoder = wrong
     before = content(index)
     wrong.documents = True
     for use in (lambda: index.add(DOCUMENTS), lambda: type(index).build(DOCUMENTS, wrong, **places[1])):

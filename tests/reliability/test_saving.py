@@ -32,7 +32,7 @@ from precise_rag.testing import HashEncoder
 from precise_rag.types import Document, FloatArray, IntArray
 from support.children import has_fork, in_child
 from support.faults import failing, no_space, not_allowed
-from support.saved_indexes import BUILD, ENCODER, LOOP, build, content, nested, replace_encoder, tree
+from support.saved_indexes import BUILD, ENCODER, LOOP, build, content, nested, tree
 
 NEW = [
     Document("new", "Herons wait in reeds. Quartz glitters. Zephyrs blow."),
@@ -76,7 +76,7 @@ def test_a_fault_in_the_encoder_changes_nothing(
     if loaded:
         index.save(tmp_path)
         index = type(index).load(tmp_path, ENCODER)
-    replace_encoder(index, encoder)
+    index.encoder = encoder
     before = content(index)
     while True:
         at += 1

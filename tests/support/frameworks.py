@@ -4,6 +4,7 @@ A piece is what is searched for or found: a node with a score, or a document.
 """
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import langchain_core.documents
@@ -17,10 +18,20 @@ from llama_index.core.schema import Document, NodeWithScore, TextNode
 
 import langchain_precise.convert
 import llamaindex_precise.convert
+from llamaindex_precise import PreciseEmbedding
 from llamaindex_precise.events import PreciseStageEvent
 from precise_rag.facts import read_facts
 from precise_rag.testing import HashEncoder
-from support.llamaindex import HashEmbedding
+
+
+class HashEmbedding(PreciseEmbedding):
+    """The encoder of tests as a LlamaIndex embedding."""
+
+    model_name: str = "hash"
+
+    @cached_property
+    def encoder(self) -> HashEncoder:
+        return HashEncoder()
 
 
 class Answer(NamedTuple):
@@ -124,10 +135,6 @@ class LlamaIndex(_Framework):
         retriever.filters = wanted
         return retriever.retrieve(query)
 
-    def add_with_vector(self, retriever: Any, text: str, id: str, vector: list[float]) -> None:
-        """Add a document whose vector is known."""
-        retriever.add_documents([TextNode(text=text, id_=id, embedding=vector)])
-
     def stock(self, documents: Sequence[Any]) -> Any:
         """The framework's own store of whole documents or pieces."""
         nodes = [getattr(document, "node", document) for document in documents]
@@ -217,9 +224,6 @@ class LangChain(_Framework):
 
     def find_where(self, retriever: Any, query: str, wanted: Any) -> list[Any]:
         return retriever.invoke(query, filter=wanted)
-
-    def add_with_vector(self, retriever: Any, text: str, id: str, vector: list[float]) -> None:
-        assert retriever.add_documents([self.document(text, id)], embeddings=[vector]) == [id]
 
     def stock(self, documents: Sequence[Any]) -> Any:
         store = InMemoryVectorStore(self.package.PreciseEmbeddings(HashEncoder()))

@@ -17,7 +17,6 @@ from precise_rag.index import (
     SentenceContextIndex,
     WordSentenceIndex,
 )
-from precise_rag.protocols import Encoder
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Document
 
@@ -46,11 +45,6 @@ def build(kind: str) -> DocumentIndex:
     if kind == "faiss":
         pytest.importorskip("faiss")
     return BUILD[kind]()
-
-
-def replace_encoder(index: DocumentIndex, encoder: Encoder) -> None:
-    """Give an index another encoder."""
-    index.encoder = encoder
 
 
 def content(index: DocumentIndex) -> tuple[list[Any], list[Any]]:

@@ -124,16 +124,6 @@ class DocumentIndex(Searched):
         """Ids of all documents, including those without text."""
         return tuple(document.id for part in self._parts for document in part.documents)
 
-    @property
-    def empty_document_ids(self) -> tuple[str, ...]:
-        """Ids of the documents without text; searches cannot find them."""
-        return tuple(
-            document.id
-            for part in self._parts
-            for document, size in zip(part.block.documents, np.diff(part.block.offsets), strict=True)
-            if size == 0 and part.get(document.id)
-        )
-
     def document(self, identifier: str) -> Document:
         """Return a document by its id. Raises InputError if it is not in the index."""
         known = self._get(identifier)

@@ -1,10 +1,16 @@
+"""The growth model and the grower, and what sentences lean on."""
+
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
+from precise_rag import Document, HybridIndex
 from precise_rag.checkpoints.saved import save_checkpoint
 from precise_rag.errors import ModelError
-from precise_rag.evidence import EvidenceModel
+from precise_rag.evidence import EvidenceGrower, EvidenceModel
 from precise_rag.evidence.features import (
+    FOUND_FEATURES,
     STEP_FEATURES,
     TEXT_FEATURES,
     question_features,
@@ -14,7 +20,18 @@ from precise_rag.evidence.leaning import language_of, leans
 from precise_rag.evidence.model import REACH
 from precise_rag.evidence.needs import needs
 from precise_rag.evidence.stretches import split_into_sentences
-from precise_rag.types import Candidate, Stretch
+from precise_rag.testing import HashEncoder
+from precise_rag.types import UNSCORED, Candidate, Stretch
+
+
+@pytest.fixture
+def half_model(tmp_path):
+    """A found sentence keeps its probability; each step has the probability one half."""
+    found = np.array([float(name == "probability") for name in FOUND_FEATURES], dtype=np.float32)
+    config = {"found_features": list(FOUND_FEATURES), "step_features": list(STEP_FEATURES)}
+    tensors = {"found": found, "step": np.zeros(len(STEP_FEATURES), dtype=np.float32)}
+    save_checkpoint(tmp_path / "evidence", config, tensors)
+    return EvidenceModel(tmp_path / "evidence")
 
 
 def stretch(n: int) -> Stretch:
@@ -22,7 +39,7 @@ def stretch(n: int) -> Stretch:
     return split_into_sentences(Candidate("d", 0, len(text), text, 0.0, "rank"))
 
 
-def found(n: int, **probabilities: float) -> np.ndarray:
+def scored(n: int, **probabilities: float) -> np.ndarray:
     p = np.full(n, np.nan, dtype=np.float32)
     for row, value in probabilities.items():
         p[int(row[1:])] = value
@@ -30,16 +47,16 @@ def found(n: int, **probabilities: float) -> np.ndarray:
 
 
 def test_a_neighbour_within_reach_has_the_product_of_the_steps_and_a_found_one_gains_by_it(half_model):
-    growth = half_model.grow("What boats?", stretch(5), found(5, r2=0.8))
+    growth = half_model.grow("What boats?", stretch(5), scored(5, r2=0.8))
     assert growth.probability == pytest.approx([0.2, 0.4, 0.8, 0.4, 0.2], abs=1e-5)
     assert growth.alone == pytest.approx([0, 0, 0.8, 0, 0], abs=1e-5)
     assert growth.source.tolist() == [2, 2, -1, 2, 2]
-    alone = half_model.grow("What boats?", stretch(1), found(1, r0=0.3))
+    alone = half_model.grow("What boats?", stretch(1), scored(1, r0=0.3))
     assert alone.probability == pytest.approx([0.3], abs=1e-5)
-    beside = half_model.grow("What boats?", stretch(2), found(2, r0=0.5, r1=0.8))
+    beside = half_model.grow("What boats?", stretch(2), scored(2, r0=0.5, r1=0.8))
     assert beside.probability == pytest.approx([1 - 0.5 * (1 - 0.4), 1 - 0.2 * (1 - 0.25)], abs=1e-5)
     n = 2 * REACH + 5
-    growth = half_model.grow("What boats?", stretch(n), found(n, r0=0.9))
+    growth = half_model.grow("What boats?", stretch(n), scored(n, r0=0.9))
     assert growth.probability[REACH] > 0
     assert not growth.probability[REACH + 1 :].any()
     assert growth.source[REACH + 1] == -1
@@ -63,7 +80,7 @@ def test_text_around_a_step_and_none_beyond_is_read():
 def test_the_packaged_model_grows_with_what_was_found_and_lifts_no_neighbour_above_it():
     n, model, former = 12, EvidenceModel(), np.zeros(12, dtype=np.float32)
     for p in (0.01, 0.3, 0.97):
-        growth = model.grow("Why do boats float?", stretch(n), found(n, r4=p, r7=p / 2))
+        growth = model.grow("Why do boats float?", stretch(n), scored(n, r4=p, r7=p / 2))
         beside = np.delete(np.arange(n), [4, 7])
         assert (growth.probability[beside] < growth.alone.max()).all()
         assert (growth.probability > former).all()
@@ -163,3 +180,89 @@ def test_a_nested_list_has_a_lead_in_of_its_own_and_long_ones_are_announced_in_p
     items = "".join(f"- the part number {number} of the old blue pump in the shed\n" for number in range(40))
     announced = [pair for pair in pairs(f"These wear:\n\n{items}") if pair[0] == "These wear:"]
     assert 2 < len(announced) < 20
+
+
+TEXT = "The pump is blue. It needs oil.\n\nService it every year. Ask Ada first. The shed is far away."
+
+
+@pytest.fixture(scope="module")
+def index():
+    documents = [Document("pump", TEXT, {"page": 3}), Document("sea", "Fish swim. Boats float. Birds fly.")]
+    return HybridIndex.build(documents, HashEncoder())
+
+
+def find(index, text: str, score: float = 0.8, scale="probability"):
+    all_found = index.search("pump", 20, returns="sentence")
+    return replace(next(c for c in all_found if c.text == text), score=score, score_scale=scale)
+
+
+def grow(index, half_model, *candidates, min_score=0.02):
+    return EvidenceGrower(index, min_score=min_score, model=half_model).grow(
+        "When to service the pump?", candidates
+    )
+
+
+def test_neighbours_come_along_exact_with_their_reasons_and_what_the_index_knows(index, half_model):
+    grown = grow(index, half_model, find(index, "Service it every year."), min_score=0.3)
+    assert [(c.text, round(c.score, 2)) for c in grown.kept] == [
+        ("Service it every year.", 0.8),
+        ("The pump is blue.", 0.4),
+        ("It needs oil.", 0.4),
+        ("Ask Ada first.", 0.4),
+    ]
+    assert grown.reasons == (
+        "found, 0.80",
+        "needed by the next sentence, 0.40",
+        "came along with the next sentence, which was found, 0.80",
+        "came along with the previous sentence, which was found, 0.80",
+    )
+    for candidate in grown.kept:
+        assert candidate.text == TEXT[candidate.start : candidate.end]
+        assert (candidate.metadata, candidate.score_scale) == ({"page": 3}, "probability")
+        assert candidate.n_tokens == HashEncoder().count_tokens([candidate.text])[0]
+    assert grown.kept[0].scores["found"] == 0.8
+    beside = grow(index, half_model, find(index, "Service it every year."), find(index, "Boats float.", 0.99))
+    pump = {c.id: c.score for c in beside.kept if c.doc_id == "pump"}
+    assert {c.id: c.score for c in grown.kept}.items() <= pump.items(), "another document changes nothing"
+    grown = grow(index, half_model, find(index, "It needs oil."), find(index, "The pump is blue.", 0.2))
+    reasons = {c.text: reason for c, reason in zip(grown.kept, grown.reasons, strict=True)}
+    assert reasons["The pump is blue."] == "found, 0.20; needed by the next sentence, 0.82"
+
+
+def test_logits_become_probabilities_and_what_has_none_or_is_not_known_does_not_grow(index, half_model):
+    grown = grow(index, half_model, find(index, "Service it every year.", 0.0, "logit"))
+    assert grown.kept[0].score == pytest.approx(0.5, abs=1e-5)
+    candidate = find(index, "Service it every year.", 0.8, "rank")
+    grown = grow(index, half_model, candidate)
+    assert grown.kept == (candidate,)
+    assert "not a probability" in grown.reasons[0]
+    stranger = replace(find(index, "Service it every year."), doc_id="elsewhere")
+    part = replace(find(index, "Ask Ada first.", 0.5), end=40)
+    grown = grow(index, half_model, stranger, part)
+    assert {c.id for c in grown.kept} == {stranger.id, part.id}
+    assert set(grown.reasons) == {"not grown: its neighbours are not known"}
+    assert grow(index, half_model).decisions == ()
+    unscored = replace(find(index, "Boats float.", 0.0), scores={UNSCORED: 1.0})
+    grown = grow(index, half_model, unscored, find(index, "Service it every year."))
+    assert grown.kept[-1].id == unscored.id
+
+
+SECTIONS = "# Pump\n\nIt needs oil.\n\n## Service\n\nDo it every year. Ask Ada.\n\n## Storage\n\nKeep it dry."
+
+
+def test_a_heading_grows_to_what_it_stands_above_and_no_sentence_comes_along_over_it(half_model):
+    index = HybridIndex.build([Document("pump", SECTIONS)], HashEncoder())
+    grown = grow(index, half_model, find(index, "Do it every year."))
+    assert [c.text for c in grown.kept] == ["Do it every year.", "## Service", "Ask Ada."]
+    index = HybridIndex.build([Document("pump", SECTIONS)], HashEncoder(), headings=False)
+    grown = grow(index, half_model, find(index, "Do it every year."))
+    assert "It needs oil." in [c.text for c in grown.kept]
+    index = HybridIndex.build([Document("pump", SECTIONS)], HashEncoder())
+    grown = grow(index, half_model, find(index, "## Service"))
+    assert {c.text: round(c.score, 2) for c in grown.kept} == {
+        "## Service": 0.4,
+        "Do it every year.": 0.4,
+        "Ask Ada.": 0.2,
+    }
+    reasons = dict(zip((c.text for c in grown.kept), grown.reasons, strict=True))
+    assert reasons["## Service"] == "found, 0.80; a heading is no more probable than the sentence below it"

@@ -119,12 +119,6 @@ class DatabaseIndex(SentenceSearch):
                 return Document(identifier, text, metadata)
         raise InputError(f"the index has no document {shown(identifier)}")
 
-    @property
-    def empty_document_ids(self) -> tuple[str, ...]:
-        """Ids of the documents without text; searches cannot find them."""
-        sizes = self.engine.sizes() if self._exists else {}
-        return tuple(identifier for identifier, size in sizes.items() if size == 0)
-
     def add(
         self,
         documents: Iterable[Document],
@@ -199,21 +193,6 @@ class DatabaseIndex(SentenceSearch):
             return []
         with self.engine.view() as view:
             return around(view, sentences, reach)
-
-    def save(self, path: str | Path) -> None:
-        """Do nothing: the rows are in the database. Raises InputError if `path` is another place."""
-        if str(path) != self.engine.location:
-            raise InputError(
-                f"the index is in {self.engine.location}; build another one there with location={path!r}"
-            )
-
-    @classmethod
-    def load(cls, path: str | Path, encoder: Encoder, **settings: Any) -> Self:
-        """Open the collection at a location. Raises IndexFormatError if the location holds none."""
-        index = cls(str(path), encoder, **settings)
-        if not index._exists:
-            raise IndexFormatError(f"{index.engine.location} holds no index; build one there")
-        return index
 
     def _write(
         self, batch: Sequence[Document], vectors: Mapping[str, FloatArray], show_progress: bool

@@ -119,6 +119,16 @@ def test_an_approximate_index_finds_what_an_exact_search_does(
     assert index.search("zebras", 1)[0].doc_id == "new"
 
 
+def test_documents_with_vectors_are_not_encoded(location: str) -> None:
+    encoder = HashEncoder()
+    index = DatabaseIndex(location, encoder)
+    vector = encoder.encode(["felines"])[0]
+    encoder.calls.clear()
+    index.add([Document("a", "The cat sleeps. It purrs.")], vectors={"a": vector})
+    assert not encoder.calls
+    assert index.search("felines", 1)[0].scores["dense"] == pytest.approx(1.0, abs=1e-2)
+
+
 def test_documents_come_back_to_who_opens_the_location(location: str) -> None:
     """Also values that no filter can ask for."""
     odd = {"a": 10**400, "b": float("inf"), "c": [1, 10**400]}

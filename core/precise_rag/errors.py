@@ -92,5 +92,9 @@ class LLMResponseError(LLMError):
     """The server's reply is not a chat completion."""
 
 
+class EmptyReplyError(LLMResponseError):
+    """The reply has no text."""
+
+
 class BudgetExceeded(LLMError):
     """The next call would exceed the budget of calls, tokens, seconds or money."""

@@ -13,7 +13,7 @@ from precise_rag.errors import InputError, LLMError
 from precise_rag.llm import Budget, load_llm
 from precise_rag.llm.driver import adrive, drive
 from precise_rag.llm.session import Conversation, Session
-from precise_rag.prompts import Prompt, Wording
+from precise_rag.prompts import Prompt, Wording, problem_of
 from precise_rag.protocols import LLM
 from precise_rag.tokens import estimate_tokens
 from precise_rag.trace import Trace
@@ -141,10 +141,11 @@ def _one_line(role: str, own: LLM | None, prompt: Prompt, session: Session) -> C
     elif outcome.cut_off:
         problem = "the reply is cut off"
     else:
-        line = outcome.text.strip().strip("\"'“”`").strip()
-        if line and "\n" not in line and len(line) <= LONGEST_QUESTION:
+        line = outcome.spoken.strip("\"'“”`*\n\t ")
+        problem = problem_of(line, prompt.mark, "")
+        if not problem and "\n" not in line and len(line) <= LONGEST_QUESTION and not prompt.shows(line):
             return line
-        problem = "the model did not reply with a single short line"
+        problem = problem or "the model did not reply with a single short line"
     session.trace.notes.append(f"{_LEFT[role]}: {problem}")
     return ""
 

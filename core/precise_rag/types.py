@@ -10,6 +10,7 @@ All are frozen dataclasses or named tuples. Offsets count Unicode code points, s
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, get_args
@@ -19,6 +20,11 @@ import numpy.typing as npt
 
 from precise_rag.checks import items_of, shown
 from precise_rag.errors import InputError
+
+_THOUGHTS = re.compile(
+    r"\A(?:\s*+<(think\w*|thought\w*|reason\w*)>(?:.*?</\1>|\n.*)|(?:(?!<think>).)*?\n</think>[ \t]*+\n)\s*+",
+    re.S,
+)
 
 FloatArray = npt.NDArray[np.float32]
 IntArray = npt.NDArray[np.int64]
@@ -375,6 +381,11 @@ class Completion:
     output_tokens: int = 0
     usage_estimated: bool = False
     cut_off: Literal["", "length", "content_filter"] = ""
+
+    @property
+    def spoken(self) -> str:
+        """The text without the thoughts that some reasoning models write before it."""
+        return _THOUGHTS.sub("", self.text)
 
 
 @dataclass(frozen=True, slots=True)

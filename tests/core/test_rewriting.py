@@ -11,7 +11,7 @@ QUESTION = "what does Henry F. do for work?"
 
 
 async def test_the_question_is_searched_beside_its_rewrite() -> None:
-    llm = ScriptedLLM(['"Henry Feilden occupation"\n'])
+    llm = ScriptedLLM(['<think>\nHm.\n</think>\n**"Henry Feilden occupation"**\n'])
     trace = Trace(QUESTION)
     assert QueryRewriter(llm).queries(QUESTION, trace=trace) == (QUESTION, "Henry Feilden occupation")
     assert QUESTION in llm.calls[0].text
@@ -37,8 +37,9 @@ def test_what_needs_no_rewrite_is_searched_alone(
     [
         (LLMServerError("still answers 500"), "still answers 500"),
         ("Sure!\nHere it is.", "the model did not reply with a single short line"),
-        ("word " * 200, "the model did not reply with a single short line"),
-        ("' '", "the model did not reply with a single short line"),
+        (f"word {list(range(200))}", "the model did not reply with a single short line"),
+        ("' '", "the reply is empty or repeats itself"),
+        ("Rewrite the question as one query", "the model did not reply with a single short line"),
     ],
 )
 def test_without_a_usable_rewrite_only_the_question_is_searched(reply: str | Exception, note: str) -> None:

@@ -14,6 +14,7 @@ from precise_rag.errors import (
     BudgetExceeded,
     ContentFilterError,
     ContextLengthError,
+    EmptyReplyError,
     LLMAuthenticationError,
     LLMConnectionError,
     LLMError,
@@ -61,7 +62,7 @@ FAULTS: dict[str, tuple[Reply, type[LLMError], str]] = {
     "no choices": (Reply({"choices": []}), LLMResponseError, "has no completion"),
     "another object": (Reply({"unrelated": 1}), LLMResponseError, "has no completion"),
     "a number as text": (says(7), LLMResponseError, "must be a string"),  # type: ignore[arg-type]
-    "a blank text": (says("  \n"), LLMResponseError, "empty"),
+    "a blank text": (says("  \n"), EmptyReplyError, "empty"),
     "a redirect": (
         Reply(status=307, headers={"Location": "/v2/x?key=ab#c"}),
         LLMConnectionError,

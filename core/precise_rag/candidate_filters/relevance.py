@@ -154,7 +154,7 @@ def _threshold(
         (outcome,) = yield from ask([threshold_prompt(query, scores)])
         value = None
         if isinstance(outcome, Completion) and not outcome.cut_off:
-            value = parse_score(outcome.text)
+            value = parse_score(outcome.spoken)
         if value is not None:
             return rule.bounded(value, "which the model chose")
     return rule.of(scores)

@@ -157,12 +157,12 @@ def _in_batches(rows: Sequence[int], size: int, tries: int) -> list[_Batch]:
 
 
 def _all_scores(reply: Completion, ids: Collection[str]) -> Mapping[str, Relevance]:
-    return parse_scores(reply.text, ids)
+    return parse_scores(reply.spoken, ids)
 
 
 def _only_score(reply: Completion, ids: Collection[str]) -> Mapping[str, float]:
     """The score for the only text; none if the reply is cut off, perhaps in the middle of the number."""
-    score = None if reply.cut_off else parse_score(reply.text)
+    score = None if reply.cut_off else parse_score(reply.spoken)
     return {} if score is None else dict.fromkeys(ids, score)
 
 

@@ -10,6 +10,7 @@ from precise_rag.errors import (
     BudgetExceeded,
     ContentFilterError,
     ContextLengthError,
+    EmptyReplyError,
     LLMAuthenticationError,
     LLMError,
 )
@@ -25,6 +26,7 @@ from precise_rag.prompts import (
     Wording,
     chosen_option,
     cited_numbers,
+    numbered,
     problem_of,
 )
 from precise_rag.protocols import LLM
@@ -76,13 +78,12 @@ class FeedbackConversation:
         step: int | None = 0
         reason = ""
         while step is not None:
-            asked = step
-            step, selection = self._select(asked)
+            tried, selection = self._select(step)
             if not selection.kept:
                 reason = "no passage was kept"
                 break
             if not self.controller.is_new(selection, self.rounds):
-                reason = f"the selection would not change at step {asked:+d}"
+                reason = f"the selection would not change at step {step:+d}"
                 break
             try:
                 draft, problem, selection = yield from self._draft(selection)
@@ -94,11 +95,14 @@ class FeedbackConversation:
             judgement, unjudged = None, ""
             if not problem:
                 judgement, unjudged = yield from self._judgement(draft, selection)
-            self.rounds.append(Round(step, selection, draft, judgement, problem))
+            self.rounds.append(Round(tried, selection, draft, judgement, problem))
             unjudged = unjudged or self._without_verdict()
             step, reason = self.controller.next_step(self.rounds)
             reason = unjudged or reason
-            self._record_round("; ".join(filter(None, (problem, reason))))
+            kept = tuple(candidate.id for candidate in selection.kept)
+            said = "; ".join(filter(None, (problem, reason)))
+            turn = RoundRecord(len(self.rounds), tried, kept, self.rounds[-1].judgement, said, draft)
+            self.session.trace.add(turn)
         return self._answer(selection, reason)
 
     @property
@@ -134,6 +138,8 @@ class FeedbackConversation:
             prompt = self.wording.answer(self.question, self._shown(selection), self.options)
             try:
                 draft = yield from self._ask("answer", self.llm, prompt, live=self._is_live)
+            except EmptyReplyError as error:
+                return "", str(error), selection
             except (ContextLengthError, ContentFilterError) as error:
                 if self.is_shown:
                     raise
@@ -143,7 +149,8 @@ class FeedbackConversation:
                 self.session.trace.notes.append(
                     f"the draft of round {len(self.rounds) + 1} is cut off ({_CUT_OFF[draft.cut_off]})"
                 )
-            return draft.text, problem_of(draft.text, prompt.mark), selection
+            text = numbered(draft.spoken, prompt.mark)
+            return text, problem_of(text, prompt.mark, self.question), selection
 
     def _after_refusal(self, whole: Selection, refused: Selection, error: LLMError) -> Selection:
         """The selection to try next. Raises `error` if nothing is left to try.
@@ -205,7 +212,8 @@ class FeedbackConversation:
         if len(judged) < 2 or len({(one.score, one.adjustment) for one in judged.values()}) > 1:
             return ""
         self.rounds = [
-            turn._replace(judgement=turn.judgement and _unparsed(turn.judgement.raw)) for turn in self.rounds
+            turn._replace(judgement=turn.judgement and Judgement(None, 0, "unparsed", turn.judgement.raw))
+            for turn in self.rounds
         ]
         return "the judge gives different answers the same verdict, so none of its verdicts counts"
 
@@ -233,13 +241,6 @@ class FeedbackConversation:
     def _shown(self, selection: Selection) -> list[Shown]:
         return shown_passages(context_passages(selection, self.order))
 
-    def _record_round(self, decision: str) -> None:
-        turn = self.rounds[-1]
-        kept = tuple(candidate.id for candidate in turn.selection.kept)
-        self.session.trace.add(
-            RoundRecord(len(self.rounds), turn.step, kept, turn.judgement, decision, turn.text)
-        )
-
     def _answer(self, selection: Selection, reason: str) -> Answer:
         trace = self.session.trace
         answers = [turn for turn in self.rounds if not turn.problem]
@@ -260,6 +261,9 @@ class FeedbackConversation:
                 f"the answer cites {', '.join(unknown)}, "
                 f"but it was written from {_counted(len(passages), 'passage')}"
             )
+        choice = chosen_option(best.text, self.options) if answers and self.options else None
+        if answers and self.options and choice is None:
+            trace.notes.append("the answer names none of the options, or several")
         trace.notes.append(reason)
         return Answer(
             best.text,
@@ -272,24 +276,20 @@ class FeedbackConversation:
             question=self.question,
             passages=passages,
             citations=tuple(passages[number - 1] for number in numbers if 1 <= number <= len(passages)),
-            choice=chosen_option(best.text, self.options) if answers and self.options else None,
+            choice=choice,
         )
 
 
 def _read(reply: Completion, prompt: Prompt) -> tuple[Judgement, str]:
     """The judgement in a reply, and why there is none; an empty string if there is one."""
+    judgement, unread = parse_judgement(reply.spoken), Judgement(None, 0, "unparsed", reply.text)
     if reply.cut_off:
-        return _unparsed(reply.text), f"the judgement is cut off ({_CUT_OFF[reply.cut_off]})"
-    judgement = parse_judgement(reply.text)
+        return unread, f"the judgement is cut off ({_CUT_OFF[reply.cut_off]})"
     if judgement.status == "unparsed":
         return judgement, "the judgement could not be read"
-    if prompt.shows(reply.text):
-        return _unparsed(reply.text), "the judge repeats its instructions instead of judging"
+    if prompt.shows(reply.spoken):
+        return unread, "the judge repeats its instructions instead of judging"
     return judgement, ""
-
-
-def _unparsed(reply: str) -> Judgement:
-    return Judgement(None, 0, "unparsed", reply)
 
 
 def _keep_best(selection: Selection, n: int) -> Selection:

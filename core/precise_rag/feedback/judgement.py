@@ -12,7 +12,7 @@ Adjustment = Literal[-1, 0, 1]
 
 _KEEP: Adjustment = 0
 _NUMBER = r"([+\-−–]?\d++(?:\.\d++)?+)"
-_IS = r"[\"'*_`\s:=\[(]*(?:is\s+|of\s+)?"
+_IS = r"(?: ?\([^()\n]{1,20}\))?[\"'*_`\s:=\[(]*(?:is\s+|of\s+)?"
 _SCORE = re.compile(rf"score{_IS}{_NUMBER}(?!\s*+[-–]\s*\d)", re.I)
 _ADJUSTMENT = re.compile(
     rf"adjustment{_IS}(?:{_NUMBER}(?![ \t]*+,[ \t]*+[+\-−–]?\d)|(more|less|none|keep))", re.I

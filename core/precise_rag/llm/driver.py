@@ -117,10 +117,11 @@ class _LiveReply:
             "the call was given up before its reply was complete"
         )
         self._completion: Completion | None = None
+        self._unshown = ""
         self._started = time.perf_counter()
 
     def add(self, item: str | Completion) -> str:
-        """Take one item of the stream; returns the piece to show, which may be empty."""
+        """Take one item of the stream; returns the piece to show: an empty one of thoughts."""
         if isinstance(item, Completion):
             self._completion = item
             return ""
@@ -129,6 +130,10 @@ class _LiveReply:
             raise LLMResponseError(
                 f"{self.request.llm.name}: the stream must hold strings, got {type(item).__name__}"
             )
+        if not self.request.shown:
+            self._unshown += item
+            begun = Completion(f"{self._unshown}\n").spoken.strip()
+            item = Completion(self._unshown).spoken if begun else ""
         if item:
             self.request.shown.append(item)
         return item

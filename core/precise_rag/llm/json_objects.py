@@ -8,6 +8,8 @@ from typing import Any
 OBJECT = re.compile(r'\{(?=\s*["}])')
 """The beginning of a JSON object in prose."""
 
+_SLIPS = re.compile(r"(?<=:)\s*+\+(?=\d)|,(?=\s*+[}\]])")
+"""A plus before a number and a comma behind the last item, which JSON does not have."""
 _STRING_OR_BRACE = re.compile(r'"(?:[^"\\]|\\.)*+"?|[{}]', re.S)
 
 
@@ -22,7 +24,7 @@ def json_objects(text: str, list_name: str = "") -> Iterator[Mapping[str, Any]]:
     it. Nothing is read after an object that is too deep for the decoder.
     """
     opening = re.compile(rf'\{{\s*"{re.escape(list_name)}"\s*:\s*\[')
-    decoder, at = json.JSONDecoder(), 0
+    text, decoder, at = _SLIPS.sub("", text), json.JSONDecoder(strict=False), 0
     while start := OBJECT.search(text, at):
         try:
             value, at = decoder.raw_decode(text, start.start())

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
-from precise_rag.errors import ContentFilterError, LLMError, LLMResponseError
+from precise_rag.errors import ContentFilterError, EmptyReplyError, LLMError, LLMResponseError
 from precise_rag.redaction import redacted
 from precise_rag.tokens import estimate_prompt_tokens, estimate_tokens, readable_texts
 from precise_rag.types import Completion, Message
@@ -44,8 +44,9 @@ def counted_completion(
     input_tokens, output_tokens: as the server reported them. A count that is None, or is not a whole
         number from 0 to a billion, is estimated, and `usage_estimated` is set.
     cut_off: why the reply ends early, if it does.
-    Raises ContentFilterError if the filter left no text, and LLMResponseError if `text` is not a string,
-    is blank, or has more than ten million characters. The error carries the tokens of the call.
+    Raises ContentFilterError if the filter left no text, EmptyReplyError if `text` is blank, and
+    LLMResponseError if it is no string or has more than ten million characters. The error carries the
+    tokens of the call.
     """
     n_input, n_output = _count(input_tokens), _count(output_tokens)
     if (fault := _fault(model, text, cut_off)) is not None:
@@ -72,7 +73,8 @@ def _fault(model: str, text: Any, cut_off: CutOff) -> LLMError | None:
         return None
     if cut_off == "content_filter":
         return ContentFilterError(f"{model}: the content filter left no text of the completion")
-    return LLMResponseError(f"{model}: the completion is empty (finish reason: {cut_off or 'none'})")
+    ended = f" (finish reason: {cut_off})" if cut_off else ""
+    return EmptyReplyError(f"{model}: the completion is empty{ended}")
 
 
 def checked_completion(completion: Any, name: str, messages: Sequence[Message]) -> Completion:

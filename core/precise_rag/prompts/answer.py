@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, get_args
 
 from precise_rag.errors import InputError
-from precise_rag.prompts.prompt import Prompt, Shown, lettered, make_prompt
+from precise_rag.prompts.prompt import DATA_RULE, Prompt, Shown, lettered, make_prompt
 
 AnswerStyle = Literal["open", "short", "choice"]
 
@@ -72,44 +72,65 @@ def cited_numbers(text: str) -> list[int]:
     return list(dict.fromkeys(map(int, numbers)))
 
 
-def problem_of(draft: str, mark: str) -> str:
+def numbered(draft: str, mark: str) -> str:
+    """Return a draft that cites passages by number, also where a line names one by the mark of its prompt."""
+    return _WITH_NUMBER.sub(lambda m: f"[{m[2]}]" if m[1].lower() == mark else m[0], draft)
+
+
+def problem_of(draft: str, mark: str, question: str) -> str:
     """Return what keeps a draft from being an answer; an empty string if nothing does.
 
-    mark: the mark of its prompt.
+    mark, question: of its prompt.
     """
     if _REFUSAL.fullmatch(draft):
         return REFUSED
-    if any(line.strip().startswith(mark) for line in draft.splitlines()):
-        return "the draft repeats marks of the prompt"
-    said = [part for part in _CITATION.sub(" ", draft).split() if not part.startswith(mark)]
-    words = re.findall(r"<[^<>\s]*>|\w+", " ".join(said)) or "".join(said)
+    lines = [" ".join(line.split()) for line in draft.splitlines()]
+    of_prompt = [line for line in lines if len(line) > len(NOT_IN_PASSAGES) and line in _OURS]
+    marks = [word for word in re.findall(r"\w+", draft.lower()) if word.rstrip(string.digits) == mark]
+    if of_prompt or marks or draft.split() == question.split() != []:
+        return "the reply repeats the prompt"
+    said = "".join(filter(str.isprintable, _CITATION.sub(" ", " ".join(lines))))
+    words = re.findall(r"<[^<>\s]*>|\w{1,40}", said) or "".join(said.split())
     # The words of a text grow at least with the root of its length (Heaps' law), unless it repeats itself.
     if not words or len(words) > max(2, len(set(words)) ** 2):
-        return "the draft is empty or repeats itself"
+        return "the reply is empty or repeats itself"
     return ""
 
 
 def chosen_option(text: str, options: Sequence[str]) -> int | None:
     """Find the option that a reply to style "choice" names.
 
-    text: the reply: a letter such as "B", "(b)" or "Answer: B.", or the words of one option.
+    text: the reply: with a letter such as "B", "(b)" or "Answer: **B**.", or with the words of one option.
     options: the options of the prompt, in its order.
     Returns the option's index, or None if the reply does not name exactly one.
     """
     letters = string.ascii_uppercase[: len(options)]
-    if letter := _CHOICE.match(text.strip()):
-        index = letters.find(letter[1].upper())
-        return index if index >= 0 else None
-    said = [i for i, option in enumerate(options) if option.strip().lower() in text.lower()]
-    return said[0] if len(said) == 1 else None
+    if first := _CHOICE.match(text):
+        named = {first[first.lastindex or 0].upper()}
+    else:
+        worded = set()
+        for option in sorted(options, key=len, reverse=True):
+            whole = rf"(?<![a-z0-9]){re.escape(option.strip())}(?![a-z0-9])"
+            text, times = re.subn(whole, " ", text, flags=re.I)
+            worded |= {letters[options.index(option)]} if times else set()
+        named = set(_LETTER.findall(text)) or worded
+    index = letters.find(named.pop()) if len(named) == 1 else -1
+    return index if index >= 0 else None
 
 
 _REFUSAL = re.compile(
-    r"[\W\d]*+(?:the (?:\w+ )?passages? do(?:es)?(?: not|n.t) contain \w+ answer\b[^.!?,;]*+[\W\d]*+)+", re.I
-)
-"""`NOT_IN_PASSAGES` in nearly the same words, and nothing else."""
-_CITATION = re.compile(r"\[((?:passages? )?\d+(?:\s*,\s*\d+)*)\]")
-_CHOICE = re.compile(
-    r"(?:(?:the\s+)?(?:correct\s+)?(?:answer|option)\s*+(?:is\s*+)?(?::\s*+)?)?\(?([A-Za-z])(?:[).:]|\s*+$)",
+    r"(?:[\W\d]*+(?:(?:\w+ )?answer[\W\d]++)?(?:the )?(?:\w+ )?passages? (?:do(?:es)?(?: not|n.t) \w+|\w+ no)"
+    r" \w[^.!?,;\[]*+[\W\d]*+)+",
     re.I,
 )
+"""That the passages do not contain the answer, or do not say something else, and nothing more."""
+_OURS = " ".join([*(answer_instructions(style) for style in FORMS), DATA_RULE])
+_WITH_NUMBER = re.compile(r"[\[(]?(?<!^)\b([a-z]+)(\d+)\b(?!:)[\])]?", re.I | re.M)
+_CITATION = re.compile(r"\[((?:passages? )?\d+(?:\s*,\s*\d+)*)\]")
+_CHOICE = re.compile(
+    r"[\W_]*+(?:(?i:(?:the\s+)?(?:correct\s+)?(?:answer|option)\W*+(?:is\W*+)?)([A-Z])\b"
+    r"|([A-Za-z])(?:[\W_]*+\Z|[\W_]*?[).:\]\n]))"
+)
+"""A letter with which a reply begins."""
+_LETTER = re.compile(r"(?<![\w'’])(?:[B-HJ-Z]|[AI](?! (?!(?:and|or)\b)[a-z]))(?![\w'’])")
+"""A letter that stands alone; "A" and "I" are words before small letters."""

@@ -8,7 +8,6 @@ a model may repeat it as its own judgement.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Literal
 
-from precise_rag.errors import InputError
 from precise_rag.prompts.prompt import Prompt, Shown, lettered, make_prompt
 
 JudgeStyle = Literal["json", "sage"]
@@ -57,17 +56,8 @@ def judge_prompt(
     task: what the answer was to be; shown to the judge as data.
     style: form of the judgement.
     instructions: text to use instead of ours; the prompt's version then ends in "custom".
-    Raises InputError for an unknown style.
     """
-    if style not in _STYLES:
-        raise InputError(f"judge style must be one of {', '.join(_STYLES)}, got {style!r}")
-    objective, schema = _STYLES[style]
+    objective, schema = (_JSON_TASK, JUDGEMENT_SCHEMA) if style == "json" else (_SAGE_TASK, None)
     data = [("task", task), ("question", question), ("options", lettered(options)), ("answer", answer)]
     version = f"{JUDGE_VERSION}/{'custom' if instructions else style}"
     return make_prompt(version, instructions or objective, passages, data, schema)
-
-
-_STYLES: Mapping[str, tuple[str, Mapping[str, Any] | None]] = {
-    "json": (_JSON_TASK, JUDGEMENT_SCHEMA),
-    "sage": (_SAGE_TASK, None),
-}

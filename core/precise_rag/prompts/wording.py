@@ -7,12 +7,23 @@ from typing import get_args
 from precise_rag.errors import InputError
 from precise_rag.prompts.answer import FORMS, AnswerStyle, answer_prompt
 from precise_rag.prompts.judge import JudgeStyle, judge_prompt
-from precise_rag.prompts.prompt import Prompt, Shown
-from precise_rag.prompts.rewording import rewrite_prompt, standalone_prompt
+from precise_rag.prompts.prompt import Prompt, Shown, make_prompt
 from precise_rag.types import Message
 
 ROLES = ("standalone", "rewrite", "relevance", "answer", "judge")
 """What a model is asked for, in the order of a question: the keys of `Wording.instructions`."""
+_REWORDING = {
+    "rewrite": (
+        "Rewrite the question as one query for a search over documents. Keep its meaning, its names and its "
+        "numbers; spell out abbreviations you are sure of, drop small talk, and add no facts. Reply with the "
+        "query alone, on one line."
+    ),
+    "standalone": (
+        "Write the question so that it can be understood without the messages before it: put in the names "
+        "and facts that it refers to, and change nothing else. Do not answer it. Reply with the question "
+        "alone, on one line."
+    ),
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,12 +64,18 @@ class Wording:
         return replace(self, style="choice") if options else self
 
     def standalone(self, question: str, history: Sequence[Message]) -> Prompt:
-        """Build the prompt that asks for a question that stands alone."""
-        return standalone_prompt(question, history, instructions=self.instructions.get("standalone"))
+        """Build the prompt that asks for a question that can be understood without the history before it."""
+        turns = [Shown(message.content, message.role) for message in history]
+        return self._rewording("standalone", question, turns)
 
     def rewrite(self, question: str) -> Prompt:
-        """Build the prompt that asks for a search query."""
-        return rewrite_prompt(question, instructions=self.instructions.get("rewrite"))
+        """Build the prompt that asks to rewrite a question as a search query (ChunkRAG)."""
+        return self._rewording("rewrite", question)
+
+    def _rewording(self, role: str, question: str, turns: Sequence[Shown] = ()) -> Prompt:
+        own = self.instructions.get(role)
+        version = f"{role}/2{'/custom' if own else ''}"
+        return make_prompt(version, own or _REWORDING[role], turns, [("question", question)])
 
     def answer(self, question: str, passages: Sequence[str | Shown], options: Sequence[str] = ()) -> Prompt:
         """Build the prompt that asks for an answer."""

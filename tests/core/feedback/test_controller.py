@@ -78,12 +78,12 @@ def test_the_loop_ends_in_time_whatever_the_judge_replies(judgements, max_rounds
     ("text", "score", "adjustment"),
     [
         ('{"reason": "fine", "score": 9, "adjustment": 0}', 9, 0),
-        ("Evaluation Score: 8\nContext Adjustment: -1", 8, -1),
+        ("Evaluation Score (1-10): 8\nContext Adjustment (1 or -1): -1", 8, -1),
         ("**Evaluation Score:** 10\n**Context Adjustment:** 1", 10, 1),
         ("Evaluation Score: [7].\nContext Adjustment: [−1].", 7, -1),
         ("Evaluation Score: 8/10\nContext Adjustment: less context (-1)", 8, -1),
         ("Evaluation score = 6\nContext adjustment: more context", 6, 1),
-        ('```json\n{"Evaluation Score": "7/10", "Context Adjustment": "+1"}\n```', 7, 1),
+        ('```json\n{"Evaluation Score": "7/10", "Context Adjustment": +1}\n```', 7, 1),
         ('Let me think. {"a": 1} Then: {"score": 4.9, "adjustment": -1}. Done.', 4, -1),
         ('{"score": 2, "quoted": {"score": 10}}', 2, 0),
         ('{"score": 6, "adjustment": -1} I repeat: {"score": 6, "adjustment": -1}', 6, -1),
@@ -98,7 +98,7 @@ def test_the_loop_ends_in_time_whatever_the_judge_replies(judgements, max_rounds
         ("score 7 of 10; I would keep the context", 7, 0),
         ('{"score": 8, "adjustment": null}', 8, 0),
         ('{"score": 8, "adjustment": 3}', 8, 1),
-        ('{"score": 6, "adjustment": "less"}', 6, -1),
+        ('{"reason": "a\nb", "score": 6, "adjustment": "less",}', 6, -1),
         ("Score: 1 - 10. Score: 7", 7, 0),
     ],
 )

@@ -56,11 +56,11 @@ def run_each_way(make):
 @pytest.mark.parametrize(
     ("answers", "judgements", "text", "note"),
     [
-        (["In France."], [says(9)], "In France.", "accepted with 9 of 10"),
         (["a", "b", "c"], [says(4, 1), says(8, 1), says(5, 1)], "b", "round 3 was the last"),
         (["a", "b"], [says(6, 1), says(5, -1)], "a", "the adjustments oscillate: step +0 was tried before"),
         (["a"], [says(6, -1)], "a", "the selection would not change at step -1"),
         (["a", LLMServerError("x: down")], [says(4, 1)], "a", "round 2 has no draft: x: down"),
+        (["<think>\nb</think>\na"], [f"Score: 3?\n</think>\n{says(9)}"], "a", "accepted with 9 of 10"),
         (["a"], ["hm", says(9)], "a", "accepted with 9 of 10"),
         (["a"], ["hm", "well"], "a", "the judgement could not be read"),
         (["a"], [LLMServerError("x: down")] * 2, "a", "the judge failed: x: down"),
@@ -70,7 +70,7 @@ def run_each_way(make):
 )
 def test_the_loop_ends_with_the_best_draft_and_says_why(answers, judgements, text, note):
     answer = run_each_way(lambda: loop(answers, judgements, least=2))
-    drafts = [draft for draft in answers if isinstance(draft, str)]
+    drafts = [draft.split("\n")[-1] for draft in answers if isinstance(draft, str)]
     assert (answer.text, answer.kind, answer.note) == (text, "generated", note)
     assert [turn.text for turn in answer.rounds] == drafts
     best = max(answer.rounds, key=lambda turn: turn.judgement.score or 0)
@@ -118,7 +118,8 @@ NO, PAD = NOT_IN_PASSAGES, "<pad>" * 9
     ("first", "judgements", "calls", "score", "note"),
     [
         (NO, [says(9)], 3, 9, "accepted with 9 of 10"),
-        (PAD, [says(9)], 3, 9, "accepted with 9 of 10"),
+        (" ", [says(9)], 3, 9, "accepted with 9 of 10"),
+        ("<think>\nIn", [says(9)], 3, 9, "accepted with 9 of 10"),
         ("In", [says(7, 1)] * 2, 4, None, "the judge gives different answers the same verdict"),
         ("In", [says(7, 1), says(7, 0)], 4, 7, "the judge asks for the same context"),
         ("In France.", [says(7, 1)], 3, 7, "the draft is the same as before"),
@@ -144,7 +145,7 @@ def test_neither_a_draft_that_is_no_answer_nor_a_verdict_that_says_nothing_count
             "the model finds no answer in the passages; the draft is the same as before",
         ),
         ([PAD, NO], [NO], "the model finds no answer in the passages; round 2 was the last"),
-        ([NO, PAD], [], "the draft is empty or repeats itself; round 2 was the last"),
+        ([NO, PAD], [], "the reply is empty or repeats itself; round 2 was the last"),
     ],
 )
 def test_what_was_found_is_the_answer_where_no_draft_is_one(drafts, said, note):
@@ -216,6 +217,8 @@ def test_both_models_see_the_options_and_given_instructions_in_place_of_ours():
         assert model.calls[0].messages[0].content.startswith(instructions)
         assert "A. Italy\nB. France" in model.calls[0].text
     assert [call.prompt_version for call in answer.trace.calls] == ["answer/4/custom", "judge/3/custom"]
+    other = answering(ScriptedLLM(["Z", says(9)])).answer("Q?", candidates=CANDIDATES, options=["a", "b"])
+    assert (other.choice, other.note[:38]) == (None, "the answer names none of the options, ")
     with pytest.raises(InputError, match="with options"):
         engine.answer(QUESTION, candidates=CANDIDATES)
 
@@ -271,7 +274,10 @@ async def test_a_call_that_outlasts_the_seconds_is_cut_off():
 
 @pytest.mark.parametrize(
     ("answers", "judgements", "pieces", "score"),
-    [(["a", "b"], [says(8, 1), says(2, 1)], ["b"], 2), (["In France."], [says(10)], ["In ", "France."], 10)],
+    [
+        (["a", "b"], [says(8, 1), says(2, 1)], ["b"], 2),
+        (["<think>\nHm.\n</think>\nIn France."], [says(10)], ["In ", "France."], 10),
+    ],
 )
 async def test_the_live_final_draft_is_shown_before_it_is_judged_and_is_the_answer(
     answers, judgements, pieces, score

@@ -12,14 +12,11 @@ from precise_rag.prompts import (
     cited_numbers,
     judge_prompt,
     make_prompt,
+    numbered,
     problem_of,
-    relevance_prompt,
-    rewrite_prompt,
-    single_relevance_prompt,
-    standalone_prompt,
     threshold_prompt,
 )
-from precise_rag.prompts.relevance import RELEVANCE_STAGES
+from precise_rag.prompts.relevance import RELEVANCE_STAGES, relevance_prompt, single_relevance_prompt
 from precise_rag.tokens import estimate_tokens
 from precise_rag.types import Message
 
@@ -74,8 +71,8 @@ EVERY = [
     *(answer_prompt(HOSTILE, PASSAGES, style=style) for style in ("open", "short")),
     answer_prompt(HOSTILE, PASSAGES, style="choice", options=["red", HOSTILE]),
     *(judge_prompt(HOSTILE, PASSAGES, HOSTILE, style=style) for style in ("json", "sage")),
-    rewrite_prompt(HOSTILE),
-    standalone_prompt(HOSTILE, [Message("user", HOSTILE), Message("assistant", "Well.")]),
+    Wording().rewrite(HOSTILE),
+    Wording().standalone(HOSTILE, [Message("user", HOSTILE), Message("assistant", "Well.")]),
     relevance_prompt(HOSTILE, PASSAGES, heuristics=[HOSTILE]),
     *(single_relevance_prompt(HOSTILE, HOSTILE, stage, earlier={"base": 0.5}) for stage in RELEVANCE_STAGES),
     threshold_prompt(HOSTILE, [0.5, 0.25]),
@@ -109,13 +106,18 @@ def test_a_passage_costs_eight_tokens_beside_its_text_and_title():
     ("draft", "problem"),
     [
         (NOT_IN_PASSAGES, "finds no answer"),
-        ("The given passage doesn’t contain the answer to the question. [1][2]", "finds no answer"),
         (f"{NOT_IN_PASSAGES} {NOT_IN_PASSAGES}", "finds no answer"),
         ("The passages do not contain the answer, but the map shows France.", ""),
-        ("bcd1: Atlas\nParis is in France.", "marks"),
+        ('{"answer": "The given passage doesn’t mention the date. [1][2]"}', "finds no answer"),
+        ("The passages say that it does not contain any.", ""),
+        ("bcd1: Atlas\nParis is in France.", "repeats the prompt"),
+        ("It is in the one of BCD2 (bcd1).", ""),
+        (f"Sure.\n{EVERY[0].messages[0].content}", "repeats the prompt"),
+        ("Where  is Paris?\n", "repeats the prompt"),
         ("<unused94>" * 7, "repeats itself"),
         ("It is in France. " * 60, "repeats itself"),
-        (" \n", "empty"),
+        ("0" * 900, "repeats itself"),
+        (" \n\u200b", "empty"),
         ("[2] bcd1", "empty"),
         ("!!!!", "repeats itself"),
         ("%", ""),
@@ -126,7 +128,9 @@ def test_a_passage_costs_eight_tokens_beside_its_text_and_title():
     ],
 )
 def test_refusals_and_garbage_are_no_answer(draft, problem):
-    found = problem_of(draft, "bcd")
+    draft = numbered(draft, "bcd")
+    found = problem_of(draft, "bcd", "Where is Paris?")
+    assert "bcd" not in draft.casefold() or "repeats the prompt" in found
     assert problem in found
     assert bool(found) == bool(problem)
 
@@ -153,8 +157,6 @@ def test_the_sage_style_asks_for_everything_in_figure_6_and_the_json_style_has_a
     schema = judge_prompt("q", PASSAGES, "a").schema
     assert schema["properties"]["adjustment"]["enum"] == [-1, 0, 1]
     assert set(schema["required"]) == set(schema["properties"])
-    with pytest.raises(InputError, match="judge style must be one of json, sage, got 'x'"):
-        judge_prompt("q", PASSAGES, "a", style="x")
 
 
 @pytest.mark.parametrize(
@@ -170,19 +172,21 @@ def test_cited_numbers_are_found_in_their_order(text, numbers):
     assert cited_numbers(text) == numbers
 
 
-LONG = ("answer" + " " * 100_000 + "!", "Answer: is" + "\t" * 100_000, "b" + " " * 100_000 + ".")
+LONG = ("answer" + " " * 100_000 + "!", "Answer: is" + "\t" * 100_000, "b" + " " * 100_000 + "!x")
 """Replies that take long unless they are read in linear time."""
 
 
 @pytest.mark.parametrize(
     ("text", "index"),
     [
-        ("B", 1),
         ("(b)", 1),
         ("B. blue", 1),
-        ("Answer: A", 0),
         ("The correct answer is B.", 1),
         ("It must be blue", 1),
+        ("Antwort: **B**", 1),
+        ('{"answer": "A"}', 0),
+        ("I take B because a red one is not named", 1),
+        ("A or B", None),
         ("red or blue", None),
         ("Z", None),
         (NOT_IN_PASSAGES, None),

@@ -34,7 +34,6 @@ FOLDERS = {
         "core/pipeline/test_adapting.py",
         "core/rerank",
         "core/segmentation/training",
-        "core/trace/test_browser.py",
         "surface/test_distributions.py",
         "surface/test_exports.py",
         "surface/test_imports.py",
@@ -44,7 +43,6 @@ FOLDERS = {
     "services": (
         "adapters/test_stores.py",
         "core/index/databases",
-        "core/trace/test_browser.py",
     ),
 }
 """The marker of all tests in a folder or file; those that are left out are not even imported."""

@@ -79,7 +79,7 @@ def as_written(piece):
     return format_document(piece, DOCUMENT_PROMPT)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(max_examples=30)
 @given(text=any_text, limit=st.integers(1, 150), own=st.sampled_from([None, get_tokenizer(), str]))
 def test_nothing_is_sent_over_its_limit_as_it_is_written(text, limit, own):
     """By parts, retrievers and prompts of ours, in tokens, or in characters, by the counter that is given."""

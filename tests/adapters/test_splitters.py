@@ -56,7 +56,7 @@ def assert_same_pieces(framework, splitter, segmenter):
     assert len(chunks) > 4
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(text=any_text, limit=st.integers(12, 60))
 def test_the_limit_holds_for_other_tokenizers(text, limit):
     """Also where they read across the white space between sentences, as those of GPT do."""

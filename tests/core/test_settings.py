@@ -51,6 +51,7 @@ WRONG: dict[Callable[..., object], dict[str, Any]] = {
     partial(pr.SentenceContextIndex.build, [], ENCODER): {"passages": [""], "context": ["sum"]}
     | {"similarity": ["l2"]},
     partial(pr.WordSentenceIndex.build, [], ENCODER): {"min_overlap": [0], "max_candidates": [0]},
+    lambda **wrong: next(pr.weighted_chunks([], ENCODER, **wrong)): {"whole": [2], "alpha": [-1]},
     partial(pr.HybridIndex.build([pr.Document("a", "A cat.")], ENCODER).search, "cat"): {
         "alpha": [1.5],
         "returns": ["page"],

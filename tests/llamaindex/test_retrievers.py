@@ -160,13 +160,6 @@ def test_lists_and_conditions_nest():
     assert to_core_filter(neither) == as_filter({"$not": expected})
 
 
-def test_a_retriever_keeps_to_its_filters():
-    documents = [Document(text="The cat sleeps.", metadata={"who": who}, id_=who) for who in ("me", "you")]
-    mine = MetadataFilters(filters=[MetadataFilter(key="who", value="me")])
-    retriever = PreciseRetriever.from_documents(documents, HashEncoder(), filters=mine)
-    assert {found.node.metadata["who"] for found in retriever.retrieve("cat")} == {"me"}
-
-
 def test_filters_that_the_core_does_not_have_or_that_nest_too_deeply_are_refused():
     with pytest.raises(InputError, match="TEXT_MATCH_INSENSITIVE"):
         to_core_filter(one(FilterOperator.TEXT_MATCH_INSENSITIVE, "a"))

@@ -450,7 +450,7 @@ surrogates = st.sampled_from(
 """A pair of surrogates became one character on saving, and all offsets after them were wrong."""
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.dictionaries(any_text.filter(bool) | surrogates, st.tuples(any_text | surrogates, values), max_size=4)
 )

@@ -142,7 +142,7 @@ HOSTILE = st.lists(
 ).map("".join)
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(
     text=HOSTILE | st.lists(HOSTILE, min_size=2, max_size=6).map(json.dumps),
     max_tokens=st.integers(32, 120),

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from precise_rag.encoders.geometry import geometry_of
-from precise_rag.errors import InputError
 from precise_rag.facts import FACTS_KEY, piece_id, read_facts
 from precise_rag.index import (
     DenseIndex,
@@ -146,8 +145,12 @@ def test_min_overlap_and_max_candidates_narrow() -> None:
     assert {c.id: c.score for c in capped.search("dog and cat")} == pytest.approx(expected)
 
 
-def test_sentences_have_ids_metadata_and_vectors_that_score_like_the_index() -> None:
-    sentences = list(weighted_sentences(DOCUMENTS, HashEncoder(), alpha=0.7))
+def test_sentences_have_ids_metadata_and_vectors_that_score_like_the_index(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Also where documents are read in batches."""
+    monkeypatch.setattr("precise_rag.index.export._DOCUMENTS", 2)
+    sentences = list(weighted_sentences(iter(DOCUMENTS), HashEncoder(), alpha=0.7))
     assert [s.text for s in sentences[:3]] == [
         "Green tea is steamed.",
         "Black tea is oxidised.",
@@ -175,14 +178,6 @@ def test_what_belongs_to_the_caller_stays() -> None:
             assert document.text[facts["start"] : facts["end"]] == piece.text
         piece.metadata["tags"].append("changed")
         assert own["tags"] == []
-
-
-def test_documents_are_read_in_batches(monkeypatch: pytest.MonkeyPatch) -> None:
-    whole = list(weighted_sentences(DOCUMENTS, HashEncoder()))
-    monkeypatch.setattr("precise_rag.index.export._DOCUMENTS", 1)
-    parts = list(weighted_sentences(iter(DOCUMENTS), HashEncoder()))
-    assert [s.id for s in parts] == [s.id for s in whole]
-    np.testing.assert_allclose([s.vector for s in parts], [s.vector for s in whole], atol=1e-6)
 
 
 def test_weighted_chunks_score_like_a_dense_index_of_chunks_in_context() -> None:
@@ -230,10 +225,3 @@ def test_the_vector_of_the_whole_chunk_is_mixed_in(monkeypatch: pytest.MonkeyPat
     np.testing.assert_allclose(vectors(0.5), expected, atol=1e-6)
     monkeypatch.setattr("precise_rag.index.export._READ", 0)
     np.testing.assert_allclose(vectors(0.5), vectors(0), atol=1e-6)
-
-
-def test_weights_out_of_range_are_refused() -> None:
-    with pytest.raises(InputError, match=r"whole must be .* got 2"):
-        next(weighted_chunks(DOCUMENTS, HashEncoder(), whole=2))
-    with pytest.raises(InputError, match=r"alpha must be between 0 .* and 1 .*, got -1"):
-        next(weighted_chunks(DOCUMENTS, HashEncoder(), alpha=-1))

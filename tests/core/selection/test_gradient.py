@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 
 from precise_rag.errors import ScoreScaleError
 from precise_rag.selection import GradientSelector, ratio_scores
-from precise_rag.selection.gradient import gradient_cut
 from precise_rag.types import Candidate, ScoreScale
 
 SAGE_FIG_8 = [13.79, 13.58, 11.91, 11.55, 10.94, 7.815, 7.665, 5.490, 4.416, 1.304, 0.800, 0.255, 0.198]
@@ -104,13 +103,6 @@ def test_limits_always_hold_and_nothing_is_lost(scores: list[float], selector: G
     assert [c.score for c in kept] == sorted((c.score for c in kept), reverse=True)
     if selector.max_k is selector.max_tokens is selector.min_score is selector.share_of_best is None:
         assert len(kept) >= min(selector.min_k, len(scores))
-
-
-@given(SCORES, st.integers(1, 10), st.floats(0.0, 0.5), st.floats(0.0, 0.5))
-def test_a_stricter_ratio_never_keeps_more(scores: list[float], min_k: int, low: float, more: float) -> None:
-    falling = sorted(scores, reverse=True)
-    strict, loose = (gradient_cut(falling, min_k=min_k, ratio=ratio) for ratio in (low + more, low))
-    assert strict <= loose
 
 
 @pytest.mark.parametrize(("step", "n_kept"), [(-2, 2), (-1, 3), (0, 4), (1, 5), (2, 6), (9, 6)])

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from precise_rag.errors import IndexFormatError, InputError
@@ -286,7 +286,7 @@ def found(request: pytest.FixtureRequest) -> Found:
 def test_random_filters_find_the_documents_that_meet_them_and_no_other_tenants(found: Found) -> None:
     documents = filtered_documents()
 
-    @settings(max_examples=40, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow])
+    @settings(max_examples=40, derandomize=True)
     @given(random_filters)
     def check(wanted: Filter) -> None:
         for its in (wanted, OF_TENANT & wanted):

@@ -27,6 +27,7 @@ HISTORY_TOKENS = 2_000
 """Most tokens of a conversation that are shown to a model, estimated; older messages are left out."""
 
 _RANK_OFFSET = 60
+_QUESTION_MARKS = {*"?？؟"}
 
 
 class QueryRewriter:
@@ -88,14 +89,18 @@ def make_standalone(
     """Return the question as it can be understood without the conversation before it.
 
     history: the messages so far, the oldest first. Without any, no model is asked.
-    A reply that fails, or that is not a single short line, leaves the question as it is, with a note in
-    the trace.
+    A reply that fails, or that is not a question of a single short line, leaves the question as it is, with
+    a note in the trace.
     """
     recent = recent_messages(history)
     if not recent:
         return question
     prompt = wording.standalone(question, recent)
-    return (yield from _one_line("standalone", None, prompt, session)) or question
+    written = yield from _one_line("standalone", None, prompt, session)
+    if written and _QUESTION_MARKS & {*question} and not _QUESTION_MARKS & {*written}:
+        session.trace.notes.append("the question was not made self-contained: the reply is none")
+        return question
+    return written or question
 
 
 def read_history(history: Iterable[Any]) -> tuple[Message, ...]:
@@ -135,7 +140,6 @@ def _one_line(role: str, own: LLM | None, prompt: Prompt, session: Session) -> C
     """The reply to a prompt, if it is a single short line; else an empty string, with a note."""
     llm = session.model(own, f"the stage {role!r}")
     (outcome,) = yield from session.ask(role, llm, [prompt])
-    problem = ""
     if isinstance(outcome, LLMError):
         problem = str(outcome)
     elif outcome.cut_off:
@@ -146,14 +150,11 @@ def _one_line(role: str, own: LLM | None, prompt: Prompt, session: Session) -> C
         if not problem and "\n" not in line and len(line) <= LONGEST_QUESTION and not prompt.shows(line):
             return line
         problem = problem or "the model did not reply with a single short line"
-    session.trace.notes.append(f"{_LEFT[role]}: {problem}")
+    session.trace.notes.append(f"the question was {_LEFT[role]}: {problem}")
     return ""
 
 
-_LEFT = {
-    "rewrite": "the question was not rewritten",
-    "standalone": "the question was not made self-contained",
-}
+_LEFT = {"rewrite": "not rewritten", "standalone": "not made self-contained"}
 
 
 def merge_searches(results: Iterable[Sequence[Candidate]]) -> list[Candidate]:

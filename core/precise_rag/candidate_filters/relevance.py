@@ -130,8 +130,10 @@ class RelevanceFilter:
 
         results = yield from _scoring(settings, ask, query, [candidate.text for candidate in ranked])
         scores = [result.score for result in results if isinstance(result, Relevance)]
-        if ranked and not scores and settings.unscored == "drop":
-            raise LLMResponseError(f"no chunk has a relevance score: {results[0]}")
+        if ranked and not scores:
+            session.trace.notes.append(f"no chunk has a relevance score: {results[0]}")
+            if settings.unscored == "drop":
+                raise LLMResponseError(session.trace.notes[-1])
         threshold = yield from _threshold(settings, ask, query, scores)
         return _selection(settings, ranked, results, threshold)
 

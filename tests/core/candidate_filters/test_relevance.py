@@ -103,7 +103,9 @@ def test_odd_replies_give_the_same_scores(written: Callable[[list[dict[str, obje
     ],
 )
 def test_unreadable_replies_leave_chunks_unscored_under_the_policy(reply: str) -> None:
-    selection = RelevanceFilter(ScriptedLLM([reply, reply])).filter(QUESTION, candidates())
+    trace = Trace(QUESTION)
+    selection = RelevanceFilter(ScriptedLLM([reply, reply])).filter(QUESTION, candidates(), trace=trace)
+    assert trace.notes == ["no chunk has a relevance score: the model gave no readable score, twice"]
     assert len(selection.kept) == 4
     assert set(selection.reasons) == {
         "unscored (the model gave no readable score, twice); such chunks are kept"

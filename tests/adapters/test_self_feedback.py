@@ -18,7 +18,7 @@ INDEX = HybridIndex.build([Document(name, text) for name, text in TEXTS.items()]
 
 def ours(framework, llm, **options):
     """The component over a pipeline with an index of ours."""
-    return framework.answering(PreciseRAG(INDEX, llm, **options))
+    return framework.loop.from_rag(PreciseRAG(INDEX, llm, **options))
 
 
 def stock(framework, llm, **options):
@@ -70,20 +70,19 @@ def test_of_stock_texts_only_the_evidence_is_sent(framework):
 @each_framework
 def test_it_is_made_of_documents_and_a_preset(framework):
     documents = [framework.document(text, name) for name, text in TEXTS.items()]
-    cls, llm = type(ours(framework, ScriptedLLM([]))), ScriptedLLM(["Runa.", verdict(9)])
-    made = cls.from_documents(documents, llm, HashEncoder(), preset="recursive")
+    llm = ScriptedLLM(["Runa.", verdict(9)])
+    made = framework.loop.from_documents(documents, llm, HashEncoder(), preset="recursive")
     assert (made.rag.preset, framework.answer(made, QUESTION).text) == ("recursive", "Runa.")
 
 
 @each_framework
 def test_it_needs_a_retriever_or_a_pipeline_and_a_model_that_answers(framework):
-    loop = ours(framework, ScriptedLLM([]))
     with pytest.raises(InputError, match="retriever"):
-        type(loop)(llm=ScriptedLLM([]))
+        framework.loop(llm=ScriptedLLM([]))
     with pytest.raises(InputError, match="its own retriever"):
-        type(loop)(rag=loop.rag, reranker="packaged")
+        framework.loop(rag=PreciseRAG(INDEX), reranker="packaged")
     with pytest.raises(LLMError, match="down"):
         framework.answer(ours(framework, ScriptedLLM([RuntimeError("down")])), QUESTION)
-    for make in (type(loop).from_rag, framework.retriever.from_rag):
+    for make in (framework.loop.from_rag, framework.retriever.from_rag):
         with pytest.raises(InputError, match="rag must be a PreciseRAG, got 'sage'"):
             make("sage")

@@ -42,25 +42,13 @@ class Answer(NamedTuple):
     facts: dict[str, Any]
 
 
-class _Framework:
-    package: Any
-
-    @property
-    def convert(self) -> Any:
-        """The module that makes candidates of pieces, and pieces of candidates."""
-        return self.package.convert
-
-    @property
-    def retriever(self) -> Any:
-        """The class of the retriever."""
-        return self.package.PreciseRetriever
-
-
-class LlamaIndex(_Framework):
+class LlamaIndex:
     """Nodes, postprocessors, node parsers and query engines."""
 
     name = "llamaindex"
-    package = llamaindex_precise
+    convert = llamaindex_precise.convert
+    retriever: Any = llamaindex_precise.PreciseRetriever
+    loop: Any = llamaindex_precise.SelfFeedbackQueryEngine
     k = "similarity_top_k"
     encoder = "embed_model"
 
@@ -92,7 +80,7 @@ class LlamaIndex(_Framework):
     def part(self, name: str, **settings: Any) -> Any:
         """A component that takes pieces and returns some of them: "Evidence", "Redundancy" or another."""
         names = {"Rerank": "PreciseRerank"}
-        return getattr(self.package, f"{names.get(name, name)}Postprocessor")(**settings)
+        return getattr(llamaindex_precise, f"{names.get(name, name)}Postprocessor")(**settings)
 
     def cut(self, part: Any, pieces: Sequence[Any], query: str) -> list[Any]:
         return part.postprocess_nodes(pieces, query_str=query)
@@ -116,7 +104,7 @@ class LlamaIndex(_Framework):
         return records
 
     def splitter(self, name: str, **settings: Any) -> Any:
-        return getattr(self.package, f"{name}NodeParser")(**settings)
+        return getattr(llamaindex_precise, f"{name}NodeParser")(**settings)
 
     def split(self, splitter: Any, documents: Sequence[Any]) -> list[Any]:
         return [NodeWithScore(node=node) for node in splitter.get_nodes_from_documents(documents)]
@@ -143,22 +131,18 @@ class LlamaIndex(_Framework):
     def stock_retriever(self, store: Any, k: int) -> Any:
         return store.as_retriever(similarity_top_k=k)
 
-    def loop(self, retriever: Any, llm: Any, **options: Any) -> Any:
-        return self.package.SelfFeedbackQueryEngine(retriever, llm, **options)
-
-    def answering(self, rag: Any) -> Any:
-        return self.package.SelfFeedbackQueryEngine.from_rag(rag)
-
     def answer(self, loop: Any, question: str) -> Answer:
         response = loop.query(question)
         return Answer(str(response), response.source_nodes, response.metadata["precise"])
 
 
-class LangChain(_Framework):
+class LangChain:
     """Documents, compressors, text splitters and chains."""
 
     name = "langchain"
-    package = langchain_precise
+    convert = langchain_precise.convert
+    retriever: Any = langchain_precise.PreciseRetriever
+    loop: Any = langchain_precise.SelfFeedbackChain
     k = "k"
     encoder = "embeddings"
 
@@ -186,7 +170,7 @@ class LangChain(_Framework):
         return facts["doc_id"], facts["start"], facts["end"]
 
     def part(self, name: str, **settings: Any) -> Any:
-        return getattr(self.package, f"{name}Compressor")(**settings)
+        return getattr(langchain_precise, f"{name}Compressor")(**settings)
 
     def cut(self, part: Any, pieces: Sequence[Any], query: str) -> list[Any]:
         return part.compress_documents(pieces, query)
@@ -207,7 +191,7 @@ class LangChain(_Framework):
 
     def splitter(self, name: str, **settings: Any) -> Any:
         words = {"embed_model": self.encoder}
-        make = getattr(self.package, f"{name}TextSplitter")
+        make = getattr(langchain_precise, f"{name}TextSplitter")
         return make(**{words.get(key, key): value for key, value in settings.items()})
 
     def split(self, splitter: Any, documents: Sequence[Any]) -> list[Any]:
@@ -226,18 +210,12 @@ class LangChain(_Framework):
         return retriever.invoke(query, filter=wanted)
 
     def stock(self, documents: Sequence[Any]) -> Any:
-        store = InMemoryVectorStore(self.package.PreciseEmbeddings(HashEncoder()))
+        store = InMemoryVectorStore(langchain_precise.PreciseEmbeddings(HashEncoder()))
         store.add_documents(list(documents))
         return store
 
     def stock_retriever(self, store: Any, k: int) -> Any:
         return store.as_retriever(search_kwargs={"k": k})
-
-    def loop(self, retriever: Any, llm: Any, **options: Any) -> Any:
-        return self.package.SelfFeedbackChain(retriever, llm, **options)
-
-    def answering(self, rag: Any) -> Any:
-        return self.package.SelfFeedbackChain.from_rag(rag)
 
     def answer(self, loop: Any, question: str) -> Answer:
         output = loop.invoke(question)

@@ -1,5 +1,6 @@
-"""The README and the pages of docs: their Python runs, their commands are understood, their links hold."""
+"""README, pages and docstrings: their Python runs, their commands are understood, their links hold."""
 
+import doctest
 import importlib.util
 import re
 import shlex
@@ -13,11 +14,19 @@ from support.chat_server import ChatServer, says
 
 ROOT = Path(__file__).parents[2]
 README = ROOT / "README.md"
+PACKAGE = ROOT / "core" / "precise_rag"
 PAGES = [README, *sorted((ROOT / "docs").rglob("*.md"))]
 OTHERS = [ROOT / "CONTRIBUTING.md", ROOT / "SECURITY.md", ROOT / "CHANGELOG.md", *ROOT.glob("*/README.md")]
 ALL = pytest.mark.parametrize("page", [*PAGES, *OTHERS], ids=lambda page: f"{page.parent.name}-{page.stem}")
 NAMED = r"`((?:core|docs|tests|examples|benchmarks|training|\w+_precise)/[\w./-]+)`"
 OURS = re.compile(r"https://github\.com/precise-rag/precise-rag/(?:blob|tree)/main/(.*)")
+
+
+WITH_EXAMPLES = [
+    ".".join(("precise_rag", *file.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(".__init__")
+    for file in sorted(PACKAGE.rglob("*.py"))
+    if ">>> " in file.read_text("utf-8")
+]
 
 
 def blocks(page: Path, language: str) -> list[str]:
@@ -54,6 +63,13 @@ def test_the_python_on_the_page_runs(page, frameworks, tmp_path, monkeypatch):
     names: dict[str, object] = {"__name__": "page"}
     for code in blocks(page, "python"):
         exec(compile(code, page, "exec"), names)
+
+
+@pytest.mark.parametrize("name", WITH_EXAMPLES)
+def test_the_examples_of_a_docstring_run(name):
+    results = doctest.testmod(importlib.import_module(name))
+    assert results.attempted
+    assert not results.failed
 
 
 def test_every_command_line_is_understood_and_the_readme_is_one_page():

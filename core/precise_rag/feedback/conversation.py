@@ -244,16 +244,17 @@ class FeedbackConversation:
     def _answer(self, selection: Selection, reason: str) -> Answer:
         trace = self.session.trace
         answers = [turn for turn in self.rounds if not turn.problem]
-        if self.live_final and len(self.rounds) >= self.controller.max_rounds:
-            answers = self.rounds[-1:]  # the reader has seen it
+        if self.is_shown:
+            answers = self.rounds[-1:]
         best = self.controller.best(answers) if answers else Round(0, selection, "", None)
         passages = context_passages(best.selection, self.order)
         trace.send([passage.excerpt for passage in passages], passage_tokens)
+        problem = (best if answers else self.rounds[-1]).problem if self.rounds else ""
+        reason = "; ".join(filter(None, (problem, reason)))
         if not answers:
-            problem = self.rounds[-1].problem if self.rounds else ""
             texts = [] if problem not in ("", REFUSED) else [NOT_IN_PASSAGES]
             best = best._replace(text="\n\n".join([*texts, *(one.text.strip() for one in passages)]))
-            reason = f"{'; '.join(filter(None, (problem, reason)))}, so no answer was written"
+            reason += ", so no answer was written"
         trace.answer = best.text
         numbers = cited_numbers(best.text) if answers and self.wording.style == "open" else []
         if unknown := [f"[{number}]" for number in numbers if not 1 <= number <= len(passages)]:

@@ -22,6 +22,8 @@ from precise_rag.protocols import StreamingLLM
 from precise_rag.tokens import estimate_prompt_tokens
 from precise_rag.types import Completion, Message
 
+_END: Any = object()
+
 
 def drive(conversation: Conversation[Result]) -> Result:
     """Return the result of a conversation."""
@@ -117,7 +119,7 @@ class _LiveReply:
             "the call was given up before its reply was complete"
         )
         self._completion: Completion | None = None
-        self._unshown = ""
+        self._written = ""
         self._started = time.perf_counter()
 
     def add(self, item: str | Completion) -> str:
@@ -130,10 +132,10 @@ class _LiveReply:
             raise LLMResponseError(
                 f"{self.request.llm.name}: the stream must hold strings, got {type(item).__name__}"
             )
+        self._written += item
         if not self.request.shown:
-            self._unshown += item
-            begun = Completion(f"{self._unshown}\n").spoken.strip()
-            item = Completion(self._unshown).spoken if begun else ""
+            begun = Completion(f"{self._written}\n").spoken.strip()
+            item = Completion(self._written).spoken if begun else ""
         if item:
             self.request.shown.append(item)
         return item
@@ -142,7 +144,7 @@ class _LiveReply:
         """Set the outcome; its tokens are estimated if the stream did not end with a Completion."""
         name, messages = self.request.llm.name, self.prompt.messages
         if self._completion is None:
-            self.outcome = counted_completion(name, "".join(self.request.shown), messages)
+            self.outcome = counted_completion(name, self._written, messages)
         else:
             self.outcome = checked_completion(self._completion, name, messages)
 
@@ -158,7 +160,7 @@ def _show(live: _LiveReply) -> Iterator[str]:
     try:
         with closing(Deadline(live.request.session.spending, most_call_seconds(llm))) as deadline:
             items = iter(deadline.call(partial(llm.stream, messages)))
-            while (item := deadline.call(partial(next, items, None))) is not None:
+            while (item := deadline.call(partial(next, items, _END))) is not _END:
                 if piece := live.add(item):
                     yield piece
         live.end()
@@ -188,8 +190,8 @@ async def _timed(
     try:
         while True:
             async with spending.time_limit(ends_at - time.monotonic()):
-                item = await anext(items, None)
-            if item is None:
+                item = await anext(items, _END)
+            if item is _END:
                 return
             yield item
     finally:

@@ -45,8 +45,7 @@ def answer_prompt(
     passages: the context, numbered from 1 in this order: texts, or texts with their sources.
     style: form of the answer.
     options: for style "choice": 1 to 26 options, lettered in this order.
-    instructions: text to use instead of `answer_instructions(style)`; the prompt's version then ends in
-    "custom".
+    instructions: text to use instead of ours; the prompt's version then ends in "custom".
     Raises InputError for an unknown style, or options that do not fit the style.
     """
     if style not in get_args(AnswerStyle):
@@ -58,12 +57,7 @@ def answer_prompt(
         )
     data = [("question", question), ("options", lettered(options))]
     version = f"{ANSWER_VERSION}/{'custom' if instructions else style}"
-    return make_prompt(version, instructions or answer_instructions(style), passages, data)
-
-
-def answer_instructions(style: AnswerStyle) -> str:
-    """Return the default instructions for a style."""
-    return _TASK.format(form=FORMS[style])
+    return make_prompt(version, instructions or _TASK.format(form=FORMS[style]), passages, data)
 
 
 def cited_numbers(text: str) -> list[int]:
@@ -124,7 +118,7 @@ _REFUSAL = re.compile(
     re.I,
 )
 """That the passages do not contain the answer, or do not say something else, and nothing more."""
-_OURS = " ".join([*(answer_instructions(style) for style in FORMS), DATA_RULE])
+_OURS = " ".join([*(_TASK.format(form=form) for form in FORMS.values()), DATA_RULE])
 _WITH_NUMBER = re.compile(r"[\[(]?(?<!^)\b([a-z]+)(\d+)\b(?!:)[\])]?", re.I | re.M)
 _CITATION = re.compile(r"\[((?:passages? )?\d+(?:\s*,\s*\d+)*)\]")
 _CHOICE = re.compile(

@@ -157,6 +157,10 @@ def test_what_was_found_is_the_answer_where_no_draft_is_one(drafts, said, note):
     assert unjudged.answer(QUESTION, candidates=CANDIDATES).kind == "context"
     *pieces, last = unjudged.stream(QUESTION, candidates=CANDIDATES, live_final=True)
     assert "".join(pieces) == last.text == drafts[1]
+    assert last.note.startswith(note.split("; ")[0]) or drafts[0] != drafts[1]
+    silent = answering(ScriptedLLM([" "]), controller=FeedbackController(max_rounds=0), k=1)
+    *pieces, last = silent.stream(QUESTION, candidates=CANDIDATES, live_final=True)
+    assert ("".join(pieces), last.kind) == (TEXTS[0], "context")
 
 
 @pytest.mark.parametrize(

@@ -38,7 +38,6 @@ FOLDERS = {
         "surface/test_exports.py",
         "surface/test_imports.py",
         "surface/test_prompts.py",
-        "surface/test_saved.py",
     ),
     "services": (
         "adapters/test_stores.py",

@@ -14,7 +14,7 @@ from langchain_core.callbacks import Callbacks
 from langchain_core.documents import BaseDocumentCompressor, Document
 from langchain_core.runnables import RunnableConfig, RunnableSerializable
 from langchain_core.runnables.config import ensure_config
-from pydantic import ConfigDict, Field, PrivateAttr
+from pydantic import ConfigDict, Field, PrivateAttr, TypeAdapter
 from typing_extensions import TypedDict
 
 from langchain_precise.convert import from_selection, shown, to_candidates
@@ -36,7 +36,7 @@ from precise_rag.pipeline.parts import (
     SelectionPart,
 )
 from precise_rag.rerank import load_reranker
-from precise_rag.trace import PriceTable, Trace
+from precise_rag.trace import Trace
 from precise_rag.types import Candidate, ScoreScale, Selection
 
 _REDUNDANCY = RedundancyFilter()
@@ -61,7 +61,7 @@ class SelectionCompressor(BaseDocumentCompressor, RunnableSerializable[Mapping[s
     _part: SelectionPart = PrivateAttr()
 
     def __init__(self, **fields: Any) -> None:
-        with own_errors(type(self).__name__):
+        with own_errors(type(self).__name__, type(self).model_fields):
             super().__init__(**fields)
 
     def model_post_init(self, context: Any) -> None:
@@ -117,15 +117,20 @@ class SelectionCompressor(BaseDocumentCompressor, RunnableSerializable[Mapping[s
         """Run `invoke` without blocking the event loop."""
         return await self._acall_with_config(self._acompress, input, config, **kwargs)
 
+    def _read(self, input: Mapping[str, Any]) -> tuple[str, list[Candidate]]:
+        with own_errors('the input {"query": …, "documents": […]}'):
+            given = TypeAdapter(CompressorInput).validate_python(input)
+        return given["query"], self._candidates(given["documents"])
+
     def _compress(self, input: Mapping[str, Any]) -> list[Document]:
-        query, candidates = input["query"], self._candidates(input["documents"])
+        query, candidates = self._read(input)
         trace = Trace(query, observer=observe)
         with trace.stage(self.get_name()) as stage:
             stage.outcome = selection = self._part_for_call().decide(query, candidates, trace)
         return from_selection(selection)
 
     async def _acompress(self, input: Mapping[str, Any]) -> list[Document]:
-        query, candidates = input["query"], self._candidates(input["documents"])
+        query, candidates = self._read(input)
         async with observing() as observer:
             trace = Trace(query, observer=observer)
             with trace.stage(self.get_name()) as stage:
@@ -207,12 +212,9 @@ class RelevanceFilterCompressor(SelectionCompressor, RelevanceOptions):
     llm: Any
     budget: Budget | None = None
 
-    _prices: PriceTable = PrivateAttr(default_factory=PriceTable.load)
-
     def _make_part(self, most_calls: int | None = None) -> SelectionPart:
-        most = min(most_calls or self.max_concurrency, self.max_concurrency)
-        settings = {**self._settings, "max_concurrency": most}
-        return RelevancePart(RelevanceFilter(self.llm, budget=self.budget, prices=self._prices, **settings))
+        limit = {"max_concurrency": min(most_calls or self.max_concurrency, self.max_concurrency)}
+        return RelevancePart(RelevanceFilter(self.llm, budget=self.budget, **self._settings | limit))
 
     def _part_for_call(self) -> SelectionPart:
         return self._make_part(ensure_config().get("max_concurrency"))

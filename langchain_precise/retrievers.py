@@ -46,7 +46,7 @@ class PreciseRetriever(BaseRetriever):
 
     def __init__(self, rag: PreciseRAG | None = None, **fields: Any) -> None:
         check_pipeline(rag)
-        with own_errors(type(self).__name__):
+        with own_errors(type(self).__name__, type(self).model_fields):
             given = dict(fields.get("search_kwargs") or {})
             if "k" in given and fields.get("k") is not None:
                 raise InputError("k is given twice: as k= and in search_kwargs; leave one out")

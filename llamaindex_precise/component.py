@@ -20,7 +20,7 @@ class SettingsComponent(BaseComponent):
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
 
     def __init__(self, **settings: Any) -> None:
-        with own_errors(type(self).__name__):
+        with own_errors(type(self).__name__, type(self).model_fields):
             super().__init__(**settings)
 
     @classmethod

@@ -69,8 +69,8 @@ def as_path(name: str, value: Any) -> Path:
 
 
 def items_of(name: str, values: Iterable[T], kind: type) -> Iterator[T]:
-    """Yield the items of an iterable. Raises InputError if it is none, or an item is not of this kind."""
-    if not isinstance(values, Iterable):
+    """Yield the items of an iterable. Raises InputError if it is none or an item, or holds another kind."""
+    if not isinstance(values, Iterable) or (isinstance(values, kind) and kind is not object):
         items = "" if kind is object else f" of {kind.__name__} objects"
         raise InputError(f"{name} must be a list{items}, got {given_kind(values)}")
     for value in values:
@@ -128,10 +128,11 @@ def shown(value: Any) -> str:
 
 
 @contextmanager
-def own_errors(call: str) -> Iterator[None]:
+def own_errors(call: str, arguments: Iterable[str] = ()) -> Iterator[None]:
     """Raise an InputError that names the argument in place of pydantic's error.
 
-    call: what is called, for the message. An error of ours that pydantic wrapped is raised as it was.
+    call, arguments: what is called and what it takes, for the message. An error of ours that pydantic wrapped
+        is raised as it was.
     """
     try:
         yield
@@ -145,11 +146,11 @@ def own_errors(call: str) -> Iterator[None]:
             if isinstance(cause, PreciseRagError):
                 raise cause from None
         first = problems[0]
-        name = str(first["loc"][0]) if first["loc"] else "the argument"
+        name = str(first["loc"][0]) if first["loc"] else call
         if first["type"] == "missing":
             raise InputError(f"{call} needs {name}=") from None
         if first["type"] == "extra_forbidden":
-            raise InputError(f"{call} has no argument {name!r}") from None
+            raise InputError(f"{call} has no argument {name!r}; it has {', '.join(arguments)}") from None
         rule = str(first["msg"]).removeprefix("Input should be ").removeprefix("Value error, ")
         given = first["input"]
         got = str(given) if isinstance(given, int | float) else given_kind(given)

@@ -98,9 +98,8 @@ def candidate_tokens(candidate: Candidate, count: Callable[[str], int] | None = 
 
     count: counts them; default: `estimate_tokens`.
     """
-    return (
-        candidate.n_tokens if candidate.n_tokens is not None else (count or estimate_tokens)(candidate.text)
-    )
+    n_tokens = candidate.n_tokens
+    return (count or estimate_tokens)(candidate.text) if n_tokens is None else n_tokens
 
 
 def estimate_prompt_tokens(messages: Sequence[Message]) -> int:

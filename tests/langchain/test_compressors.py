@@ -8,11 +8,7 @@ from langchain_core.documents import BaseDocumentCompressor, Document
 from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.load import dumps, load
-from langchain_core.runnables import (
-    RunnableParallel,
-    RunnablePassthrough,
-    RunnableSerializable,
-)
+from langchain_core.runnables import RunnableParallel, RunnablePassthrough, RunnableSerializable
 from langchain_core.stores import InMemoryStore
 from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_text_splitters import RecursiveCharacterTextSplitter
@@ -28,6 +24,7 @@ from langchain_precise import (
     SemanticSegmentationTextSplitter,
 )
 from langchain_precise.compressors import CompressorInput
+from precise_rag.errors import InputError
 from precise_rag.facts import read_facts
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Message
@@ -59,6 +56,9 @@ async def test_every_way_to_call_it_gives_the_same():
     assert list(compressor.stream(input)) == [expected]
     found = RunnableParallel(query=RunnablePassthrough(), documents=lambda query: documents)
     assert (found | compressor).invoke("q") == expected
+    for wrong, said in ((documents, "valid dictionary, got list"), ({"query": "q"}, "needs documents=")):
+        with pytest.raises(InputError, match=f'the input .*"documents": .* {said}'):
+            compressor.invoke(wrong)
 
 
 def test_another_compressor_and_embeddings_of_langchain_serve():

@@ -9,7 +9,7 @@ import json
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TextIO
@@ -69,9 +69,8 @@ def warn(message: object) -> None:
         print(shorten(visible_line(f"precise: {message}"), _LONGEST_ERROR), file=sys.stderr, flush=True)
 
 
-def show_problems(problems: Iterable[InputError]) -> int:
+def show_problems(problems: Sequence[InputError]) -> int:
     """Name, on standard error, what could not be read. Returns the exit code: 1 if there is anything."""
-    problems = list(problems)
     for problem in problems:
         warn(problem)
     return 1 if problems else 0

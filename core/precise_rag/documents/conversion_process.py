@@ -111,8 +111,25 @@ def pdf_text(stream: BinaryIO) -> dict[str, Any]:
     text, pages = "", []
     for page in PdfReader(stream).pages:
         pages.append(len(text))
-        text += page.extract_text().strip() + "\n\n"
+        text += page_text(page).strip() + "\n\n"
     return {"text": text, "title": "", "pages": pages}
+
+
+def page_text(page: Any) -> str:
+    """Return the text of a page of a PDF. Pieces side by side are in one line, as the cells of a row are."""
+    parts, place = [""], (0.0, 0.0)
+
+    def add(part: str, outer: Any, inner: Any, _: Any, size: float) -> None:
+        nonlocal place
+        x, y = (a * inner[4] + b * inner[5] + c for a, b, c in (outer[::2], outer[1::2]))
+        if part.strip():
+            if abs(y - place[1]) < size / 3 and x > place[0] and parts[-1].endswith("\n"):
+                parts[-1] = parts[-1].rstrip("\n") + "   "
+            place = x, y
+        parts.extend(filter(None, [part]))
+
+    page.extract_text(visitor_text=add)
+    return "".join(parts).replace("\x7f", "•")  # what other codes of a font without signs stand for
 
 
 if __name__ == "__main__":

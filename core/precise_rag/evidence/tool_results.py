@@ -9,7 +9,6 @@ from typing import Any
 from precise_rag._processes import ProcessLock
 from precise_rag.checks import check_number, check_text, items_of
 from precise_rag.encoders.local import count_word_pieces
-from precise_rag.errors import InputError
 from precise_rag.evidence.pruning import Pruned, prune
 from precise_rag.rerank import load_reranker
 from precise_rag.tokens import CountTokens, counting
@@ -156,6 +155,4 @@ def question_of(arguments: Mapping[str, Any], message: str = "") -> str:
 
 def excluded_names(names: Iterable[str]) -> frozenset[str]:
     """Return the names of the tools whose results are not cut. Raises InputError for a single text."""
-    if isinstance(names, str):
-        raise InputError(f"exclude_tools must be a list of names, got {names!r}; pass [{names!r}]")
     return frozenset(items_of("exclude_tools", names, str))

@@ -1,5 +1,6 @@
 """What filters compare: fields of the metadata, and their values in the one form that all indexes use."""
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -32,11 +33,7 @@ def is_text(text: str) -> bool:
 
 def has_half_character(text: str) -> bool:
     """Whether a string holds a lone surrogate, which UTF-8 cannot write."""
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return True
-    return False
+    return re.search("[\ud800-\udfff]", text) is not None
 
 
 def compared(metadata: Mapping[str, Any]) -> dict[str, Any]:

@@ -153,6 +153,7 @@ class PreciseRAG:
         chosen = load_preset(preset)
         if index_options is not None and not isinstance(index_options, Mapping):
             raise InputError(f"index_options must be a mapping, got {type(index_options).__name__}")
+        cls(None, llm, preset=preset, **options)  # what is wrong with them is said before the work
         loaded = load_encoder(encoder)
         built = {**chosen.index_options(loaded), **(index_options or {})}
         index = chosen.index(documents, loaded, show_progress=show_progress, **built)

@@ -136,11 +136,8 @@ class _Reader:
         line = self.lines[number]
         words = line.words
         if words.startswith(_PROMPTS[0]) or (self.kind == "code" and self._goes_on(line)):
-            return (
-                None
-                if self.kind == "code" and not (line.after_blank and line.indent < self.indent)
-                else ("code", 0)
-            )
+            is_code = self.kind == "code" and not (line.after_blank and line.indent < self.indent)
+            return None if is_code else ("code", 0)
         if words[0] == ">" and not words.startswith(">>>"):
             return None if self.kind == "quote" and not line.after_blank else ("quote", 0)
         if words[0] == "|" and words.count("|") > 2 and (words[1] == " " or words[-1] == "|"):
@@ -148,9 +145,8 @@ class _Reader:
         is_term = self._is_term(number)
         is_below = self.colon and line.after_blank and line.indent > self.indent
         if is_below and not is_term and not ITEM.match(f"{words} "):
-            return (
-                "code" if _CODE_SIGNS.search(words) or "::" in self.lines[number - 1].words[-2:] else "quote"
-            ), 0
+            is_code = "::" in self.lines[number - 1].words[-2:] or _CODE_SIGNS.search(words) is not None
+            return "code" if is_code else "quote", 0
         is_in_paragraph = self.kind == "paragraph" and line.indent > self.indent + 1
         if line.after_blank and (FORMULA.match(words) or (is_in_paragraph and CODE_LINE.match(words))):
             return "code", 0
@@ -221,12 +217,10 @@ class _Reader:
         if in_code or words.startswith(_PROMPTS):
             return None
         if begins_table(words, below[0].words if line.after_blank and not line.before_blank else ""):
-            to_same_rule = is_rule(words) and ("|" not in words[1:] and words[0] in "=|")
-            end = (
-                self._to_rule(number)
-                if to_same_rule
-                else self._run(number, lambda row: row[0] in "│┃║" or "|" in row or is_rule(row))
-            )
+            if is_rule(words) and "|" not in words[1:] and words[0] in "=|":
+                end = self._to_rule(number)
+            else:
+                end = self._run(number, lambda row: row[0] in "│┃║" or "|" in row or is_rule(row))
         elif words.count("\t") > 1 and line.after_blank:
             end = self._run(number, lambda row: row.count("\t") > 1)
         elif ("   " in words or "\t" in words) and COLUMNS.match(words) and not CODE_LINE.match(words):

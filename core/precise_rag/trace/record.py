@@ -167,14 +167,8 @@ class ExcerptRecord:
             "text": one.text,
             "tokens": self.tokens,
             "sentences": [
-                {
-                    "start": decision.candidate.start,
-                    "end": decision.candidate.end,
-                    "rank": decision.rank,
-                    "score": decision.candidate.score,
-                    "reason": decision.reason,
-                }
-                for decision in one.sentences
+                {"start": piece.start, "end": piece.end, "rank": rank, "score": piece.score, "reason": reason}
+                for rank, piece, _, reason in one.sentences
             ],
         }
         return _exported(record, include_text)

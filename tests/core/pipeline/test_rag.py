@@ -171,7 +171,7 @@ def test_a_stage_is_the_default_off_or_ones_own(rag):
         with pytest.raises(InputError, match=f'{name} must be "default", None or an object with'):
             PreciseRAG(rag.index, **{name: "off"})
     with pytest.raises(InputError, match=r"PreciseRAG has no argument 'filters'; its stages are rewriter, "):
-        PreciseRAG(rag.index, **{"filters": None})
+        PreciseRAG.from_documents((Document(str(1 / 0), "") for _ in "ab"), **{"filters": None})
     with pytest.raises(InputError, match="index must be an index or an object with search"):
         PreciseRAG("my-index")
 

@@ -98,7 +98,7 @@ def make_standalone(
     prompt = wording.standalone(question, recent)
     written = yield from _one_line("standalone", None, prompt, session)
     if written and _QUESTION_MARKS & {*question} and not _QUESTION_MARKS & {*written}:
-        session.trace.notes.append("the question was not made self-contained: the reply is none")
+        session.trace.notes.append(f"the question was {_LEFT['standalone']}: the reply is no question")
         return question
     return written or question
 

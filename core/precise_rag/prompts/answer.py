@@ -120,7 +120,9 @@ _REFUSAL = re.compile(
 """That the passages do not contain the answer, or do not say something else, and nothing more."""
 _OURS = " ".join([*(_TASK.format(form=form) for form in FORMS.values()), DATA_RULE])
 _WITH_NUMBER = re.compile(r"[\[(]?(?<!^)\b([a-z]+)(\d+)\b(?!:)[\])]?", re.I | re.M)
-_CITATION = re.compile(r"\[((?:passages? )?\d+(?:\s*,\s*\d+)*)\]")
+_CITATION = re.compile(
+    r"[\[【]((?:passages? |sources? )?\d+(?:[\s,;&]+(?:passages? |sources? |and )*\d+)*)[\]】]", re.I
+)
 _CHOICE = re.compile(
     r"[\W_]*+(?:(?i:(?:the\s+)?(?:correct\s+)?(?:answer|option)\W*+(?:is\W*+)?)([A-Z])\b"
     r"|([A-Za-z])(?:[\W_]*+\Z|[\W_]*?[).:\]\n]))"

@@ -247,7 +247,7 @@ def test_a_follow_up_question_is_made_self_contained_first_and_stays_if_that_fai
     assert "And who is she?" not in second
     with pytest.raises(InputError, match=r"prompts must have texts under the keys standalone, rewrite,"):
         PreciseRAG(rag.index, llm, prompts={"draft": "x"})
-    for reply, why in ((LLMServerError("m: down"), "m: down"), ("She is Ilse Brandt.", "the reply is none")):
+    for reply, why in ((LLMServerError("m: down"), "m: down"), ("She is Ilse.", "the reply is no question")):
         failing, trace = PreciseRAG(rag.index, ScriptedLLM([reply])), Trace(QUESTION)
         failing.retrieve(QUESTION, history=history, trace=trace)
         assert trace.notes == [f"the question was not made self-contained: {why}"]

@@ -165,7 +165,7 @@ def test_the_sage_style_asks_for_everything_in_figure_6_and_the_json_style_has_a
         ("In France [1].", [1]),
         ("So [2][1], and [1, 2].", [2, 1]),
         ("See [7] and (1).", [7]),
-        ("[passage 2]", [2]),
+        ("[Passage 2; 1 and source 3] 【4】 [RFC 8]", [2, 1, 3, 4]),
     ],
 )
 def test_cited_numbers_are_found_in_their_order(text, numbers):

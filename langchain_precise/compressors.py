@@ -164,7 +164,7 @@ class GradientSelectionCompressor(SelectionCompressor, GradientOptions):
     reranker: gives the scores to cut on; None never reranks. It is not called if the documents come
     from a precise-rag reranker, or if `score_scale` is set.
     score_scale: the scale of the documents' own `relevance_score`, which is then cut on as it is.
-    count_tokens: counts the tokens of a text for `max_tokens`; default: those of all-MiniLM-L6-v2.
+    count_tokens: counts the tokens of a text for `max_tokens`; default: those of the default encoder.
     The other fields are those of `GradientSelector`.
     """
 
@@ -231,7 +231,7 @@ class EvidenceCompressor(SelectionCompressor, EvidenceOptions):
     reranker: "default" (the best that is installed), or anything that `load_reranker` accepts; of one that
         is not ours only the order counts, see `LevelledReranker`.
     count_tokens: counts the tokens of a text for `max_tokens`, which holds for what `DOCUMENT_PROMPT` writes;
-        default: those of all-MiniLM-L6-v2.
+        default: those of the default encoder.
     The other fields are those of `ProbabilitySelector`; with min_keep=0 nothing is returned if nothing is
     relevant.
     """

@@ -153,7 +153,7 @@ class GradientSelectionPostprocessor(RerankerPostprocessor, GradientOptions):
     reranker: gives the scores to cut on; None never reranks. It is not called if the nodes come from
     a precise-rag reranker, or if `score_scale` is set.
     score_scale: the scale of the nodes' own scores, which are then cut on as they are.
-    count_tokens: counts the tokens of a text for `max_tokens`; default: all-MiniLM-L6-v2. Not saved.
+    count_tokens: counts the tokens of a text for `max_tokens`; default: as the default encoder. Not saved.
     The other fields are those of `GradientSelector`.
     """
 
@@ -216,7 +216,7 @@ class EvidencePostprocessor(RerankerPostprocessor, EvidenceOptions):
 
     reranker: scores the sentences; of one that is not ours only the order counts, see `LevelledReranker`.
     count_tokens: counts the tokens of a text for `max_tokens`, which holds for nodes with the metadata that
-        LLMs see; default: all-MiniLM-L6-v2. It is not saved.
+        LLMs see; default: those of the default encoder. It is not saved.
     The other fields are those of `ProbabilitySelector`; with min_keep=0 nothing is returned if nothing is
     relevant.
     """

@@ -13,13 +13,14 @@ IdfTable = npt.NDArray[np.uint8]
 
 IDF_STEPS = 16
 
-_UNSPACED = r"\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
+_UNSPACED = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
 
 UNSPACED = re.compile(f"[{_UNSPACED}]")
 """A letter of a script without spaces between words."""
 
 WORD = re.compile(rf"[{_UNSPACED}]|[^\W{_UNSPACED}]+")
-"""A word. Each ideograph, kana and Thai letter is one: these scripts put no spaces between words."""
+"""A word. Each ideograph, kana, and letter of Thai, Lao, Khmer or Burmese is one: they put no spaces between
+words."""
 
 _ENDINGS = (
     ("ingly", ""),

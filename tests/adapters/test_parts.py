@@ -23,7 +23,7 @@ from precise_rag import (
     RelevanceFilter,
     read_facts,
 )
-from precise_rag.encoders.local import count_word_pieces
+from precise_rag.encoders.local import count_packaged_tokens
 from precise_rag.errors import ScoreScaleError
 from precise_rag.index import HybridIndex
 from precise_rag.rerank import load_reranker, rerank, rerank_best
@@ -85,7 +85,7 @@ def test_nothing_is_sent_over_its_limit_as_it_is_written(text, limit, own):
     """By parts, retrievers and prompts of ours, in tokens, or in characters, by the counter that is given."""
     text = f"# Mills\n\n{VELM}\n\n{text}"
     options = {"max_tokens": limit, "count_tokens": own and (lambda shown: len(own(shown)))}
-    count = options["count_tokens"] or (lambda shown: count_word_pieces([shown])[0])
+    count = options["count_tokens"] or (lambda shown: count_packaged_tokens([shown])[0])
     for framework in (LLAMAINDEX, LANGCHAIN):
         given = [framework.piece(text, "d", title="A mill"), framework.piece(TEXTS["mill"], "e")]
         parts = [

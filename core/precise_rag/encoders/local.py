@@ -120,9 +120,9 @@ class LocalEncoder(Loaded):
         return ids
 
 
-def count_word_pieces(texts: Sequence[str]) -> IntArray:
-    """Count the tokens of n texts as all-MiniLM-L6-v2 does, without loading it. Returns (n,) int64."""
-    tokenizer = read_tokenizer(packaged_encoder(MINILM) / "tokenizer.json")
+def count_packaged_tokens(texts: Sequence[str]) -> IntArray:
+    """Count the tokens of n texts as the default encoder does, without loading it. Returns (n,) int64."""
+    tokenizer = read_tokenizer(packaged_encoder(E5) / "tokenizer.json")
     special: int = tokenizer.num_special_tokens_to_add(False)
     return read_ids(tokenizer, readable_texts(texts), _READ_AT_ONCE).lengths - special
 

@@ -7,7 +7,7 @@ from itertools import chain, groupby, pairwise
 from typing import Any, NamedTuple
 
 from precise_rag.checks import check_number, check_text
-from precise_rag.encoders.local import count_word_pieces
+from precise_rag.encoders.local import count_packaged_tokens
 from precise_rag.evidence.extractor import EvidenceExtractor
 from precise_rag.protocols import Reranker
 from precise_rag.rerank import calibrated, load_reranker, rerank
@@ -57,13 +57,13 @@ def prune(
     max_tokens: most tokens of the result, which is never longer; at least 32. What is not worth its tokens is
         left out before that, see `ProbabilitySelector`.
     reranker: scores the sentences; anything that `load_reranker` takes.
-    count_tokens: counts the tokens of a text, or of several; default: those of all-MiniLM-L6-v2.
+    count_tokens: counts the tokens of a text, or of several; default: those of the default encoder.
     Raises InputError for other arguments.
     """
     check_text("text", text)
     check_query(question)
     check_number("max_tokens", max_tokens, least=32, whole=True)
-    count = counting(count_tokens or count_word_pieces)
+    count = counting(count_tokens or count_packaged_tokens)
     before = int(count([text])[0])
     if before <= max_tokens:
         return Pruned(text, (), before, before)

@@ -8,7 +8,7 @@ from typing import Any
 
 from precise_rag._processes import ProcessLock
 from precise_rag.checks import check_number, check_text, items_of
-from precise_rag.encoders.local import count_word_pieces
+from precise_rag.encoders.local import count_packaged_tokens
 from precise_rag.evidence.pruning import Pruned, prune
 from precise_rag.rerank import load_reranker
 from precise_rag.tokens import CountTokens, counting
@@ -35,7 +35,7 @@ class ToolResultPruner:
     It can be shared by threads. What it keeps is in memory, and read by a reference that cannot be guessed.
 
     max_tokens: a result with more is cut to at most so many; at least 100, and 40 more than the note has.
-    count_tokens: counts the tokens of a text, or of several; default: those of all-MiniLM-L6-v2.
+    count_tokens: counts the tokens of a text, or of several; default: those of the default encoder.
     reranker: scores the sentences; anything that `load_reranker` takes.
     max_results: how many results are kept, of 50 million characters together; the oldest go first.
     keep_seconds: how long a result is kept.
@@ -54,7 +54,7 @@ class ToolResultPruner:
         check_number("keep_seconds", keep_seconds, least=0)
         self.max_tokens, self.max_results, self.keep_seconds = max_tokens, max_results, keep_seconds
         self._reranker = load_reranker(reranker)
-        self._count = counting(count_tokens or count_word_pieces)
+        self._count = counting(count_tokens or count_packaged_tokens)
         note = self._n_tokens(_cut_note("a-_9b8c7d6e5", *[_MOST_CHARACTERS] * 2))
         check_number("max_tokens", max_tokens, least=max(100, note + 40), whole=True)
         self._kept: dict[str, tuple[float, str]] = {}

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from typing_extensions import override
 
 from precise_rag.checks import check_number
-from precise_rag.encoders.local import MINILM, packaged_encoder
+from precise_rag.encoders.local import E5, packaged_encoder
 from precise_rag.encoders.token_ids import read_tokenizer
 from precise_rag.index.bm25 import Postings, idf
 from precise_rag.index.dense import ChunkVectorSettings, best_by_product, chunk_columns
@@ -21,7 +21,7 @@ from precise_rag.index.ranking import fair_rows
 from precise_rag.index.table import Block, Columns
 from precise_rag.index.vectors import Products
 from precise_rag.index.view import Hits, View
-from precise_rag.index.words import WordSettings, load_stop_words
+from precise_rag.index.words import WordSettings, folded, load_stop_words
 from precise_rag.protocols import Encoder
 from precise_rag.tokens import readable_texts
 from precise_rag.types import Document, FloatArray, ScoreScale
@@ -58,11 +58,12 @@ class _Prepared:
 class WordSentenceIndex(DocumentIndex):
     """Chunks that share a word with the query, scored by cosine.
 
-    Words are WordPiece tokens of BERT's vocabulary, without stop words and punctuation. A common token
-    lets almost every chunk pass the filter; `min_overlap` and `max_candidates` make searches faster.
-    If no chunk shares a token with the query, a search returns nothing.
+    Words are the tokens of the default encoder in small letters, without stop words and punctuation. A
+    common token lets almost every chunk pass the filter; `min_overlap` and `max_candidates` make searches
+    faster. If no chunk shares a token with the query, a search returns nothing.
 
-    Source: recursive retrieval, section III. Differs: nothing with the default settings.
+    Source: recursive retrieval, section III. Differs: the tokens are those of some fifty languages, in the
+    paper those of BERT, which are English.
     """
 
     kind: ClassVar[str] = "word-sentence"
@@ -72,10 +73,11 @@ class WordSentenceIndex(DocumentIndex):
 
     def __init__(self, encoder: Encoder | None = None, **settings: Any) -> None:
         super().__init__(encoder, **settings)
-        self._tokenizer = read_tokenizer(packaged_encoder(MINILM) / "tokenizer.json")
+        self._tokenizer = read_tokenizer(packaged_encoder(E5) / "tokenizer.json")
         stop_words = load_stop_words(self.settings.stop_words)
         self._is_content = _content_tokens(self._tokenizer, stop_words)
-        self._split_stop_words = _split_stop_words(self._tokenizer, stop_words)
+        left_out = "|".join(map(re.escape, sorted(stop_words)))
+        self._stop_words = re.compile(rf"\b(?:{left_out})\b") if left_out else re.compile("(?!)")
 
     def candidate_rows(self, query: str) -> npt.NDArray[np.int64]:
         """Rows that pass the word filter, ascending."""
@@ -127,10 +129,8 @@ class WordSentenceIndex(DocumentIndex):
 
     def _tokens(self, texts: Sequence[str]) -> list[npt.NDArray[np.int32]]:
         """The tokens of each text without stop words, punctuation and special tokens."""
-        texts = readable_texts(texts)
-        if self._split_stop_words is not None:
-            texts = [self._split_stop_words.sub(" ", text) for text in texts]
-        encodings = self._tokenizer.encode_batch_fast(list(texts), add_special_tokens=False)
+        texts = [self._stop_words.sub(" ", folded(text)) for text in readable_texts(texts)]
+        encodings = self._tokenizer.encode_batch_fast(texts, add_special_tokens=False)
         ids = [np.array(encoding.ids, dtype=np.int32) for encoding in encodings]
         return [tokens[self._is_content[tokens]] for tokens in ids]
 
@@ -139,20 +139,7 @@ class WordSentenceIndex(DocumentIndex):
 def _content_tokens(tokenizer: Any, stop_words: frozenset[str]) -> npt.NDArray[np.bool_]:
     """(n_tokens,) whether each token of the vocabulary is a content token; see `_tokens`."""
     is_content = np.zeros(tokenizer.get_vocab_size(), dtype=bool)
-    special = {str(token) for token in tokenizer.get_added_tokens_decoder().values()}
+    left_out = stop_words | {str(token) for token in tokenizer.get_added_tokens_decoder().values()}
     for token, number in tokenizer.get_vocab().items():
-        bare = token.removeprefix("##")
-        plain = token not in stop_words and token not in special
-        is_content[number] = plain and any(c.isalnum() for c in bare)
+        is_content[number] = token.lstrip("\u2581") not in left_out and any(c.isalnum() for c in token)
     return is_content
-
-
-@lru_cache(maxsize=8)
-def _split_stop_words(tokenizer: Any, stop_words: frozenset[str]) -> re.Pattern[str] | None:
-    """A pattern for stop words that the tokenizer splits or changes, as it does in other languages."""
-    split = [
-        word
-        for word in sorted(stop_words)
-        if tokenizer.encode(word, add_special_tokens=False).tokens != [word]
-    ]
-    return re.compile(rf"\b(?:{'|'.join(map(re.escape, split))})\b", re.IGNORECASE) if split else None

@@ -60,13 +60,13 @@ class WordSettings:
 
 @lru_cache(maxsize=16)
 def load_stop_words(source: str | tuple[str, ...]) -> frozenset[str]:
-    """Return a set of stop words, in lower case.
+    """Return a set of stop words; see `folded`.
 
     source: "english"; "none"; "nltk:german" for a list of the NLTK corpus; or the words themselves.
     Raises InputError if NLTK has no list of that name, and MissingExtra without NLTK.
     """
     if not isinstance(source, str):
-        return frozenset(word.lower() for word in source)
+        return frozenset(map(folded, source))
     if source == "english":
         return frozenset(_ENGLISH.split())
     if source == "none":
@@ -78,7 +78,7 @@ def load_stop_words(source: str | tuple[str, ...]) -> frozenset[str]:
         )
     corpus = require("nltk.corpus", extra="nltk").stopwords
     try:
-        return frozenset(corpus.words(language))
+        return frozenset(map(folded, corpus.words(language)))
     except (LookupError, OSError) as error:
         raise InputError(
             f"NLTK has no stop words for {language!r}; run: python -m nltk.downloader stopwords"
@@ -91,22 +91,30 @@ MOST_NUMBERS = 2**29
 _WITH_MARKS = (*range(0x300, 0x3400), *range(0xA000, 0xAC00), *range(0xFB00, 0xFE30))
 """Code points with all combining marks of the basic plane: Chinese characters and Hangul have none."""
 _MARKS = "".join(c for c in map(chr, _WITH_MARKS) if unicodedata.category(c) in ("Mn", "Mc"))
-_CJK = r"\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
-_WORD = re.compile(rf"[{_CJK}]+|(?:(?![{_CJK}])[^\W_][{_MARKS}]*)+(?:\+\+|#)?")
-_CJK_RUN = re.compile(f"[{_CJK}]")
+_UNSPACED = (
+    r"\u0e01-\u0e3a\u0e40-\u0e4e\u0e81-\u0ebd\u0ec0-\u0ece\u1000-\u103f\u1780-\u17d3"
+    r"\u3040-\u30ff\u31f0-\u31ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+)
+_WORD = re.compile(rf"[{_UNSPACED}]+|(?:(?![{_UNSPACED}])[^\W_][{_MARKS}]*)+(?:\+\+|#)?")
+_UNSPACED_RUN = re.compile(f"[{_UNSPACED}]")
 _ACCENTS = re.compile("[\u0300-\u036f]")
+
+
+def folded(text: str) -> str:
+    """Return a text in small letters, without accents, each character in its usual form."""
+    text = _ACCENTS.sub("", unicodedata.normalize("NFKD", with_parted_words(text).casefold()))
+    return unicodedata.normalize("NFKC", text)
 
 
 def split_words(text: str) -> list[str]:
     """Split a text into words to match by, case folded and without accents.
 
-    One-letter words are kept; "C++" and "C#" are words. A run of Chinese characters or kana, which
-    have no spaces between words, becomes overlapping pairs of characters. See also `with_parted_words`.
+    One-letter words are kept; "C++" and "C#" are words. A run of characters of scripts without spaces between
+    words, from Chinese to Thai, becomes overlapping pairs of them. See also `with_parted_words`.
     """
-    text = _ACCENTS.sub("", unicodedata.normalize("NFKD", with_parted_words(text).casefold()))
     words: list[str] = []
-    for word in _WORD.findall(unicodedata.normalize("NFKC", text)):
-        if len(word) > 1 and _CJK_RUN.match(word):
+    for word in _WORD.findall(folded(text)):
+        if len(word) > 1 and _UNSPACED_RUN.match(word):
             words.extend(a + b for a, b in pairwise(word))
         else:
             words.append(word)

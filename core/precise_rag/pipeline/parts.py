@@ -15,7 +15,7 @@ from precise_rag.candidate_filters import (
     RelevanceFilter,
     RelevanceSettings,
 )
-from precise_rag.encoders.local import count_word_pieces
+from precise_rag.encoders.local import count_packaged_tokens
 from precise_rag.evidence import EvidenceExtractor
 from precise_rag.evidence.extractor import FROM_TEXTS
 from precise_rag.excerpts import AsWritten, Form
@@ -113,7 +113,7 @@ class GradientPart(SelectionPart):
         """Keep the candidates before the first sharp drop."""
         reranker = self.reranker_for(candidates)
         if self.selector.max_tokens is not None:
-            count = counting(self.selector.count_tokens or count_word_pieces)
+            count = counting(self.selector.count_tokens or count_packaged_tokens)
             sizes = count(self.shown(candidates)).tolist()
             candidates = [replace(c, n_tokens=n) for c, n in zip(candidates, sizes, strict=True)]
         if reranker is None:
@@ -209,7 +209,7 @@ class EvidencePart(SelectionPart):
 
     def decide(self, query: str, candidates: Sequence[Candidate], trace: Trace) -> Selection:
         """Keep the evidence: the excerpts in their order, then the sentences that are dropped."""
-        count = counting(self.extractor.selector.count_tokens or count_word_pieces)
+        count = counting(self.extractor.selector.count_tokens or count_packaged_tokens)
 
         def written(excerpts: Sequence[Excerpt]) -> int:
             return int(count(self.form.texts(excerpts)).sum())

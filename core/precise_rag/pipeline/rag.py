@@ -14,7 +14,7 @@ from precise_rag.answer import Answer, ain_pieces, in_pieces
 from precise_rag.checks import check_number, shown
 from precise_rag.context import context_passages, passage_tokens, prompt_form
 from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
-from precise_rag.encoders.local import count_word_pieces
+from precise_rag.encoders.local import count_packaged_tokens
 from precise_rag.errors import InputError, PreciseRagError
 from precise_rag.excerpts import Form, Order, within
 from precise_rag.feedback import FeedbackController, FeedbackConversation
@@ -62,7 +62,7 @@ class PreciseRAG:
 
     max_tokens: most tokens that are sent, as they are written: the texts, what stands above them, and the
         marks of the prompt for an answer; default: that of the selector, if it has one.
-    count_tokens: counts the tokens of a text, or of several, for it; default: those of all-MiniLM-L6-v2.
+    count_tokens: counts the tokens of a text, or of several, for it; default: those of the default encoder.
     order: order of what the model sees, "document" or "score" (see `Order`); default: the preset's.
     style: "open", "short" or "choice"; default: "open", and "choice" for questions with options.
     judge_prompt: "json", or "sage" for the form of the paper; default: the preset's ("json").
@@ -115,7 +115,7 @@ class PreciseRAG:
         )
         check_number("max_tokens", max_tokens, least=1, whole=True, none="no limit")
         self.max_tokens = max_tokens or getattr(self.path.selector, "max_tokens", None)
-        self._count = counting(count_tokens or count_word_pieces)
+        self._count = counting(count_tokens or count_packaged_tokens)
         self.order: Order = order or chosen.order
         self.llm = None if llm is None else load_llm(llm)
         self.judge = self.llm if judge is None else load_llm(judge, argument="judge")

@@ -37,7 +37,7 @@ def cut_long(
 def inside_words(text: str, spans: IntArray) -> npt.NDArray[np.bool_]:
     """Return (n - 1,) whether two spans meet without a space or line end between them.
 
-    Only there can the word pieces of a text differ from those of its parts. BERT's tokenizer removes other
+    Only there can the word pieces of a text differ from those of its parts. Tokenizers remove other
     characters that Python takes for white space.
     """
     ends = spans[:-1, 1].tolist()

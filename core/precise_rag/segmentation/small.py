@@ -14,7 +14,7 @@ from precise_rag._processes import Loaded, PerProcess
 from precise_rag.checkpoints.expected import check_config, check_tensors
 from precise_rag.checkpoints.quantized import dequantized, quantized
 from precise_rag.checkpoints.saved import load_checkpoint, read_checked, save_checkpoint
-from precise_rag.encoders.local import count_word_pieces
+from precise_rag.encoders.local import count_packaged_tokens
 from precise_rag.errors import ModelError
 from precise_rag.segmentation.features import (
     SIZES,
@@ -82,8 +82,8 @@ class SmallModel(Loaded):
         save_checkpoint(folder, config, quantized(tensors, ("vectors", "cues")), {"vocabulary.txt": data})
 
     def count_tokens(self, texts: Sequence[str]) -> IntArray:
-        """Return the (n,) token counts of texts by the tokenizer of all-MiniLM-L6-v2."""
-        return count_word_pieces(texts)
+        """Return the (n,) token counts of texts by the default encoder's tokenizer."""
+        return count_packaged_tokens(texts)
 
     def predict(self, sentences: Sequence[str], table: SentenceTable | None = None) -> FloatArray:
         """Return the (n - 1, 2) logits of the gaps. `table` is ignored."""

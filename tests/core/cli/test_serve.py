@@ -15,7 +15,7 @@ import pytest
 from precise_rag import Document, HybridIndex
 from precise_rag.cli import main
 from precise_rag.cli.serve import make_server
-from precise_rag.encoders.local import count_word_pieces
+from precise_rag.encoders.local import count_packaged_tokens
 from precise_rag.testing import HashEncoder
 from support.commands import LAMP
 
@@ -60,7 +60,7 @@ async def test_a_reply_has_at_most_the_tokens_that_are_asked_for() -> None:
         for max_tokens in (12, 50, 200):
             asked = {"question": "Who keeps the lamp by the river?", "max_tokens": max_tokens}
             (block,) = (await client.call_tool("search", asked)).content
-            assert count_word_pieces([block.text])[0] <= max_tokens or "Nothing was found" in block.text
+            assert count_packaged_tokens([block.text])[0] <= max_tokens or "Nothing was found" in block.text
     assert "Brandt" in block.text
 
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from precise_rag import ToolResultPruner, prune
-from precise_rag.encoders.local import count_word_pieces
+from precise_rag.encoders.local import count_packaged_tokens
 from precise_rag.errors import InputError
 from precise_rag.evidence.tool_results import question_of
 from support.tool_results import KINDS, LOG, PAGE, RECORDS
@@ -17,7 +17,7 @@ QUESTION = "Which disk is full?"
 
 
 def n_tokens(text: str) -> int:
-    return int(count_word_pieces([text])[0])
+    return int(count_packaged_tokens([text])[0])
 
 
 def reference_in(result: str) -> str:
@@ -149,7 +149,7 @@ HOSTILE = st.lists(
     measure=st.sampled_from([None, uneven, lambda texts: [len(t.encode("utf-8", "replace")) for t in texts]]),
 )
 def test_the_limit_always_holds(text: str, max_tokens: int, measure: Any) -> None:
-    count = uneven if measure is uneven else lambda given: int((measure or count_word_pieces)([given])[0])
+    count = uneven if measure is uneven else lambda given: int((measure or count_packaged_tokens)([given])[0])
     pruned = prune(text, QUESTION, max_tokens, reranker="packaged", count_tokens=measure)
     assert pruned.n_tokens == count(pruned.text) <= max_tokens
     assert pruned.n_tokens_before == count(text)

@@ -31,7 +31,7 @@ from precise_rag.index.vectors import (
     code_products,
     rough_columns,
 )
-from precise_rag.index.words import load_stop_words, split_words, word_columns, word_numbers
+from precise_rag.index.words import load_stop_words, split_words, word_columns, word_number, word_numbers
 from precise_rag.segmentation import GreedySegmenter
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Document, FloatArray, IntArray, SentenceTable
@@ -259,6 +259,8 @@ def test_chunk_vectors_equal_the_formula(n_tokens, alpha, seed):
         ("हिन्दी भाषा।", "हिन्दी भाषा"),
         ("A well-\n known ware\u00ad\nhouse.", "a well known wellknown warehouse"),
         ("서울 대학교", "서울 대학교"),
+        ("เปิด 9 โมง", "เป ปิ ิด 9 โม มง"),
+        ("ເປີດ បើក ဖွင့်", "ເປ ປີ ີດ បើ ើក ဖွ ွင င့ ့်"),
         ("snake_case 3.14", "snake case 3 14"),
         ("!? …", ""),
     ],
@@ -279,7 +281,8 @@ def test_stop_words_come_from_a_named_list_or_are_given() -> None:
     assert {"the", "what", "is"} <= load_stop_words("english")
     assert not {"cat", "bank"} & load_stop_words("english")
     assert load_stop_words("none") == frozenset()
-    assert load_stop_words(("Der", "die")) == {"der", "die"}
+    assert load_stop_words(("Für", "die")) == {"fur", "die"}
+    assert word_numbers("für die Katze", ("Für", "die")).tolist() == [word_number("katze")]
 
 
 def matrix(rows: list[list[int]]) -> BM25Matrix:

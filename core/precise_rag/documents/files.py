@@ -112,24 +112,30 @@ def read_bytes(file: Path) -> bytes:
 def decode(data: bytes, file: Path) -> str:
     """Decode a text: as its byte order mark says, as UTF-8, or in the encoding that fits its letters best.
 
+    Damaged UTF-8 is decoded as such, with U+FFFD in the damaged places.
     Raises InputError if it is not text, or if guessing its encoding needs the extra "documents".
     """
     is_marked = data.startswith((b"\xff\xfe", b"\xfe\xff"))
     try:
         text = data.decode("utf-16" if is_marked else "utf-8-sig")
     except UnicodeDecodeError:
-        if b"\0" in data:
-            raise InputError(f"{file}: looks like a binary file; expected text") from None
-        try:
-            best = require("charset_normalizer", extra="documents").from_bytes(data).best()
-        except ImportError as error:
-            raise InputError(f"{file}: not UTF-8 text, and {error}") from error
-        if best is None:
-            raise InputError(f"{file}: not text in an encoding that is known; convert it to UTF-8") from None
-        text = str(best)
+        text = data.decode("utf-8-sig", "replace")
+        if 2 * text.count("\ufffd") > len(text) - len(text.encode("ascii", "ignore")):
+            text = _decode_as_guessed(data, file)
     if "\0" in text:
         raise InputError(f"{file}: looks like a binary file (it contains NUL bytes); expected text")
     return text
+
+
+def _decode_as_guessed(data: bytes, file: Path) -> str:
+    try:
+        chardet = require("chardet", extra="documents")
+        era = chardet.EncodingEra.MODERN_WEB
+        return data.decode(chardet.detect(data, encoding_era=era, max_bytes=len(data))["encoding"] or "")
+    except ImportError as error:
+        raise InputError(f"{file}: not UTF-8 text, and {error}") from error
+    except (LookupError, UnicodeDecodeError):
+        raise InputError(f"{file}: not text in an encoding that is known; convert it to UTF-8") from None
 
 
 def _reason(error: OSError, path: Path) -> str:

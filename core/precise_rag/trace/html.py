@@ -237,14 +237,10 @@ def _steps(stages: Sequence[Record], rounds: Sequence[Record], calls: Sequence[R
     rows += [
         (
             f"model: {call['role']}",
-            ", ".join(
-                (
-                    f"{_number(call['input_tokens'], ',.0f')} tokens in, "
-                    f"{_number(call['overhead_tokens'], ',.0f')} of them beside the passages",
-                    f"{_number(call['output_tokens'], ',.0f')} out",
-                    "cost unknown" if call["cost"] is None else f"${_number(call['cost'], '.6f')}",
-                )
-            ),
+            f"{_number(call['input_tokens'], ',.0f')} tokens in, "
+            f"{_number(call['overhead_tokens'], ',.0f')} of them beside the passages, "
+            f"{_number(call['output_tokens'], ',.0f')} out, "
+            + ("cost unknown" if call["cost"] is None else f"${_number(call['cost'], '.6f')}"),
             _number(call["ms"], ",.1f"),
             f"{call['model']} {call['error'] or _CUT_OFF.get(call['cut_off'], '')}",
         )

@@ -181,18 +181,21 @@ def test_a_record_cannot_take_the_place_or_the_name_of_a_file(tmp_path: Path) ->
     ("encoding", "text"),
     [
         ("utf-16", "Die Fähre fährt täglich."),
-        ("cp1252", "Die Fähre fährt täglich über den Fluß. Größe und Länge sind schön."),
+        ("cp1252", "Der Schlüssel hängt beim Hausmeister Müller. Öffnungszeiten: täglich 8–20 Uhr."),
+        ("cp1252", "L’été dernier, la forêt a brûlé près de Nîmes."),
+        ("cp1250", "Wstęp wolny, żółta łódź."),
         ("cp1251", "Паром отправляется каждый вечер. Последний рейс в двенадцать часов."),
         ("shift_jis", "最後のフェリーは二十三時四十分に出発します。子供は無料です。"),
     ],
 )
 def test_encodings_are_detected(encoding: str, text: str, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_bytes(text.encode(encoding))
-    assert [document.text for document in read_documents(tmp_path)] == [text]
+    (tmp_path / "b.txt").write_bytes("Damaged: Größe ".encode() + b"\xfc")
+    assert [document.text for document in read_documents(tmp_path)] == [text, "Damaged: Größe \ufffd"]
 
 
 def test_without_the_extra_a_text_that_is_not_utf8_is_named_with_what_to_install(tmp_path, monkeypatch):
-    monkeypatch.setitem(sys.modules, "charset_normalizer", None)
+    monkeypatch.setitem(sys.modules, "chardet", None)
     (tmp_path / "french.txt").write_bytes("Où est le café ?".encode("cp1252"))
     with pytest.raises(InputError, match=r"french.txt: not UTF-8 text.*'precise-rag\[documents\]'"):
         list(read_documents(tmp_path))

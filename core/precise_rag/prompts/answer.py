@@ -7,7 +7,7 @@ the given options).
 import re
 import string
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Literal, get_args
+from typing import Literal
 
 from precise_rag.errors import InputError
 from precise_rag.prompts.prompt import DATA_RULE, Prompt, Shown, lettered, make_prompt
@@ -46,10 +46,8 @@ def answer_prompt(
     style: form of the answer.
     options: for style "choice": 1 to 26 options, lettered in this order.
     instructions: text to use instead of ours; the prompt's version then ends in "custom".
-    Raises InputError for an unknown style, or options that do not fit the style.
+    Raises InputError for options that do not fit the style.
     """
-    if style not in get_args(AnswerStyle):
-        raise InputError(f"style must be one of {', '.join(get_args(AnswerStyle))}, got {style!r}")
     if bool(options) != (style == "choice") or len(options) > 26:
         raise InputError(
             f"style 'choice' needs 1 to 26 options, all other styles none; got {len(options)} options "
@@ -113,8 +111,11 @@ def chosen_option(text: str, options: Sequence[str]) -> int | None:
 
 
 _REFUSAL = re.compile(
-    r"(?:[\W\d]*+(?:(?:\w+ )?answer[\W\d]++)?(?:the )?(?:\w+ )?passages? (?:do(?:es)?(?: not|n.t) \w+|\w+ no)"
-    r" \w[^.!?,;\[]*+[\W\d]*+)+",
+    r"(?:[\W\d]*+(?:(?:\w+ )?answer[\W\d]++|(?!yes|no,)(?:\w+|[^.!?,;\[]{1,20} passages?), |i \w+ that )?(?:"
+    r"(?:the )?(?:\w+ )?(?:passages?|(?:given|provided) (?:text|context)) (?:do(?:es)?(?: not|n.t)|\w+ no(?= \w))"
+    r"|no(?:ne of the)? (?:\w+ )?passages?"
+    r"|(?>[^.!?,;\[]*?\bnot?\b)[^.!?,;\[]*?\bin the (?:\w+ )?passages?"
+    r")\b[^.!?,;\[]*+[\W\d]*+)+",
     re.I,
 )
 """That the passages do not contain the answer, or do not say something else, and nothing more."""

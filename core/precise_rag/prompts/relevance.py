@@ -82,7 +82,7 @@ def relevance_prompt(
     heuristics: rules that the critic checks.
     instructions: text about relevance to use instead of ours; the prompt's version then ends in "custom".
     """
-    data = [("rules", _rules(heuristics)), ("question", question)]
+    data = [("rules", "\n".join(map("- {}".format, heuristics))), ("question", question)]
     task = f"{instructions or _SCALE}\n{_BATCH_TASK}"
     return make_prompt(_version("batch", instructions), task, texts, data, SCORES_SCHEMA)
 
@@ -103,7 +103,7 @@ def single_relevance_prompt(
     earlier: the scores of earlier stages.
     """
     scores = "\n".join(f"{name}: {score:g}" for name, score in (earlier or {}).items())
-    rules = _rules(heuristics) if stage == "critic" else ""
+    rules = "\n".join(map("- {}".format, heuristics)) if stage == "critic" else ""
     data = [("rules", rules), ("question", question), ("scores so far", scores)]
     task = f"{instructions or _SCALE}\n{_STAGE_TASK[stage]} {_ONE_SCORE}"
     return make_prompt(_version(stage, instructions), task, [text], data, SCORE_SCHEMA)
@@ -122,7 +122,3 @@ def threshold_prompt(question: str, scores: Sequence[float]) -> Prompt:
 
 def _version(kind: str, instructions: str | None = None) -> str:
     return f"{RELEVANCE_VERSION}/{kind}{'/custom' if instructions else ''}"
-
-
-def _rules(heuristics: Sequence[str]) -> str:
-    return "\n".join(f"- {rule}" for rule in heuristics)

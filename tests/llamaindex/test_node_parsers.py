@@ -232,13 +232,6 @@ def test_the_cache_key_follows_whatever_changes_the_nodes(documents):
     assert len(set(keys)) == len(keys)
 
 
-@pytest.mark.slow
-def test_worker_processes_give_the_same_nodes(documents):
-    pipeline = IngestionPipeline(transformations=[semantic()], disable_cache=True)
-    nodes = pipeline.run(documents=documents, num_workers=2)
-    assert places(nodes) == places(semantic().get_nodes_from_documents(documents))
-
-
 def test_a_docstore_sees_changed_documents_only(documents):
     store = SimpleVectorStore()
     pipeline = IngestionPipeline(

@@ -112,7 +112,7 @@ def chosen_option(text: str, options: Sequence[str]) -> int | None:
 
 _REFUSAL = re.compile(
     r"(?:[\W\d]*+(?:(?:\w+ )?answer[\W\d]++|(?!yes|no,)(?:\w+|[^.!?,;\[]{1,20} passages?), |i \w+ that )?(?:"
-    r"(?:the )?(?:\w+ )?(?:passages?|(?:given|provided) (?:text|context)) (?:do(?:es)?(?: not|n.t)|\w+ no(?= \w))"
+    r"(?:the )?(?:\w+ )?(?:passages?|(?:given|provided) (?:text|context)) (?:do(?:es)? ?n.t|\w+ no(?= \w))"
     r"|no(?:ne of the)? (?:\w+ )?passages?"
     r"|(?>[^.!?,;\[]*?\bnot?\b)[^.!?,;\[]*?\bin the (?:\w+ )?passages?"
     r")\b[^.!?,;\[]*+[\W\d]*+)+",

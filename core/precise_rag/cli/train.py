@@ -89,9 +89,7 @@ def run(args: argparse.Namespace) -> int:
     chosen = {name: getattr(args, name) for name in names if getattr(args, name) is not None}
     documents = list(read_labelled(*args.paths, headings=_HEADINGS))
     if not documents:
-        raise InputError(
-            "there are no documents to train on; name files or folders of documents with paragraphs"
-        )
+        raise InputError("there are no documents to train on; name files or folders with paragraphs")
     start = args.start or ("none" if args.encoder or args.family == "sage" else "small")
     if start != "none" and (args.encoder or args.family == "sage"):
         raise InputError(

@@ -46,9 +46,10 @@ def read_documents(
     optionally "id" (default: the number of the line).
     So is each row of a CSV file with a column "text", each record of a JSON list with "text", and each
     message of an .mbox file. Their ids are `<file>#<id>`, so that no record can take the place of another
-    file. The other fields become metadata. The metadata "source" names the file, "title" its title, and
-    "pages" has the offset at which each page or slide begins; of captions (.srt, .vtt), each offset with its
-    time. Fields of a record with a name of ours are in the metadata "record", a mapping.
+    file. The other fields become metadata. Any other CSV file is one document, a table in Markdown. The
+    metadata "source" names the file, "title" its title, and "pages" has the offset at which each page or
+    slide begins; of captions (.srt, .vtt), each offset with its time. Fields of a record with a name of ours
+    are in the metadata "record", a mapping.
     A file that is not UTF-8 is read in the encoding that fits it best (extra "documents"). A file without
     content is a document without text.
     Returns an iterator over the documents, sorted by path within each folder.
@@ -100,7 +101,8 @@ def _documents(file: Path, name: str, converter: Converter, report: Report) -> I
     if kind == "records":
         return json_lines_documents(text, name, file, report)
     records = json_records(text, file) if kind == "json" else None
-    records = table_records(text, file) if kind == "table" else records
+    if kind == "table":
+        records, text = table_records(text, file)
     if records is None:
         return iter([Document(name, text, {"source": name, **metadata})])
     numbered = enumerate(records, start=1)

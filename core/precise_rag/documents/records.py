@@ -43,22 +43,25 @@ def json_lines_documents(text: str, name: str, file: Path, report: Report) -> It
 def json_records(text: str, file: Path) -> list[dict[str, Any]] | None:
     """Return the records of a JSON file; None if it is no list of objects with "text"."""
     records = parse_json(text, str(file))
-    if isinstance(records, list) and all(isinstance(one, dict) and "text" in one for one in records):
-        return records
-    return None
+    is_list = isinstance(records, list) and all(isinstance(one, dict) and "text" in one for one in records)
+    return records if is_list else None
 
 
-def table_records(text: str, file: Path) -> list[dict[str, Any]] | None:
-    """Return the rows of a CSV file; None if it has no column "text"."""
-    header = text.partition("\n")[0]
-    delimiter = max(_DELIMITERS, key=header.count)
+def table_records(text: str, file: Path) -> tuple[list[dict[str, Any]] | None, str]:
+    """Return the rows of a CSV file, or None if it has no column "text", and the file as a Markdown table."""
+    delimiter = max(_DELIMITERS, key=text.partition("\n")[0].count)
     try:
-        rows = list(csv.DictReader(io.StringIO(text, newline=""), delimiter=delimiter))
+        rows = [row for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter) if row]
     except csv.Error as error:
         raise InputError(f"{file}: not a table of values ({error})") from error
-    if not rows or "text" not in rows[0]:
-        return None
-    return [{"text": "", **{key: value for key, value in row.items() if key and value}} for row in rows]
+    head, *filled = rows or [[]]
+    if filled and "text" in head:
+        named = (zip(head, row, strict=False) for row in filled)
+        return [{"text": "", **{key: value for key, value in row if key and value}} for row in named], text
+    if len(head) < 2 or any(len(row) > len(head) for row in rows):
+        return None, text
+    head, *filled = ([" ".join(cell.split()).replace("|", r"\|") for cell in row] for row in rows)
+    return None, "".join(f"| {' | '.join(row)} |\n" for row in (head, ["---"] * len(head), *filled))
 
 
 def mail_documents(data: bytes, name: str, file: Path, converter: Converter) -> Iterator[Document]:

@@ -91,7 +91,7 @@ def _filled(documents: Iterable[Document], problems: list[InputError]) -> Iterat
         if document.text.strip():
             yield document
         else:
-            problems.append(InputError(f"{document.id}: there is nothing to segment in it"))
+            problems.append(InputError(f"{document.id}: the document is empty, nothing to segment"))
 
 
 def _record(chunk: Chunk) -> dict[str, object]:

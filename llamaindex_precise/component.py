@@ -46,7 +46,5 @@ class SettingsComponent(BaseComponent):
         return super().from_dict(settings)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        settings = {
-            name: getattr(self, name) for name in type(self).model_fields if name != "callback_manager"
-        }
-        return partial(type(self), **settings), ()
+        names = (name for name in type(self).model_fields if name != "callback_manager")
+        return partial(type(self), **{name: getattr(self, name) for name in names}), ()

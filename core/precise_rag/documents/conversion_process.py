@@ -31,8 +31,7 @@ def main() -> None:
             return super().convert(without_merged_cells(file_stream), stream_info, **options)
 
     converters = {  # not MarkItDown, which reads a damaged file as if it were plain text
-        ".html": HtmlConverter(),
-        ".htm": HtmlConverter(),
+        **dict.fromkeys((".html", ".htm"), HtmlConverter()),
         ".docx": of_markitdown.DocxConverter(),
         ".pptx": of_markitdown.PptxConverter(),
         ".epub": of_markitdown.EpubConverter(),

@@ -11,7 +11,7 @@ from typing import Any
 
 from precise_rag.checks import without_repeats
 from precise_rag.documents.conversion import Converter
-from precise_rag.documents.files import Report
+from precise_rag.documents.files import Report, decode
 from precise_rag.errors import InputError
 from precise_rag.types import Document
 
@@ -75,7 +75,10 @@ def mail_documents(data: bytes, name: str, file: Path, converter: Converter) -> 
         try:
             parsed: Any = email.message_from_bytes(message, policy=email.policy.default)
             body = parsed.get_body(("plain", "html"))
-            text = "" if body is None else str(body.get_content())
+            try:
+                text = "" if body is None else str(body.get_content(errors="strict"))
+            except (LookupError, UnicodeDecodeError):  # it names no encoding, or a wrong one
+                text = decode(body.get_payload(decode=True), file)
             fields = {"subject": "title", "from": "from", "to": "to", "date": "date"}
             headers = {key: str(parsed[field]) for field, key in fields.items() if parsed[field]}
         except Exception as error:  # the standard library raises several kinds for a broken message

@@ -111,9 +111,7 @@ class Condition(Filter):
             )
         values = self.value if isinstance(self.value, tuple) else (self.value,)
         if isinstance(self.value, tuple) and self.operator != "$in":
-            raise InputError(
-                f"filter: {self.operator} of {self.field!r} takes one value; for several use $in"
-            )
+            raise InputError(f"filter: {self.operator} of {self.field!r} takes one value, $in takes several")
         for value in values:
             _check_value(self.field, self.operator, value)
 

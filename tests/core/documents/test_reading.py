@@ -74,13 +74,15 @@ def test_lines_lists_and_tables_with_a_text_are_records_below_their_file_and_oth
 
 
 def test_messages_have_their_subject_as_title(tmp_path):
-    message = b"From: Ilse <i@a.example>\r\nSubject: =?utf-8?q?F=C3=A4hre?=\r\n\r\nIt leaves at 23:40.\r\n"
+    message = (
+        b"From: Ilse <i@a.example>\r\nSubject: =?utf-8?q?F=C3=A4hre?=\r\n\r\nT\xe4glich um 23:40 Uhr.\r\n"
+    )
     (tmp_path / "a.eml").write_bytes(message)
     (tmp_path / "b.mbox").write_bytes((b"From i@a.example Mon\n" + message + b">From 9 on.\n\n") * 2)
     found = list(read_documents(tmp_path))
     assert [document.id for document in found] == ["a.eml", "b.mbox#1", "b.mbox#2"]
-    assert found[0].text.splitlines() == ["It leaves at 23:40."]
-    assert found[2].text.splitlines()[:2] == ["It leaves at 23:40.", "From 9 on."]
+    assert found[0].text.splitlines() == ["Täglich um 23:40 Uhr."]
+    assert found[2].text.splitlines()[:2] == ["Täglich um 23:40 Uhr.", "From 9 on."]
     assert found[0].metadata == {"source": "a.eml", "title": "Fähre", "from": "Ilse <i@a.example>"}
 
 

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from precise_rag.answer import Round
 from precise_rag.checks import check_number
-from precise_rag.types import Selection
 
 
 class Step(NamedTuple):
@@ -70,11 +69,6 @@ class FeedbackController:
         way = 1 if rounds and step > rounds[-1].step else -1
         steps = range(step, step + way * (self.reach if rounds else 1), way)
         return takewhile(lambda step: step not in tried, steps)
-
-    def is_new(self, selection: Selection, rounds: Sequence[Round]) -> bool:
-        """Return whether no round so far had the chunks that `selection` keeps."""
-        kept = [candidate.id for candidate in selection.kept]
-        return all(kept != [candidate.id for candidate in turn.selection.kept] for turn in rounds)
 
     def best(self, rounds: Sequence[Round]) -> Round:
         """Return the round with the best score; of equals, or without scores, the one with most context."""

@@ -82,7 +82,7 @@ class FeedbackConversation:
             if not selection.kept:
                 reason = "no passage was kept"
                 break
-            if not self.controller.is_new(selection, self.rounds):
+            if not self._is_new(selection):
                 reason = f"the selection would not change at step {step:+d}"
                 break
             try:
@@ -115,11 +115,16 @@ class FeedbackConversation:
         started = time.perf_counter()
         for step in self.controller.steps_from(first, self.rounds):
             selection = self._accepted(self.select(step))
-            if self.controller.is_new(selection, self.rounds):
+            if self._is_new(selection):
                 break
         ms = (time.perf_counter() - started) * 1e3
         self.session.trace.add(StageRecord("selection", selection, ms, {"step": step}, len(self.rounds) + 1))
         return step, selection
+
+    def _is_new(self, selection: Selection) -> bool:
+        """Whether no round so far was written from what is shown of a selection."""
+        shown = self._shown(selection)
+        return all(shown != self._shown(turn.selection) for turn in self.rounds)
 
     def _accepted(self, selection: Selection) -> Selection:
         """The selection without chunks that the model does not accept, and with no more than fit."""

@@ -108,6 +108,10 @@ def test_more_context_goes_past_what_does_not_fit_into_the_tokens():
     engine = answering(ScriptedLLM(["a", "b"]), ScriptedLLM([says(4, 1), says(9)]), k=1, max_tokens=60)
     answer = engine.answer(QUESTION, candidates=[CANDIDATES[0], big, *CANDIDATES[1:]])
     assert [[c.text for c in turn.selection.kept] for turn in answer.rounds] == [TEXTS[:1], TEXTS[:2]]
+    texts = [Candidate("d", at, at + len(t), t, 0.9, "probability") for at, t in ((0, "So do."), (3, "do."))]
+    models = ScriptedLLM(["a", "b"]), ScriptedLLM([says(4, 1), says(9)])
+    answer = answering(*models, k=1, order="document").answer(QUESTION, candidates=[*texts, CANDIDATES[4]])
+    assert [turn.step for turn in answer.rounds] == [0, 2]  # a part of what is shown shows nothing more
 
 
 ECHO = '```\n{"reason":"r", "score":7, "adjustment":1}\n```'

@@ -9,8 +9,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
-import numpy as np
-
 from precise_rag._processes import ProcessLock
 from precise_rag.checks import as_path, check_methods, items_of, shown
 from precise_rag.encoded import encode_queries
@@ -284,10 +282,7 @@ class DocumentIndex(Searched):
         )
 
     def _check_vectors(self, added: Block) -> None:
-        """Raise ValueError unless the vectors of new rows are finite and as long as those of the others."""
-        for name, column in added.columns.items():
-            if column.dtype.kind == "f" and not np.isfinite(column).all():
-                raise ValueError(f"column {name!r} holds numbers that are not finite")
+        """Raise ValueError unless the vectors of new rows are as long as those of the others."""
         with_rows = (block.columns for block in (added, *(part.block for part in self._parts)) if len(block))
         widths = {columns["vectors"].shape[1] for columns in with_rows}
         if len(widths) > 1:

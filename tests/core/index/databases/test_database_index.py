@@ -96,6 +96,11 @@ async def test_it_takes_the_options_of_a_search(location: str) -> None:
     both = next(m for m in merged if m.start == 0)
     assert both.score == max(single["A cat sits."].score, single["A cat runs."].score)
     assert both.n_tokens == 6
+    passages = index.search("cat sits", 3, returns="passage")
+    assert [p.text for p in passages] == [
+        "A cat sits.  A cat runs. It rained.",
+        "The sun rose. A cat sleeps.",
+    ]
     assert await index.asearch("cat sleeps", 3) == index.search("cat sleeps", 3)
     assert index.search("cat", 2, alpha=index.settings.alpha) == index.search("cat", 2)
     with pytest.raises(InputError, match=r"alpha is 0\.33.* in this collection, got 0\.9"):

@@ -18,6 +18,7 @@ from llamaindex_precise.embeddings import EmbedModel, resolve_encoder
 from llamaindex_precise.events import observe
 from llamaindex_precise.filters import MetadataFilterInput, to_core_filter
 from llamaindex_precise.sources import StoreSource, query_vector
+from precise_rag.checks import check_number
 from precise_rag.errors import EmptyIndexError, InputError
 from precise_rag.excerpts import Form, excerpts_of
 from precise_rag.pipeline import PreciseRAG, check_pipeline
@@ -54,6 +55,7 @@ class PreciseRetriever(BaseRetriever):
         **options: Any,
     ) -> None:
         super().__init__(callback_manager, **options)
+        check_number("similarity_top_k", similarity_top_k, least=1, whole=True, none="excerpts")
         self.rag = check_pipeline(rag)
         self.similarity_top_k = similarity_top_k
         self.filters = filters

@@ -192,6 +192,10 @@ def test_what_cannot_be_searched_or_changed_is_refused_with_advice():
     make, from_store = LLAMAINDEX.retriever.from_store, LANGCHAIN.retriever.from_store
     for refused, message in (
         (lambda: make([]), "store must be a vector store or an index"),
+        (
+            lambda: make(index, similarity_top_k=0),
+            "similarity_top_k must be at least 1, or None for excerpts",
+        ),
         (lambda: make(index, HashEmbedding()), "an index has its own embed_model"),
         (lambda: make(index, filters={"year": 2}).retrieve(QUESTION), "filters of a store must be Metadata"),
         (lambda: make(index.vector_store), "SimpleVectorStore keeps vectors without their text"),

@@ -56,9 +56,8 @@ async def test_every_way_to_call_it_gives_the_same():
     assert list(compressor.stream(input)) == [expected]
     found = RunnableParallel(query=RunnablePassthrough(), documents=lambda query: documents)
     assert (found | compressor).invoke("q") == expected
-    for wrong, said in ((documents, "valid dictionary, got list"), ({"query": "q"}, "needs documents=")):
-        with pytest.raises(InputError, match=f'the input .*"documents": .* {said}'):
-            compressor.invoke(wrong)
+    with pytest.raises(InputError, match=r'the input {"query": .*} must be a valid dictionary, got list'):
+        compressor.invoke(documents)
 
 
 def test_another_compressor_and_embeddings_of_langchain_serve():

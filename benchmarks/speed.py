@@ -78,7 +78,7 @@ def work(args: Namespace, documents: list[Document], questions: list[str]) -> li
     tokens = int(encoder.count_tokens(texts).sum())
     pairs = N_READ * len(questions[:5])
     ways: dict[str, tuple[float, str, Callable[[], Any]]] = {}
-    for model in ("small", "sage-minilm"):
+    for model in ("small", "sage"):
         segmenter = Segmenter.from_pretrained(model, device=device)
         ways[f"cutting: `{model}`"] = megabytes, "MB", lambda s=segmenter: [s.segment(d) for d in documents]
     ways |= {

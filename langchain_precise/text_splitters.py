@@ -113,7 +113,7 @@ class SpanTextSplitter(TextSplitter):
 class SemanticSegmentationTextSplitter(SpanTextSplitter):
     """Text splitter that cuts where the meaning changes, by a small learned model (SAGE, section IV).
 
-    model: "small" (CPU), "sage-minilm", "greedy", a folder, or a segmenter of the core.
+    model: "small" (CPU), "sage", "sage-minilm", "greedy", a folder, or a segmenter of the core.
     chunk_size: longest piece, always kept to; in characters, or in units of `length_function`. Default:
     1,200 characters. `max_tokens` sets it in tokens instead, of the
     packaged encoder or by `count_tokens`.

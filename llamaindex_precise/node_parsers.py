@@ -135,7 +135,7 @@ class SemanticSegmentationNodeParser(SpanNodeParser):
     `model="greedy"` joins neighbouring sentences while their vectors by `embed_model` are alike (ChunkRAG,
     section 3). Its options are `threshold`, a cosine, and `max_tokens`; default: the paper's 500 characters.
 
-    model: "small" (CPU), "sage-minilm", "greedy", or a folder.
+    model: "small" (CPU), "sage", "sage-minilm", "greedy", or a folder.
     device: "cpu", "cuda", …; default: a GPU if there is one.
     sentence_splitter: "auto", "nupunkt" or "sentencex".
     tokenizer: function from a text to its tokens, which `max_tokens` counts; default: `Settings.tokenizer`.

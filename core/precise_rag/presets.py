@@ -139,5 +139,5 @@ def load_preset(name: str) -> Preset:
 def _sage_segments() -> Segmenter:
     """Fine segments within coarse ones (SAGE, section IV-E), of the paper's threshold and length."""
     return Segmenter.from_pretrained(
-        "sage-minilm", threshold=0.55, coarse_tokens=400, max_tokens=400, target_tokens=1, min_tokens=0
+        "sage", threshold=0.55, coarse_tokens=400, max_tokens=400, target_tokens=1, min_tokens=0
     )

@@ -233,6 +233,7 @@ class SentenceTable:
     paragraphs: (n,) number of each sentence's paragraph, ascending from 0.
     n_tokens: (n,) number of tokens of each sentence.
     vectors: (n, d) rows of unit length; None if the sentences were not encoded.
+    encoder: name of the encoder that made the vectors, if it is known.
     """
 
     doc_id: str
@@ -240,9 +241,14 @@ class SentenceTable:
     paragraphs: IntArray
     n_tokens: IntArray
     vectors: FloatArray | None = None
+    encoder: str | None = None
 
     def __len__(self) -> int:
         return len(self.spans)
+
+    def vectors_by(self, encoder: str) -> FloatArray | None:
+        """Return the vectors, unless another encoder than that of this name made them."""
+        return self.vectors if self.encoder in (None, encoder) else None
 
 
 class Stretch(NamedTuple):

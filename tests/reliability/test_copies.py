@@ -92,7 +92,7 @@ def test_pipelines_and_retrievers_of_both_frameworks_are_copied():
     [
         load_reranker("cascade"),
         load_reranker("some/cross-encoder"),
-        Segmenter.from_pretrained("sage-minilm"),
+        Segmenter.from_pretrained("sage"),
         GreedySegmenter(HashEncoder()),
         RedundancyFilter(encoder=HashEncoder()),
         RelevanceFilter(ScriptedLLM(["yes"])),

@@ -264,7 +264,7 @@ def rerank(folder: Path) -> list[float]:
 
 USES: dict[str, Callable[[Path], object]] = {
     "segmentation-small": segment,
-    "segmentation-sage-minilm": segment,
+    "segmentation-sage": segment,
     "reranker": rerank,
     "reranker-cascade": lambda folder: CascadeReranker(folder).weights_sha256,
 }
@@ -320,7 +320,7 @@ def test_settings_and_tensors_that_do_not_fit_each_other_are_refused(folder: Pat
 
 
 def test_a_model_does_not_choose_a_paid_encoder(tmp_path: Path) -> None:
-    source = packaged_model("segmentation-sage-minilm")
+    source = packaged_model("segmentation-sage")
     config = json.loads((source / "config.json").read_text())
     tensors = load_file(source / "model.safetensors")
     save_checkpoint(tmp_path, {**config, "encoder": "openai:text-embedding-3-small"}, tensors)

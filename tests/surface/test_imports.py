@@ -21,7 +21,7 @@ def command(*arguments: str) -> str:
 
 SEGMENTS = f"""
 from precise_rag import Segmenter
-for model in ("small", "sage-minilm"):
+for model in ("small", "sage"):
     assert Segmenter.from_pretrained(model, device="cpu").segment({TEXT!r})
 """
 LANGCHAIN = f"""

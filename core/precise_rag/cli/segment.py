@@ -38,7 +38,7 @@ def add_parser(subparsers: Subparsers) -> None:
         "--model",
         metavar="NAME",
         default="small",
-        help="small, sage-minilm, or a folder made by `precise train` (default: %(default)s)",
+        help="small, sage, sage-minilm, or a folder made by `precise train` (default: %(default)s)",
     )
     parser.add_argument(
         "--max-tokens", type=int, metavar="N", help="most tokens of a chunk (default: the model's setting)"

@@ -62,14 +62,14 @@ class GreedySegmenter:
     def segment(self, text: str | Document, table: SentenceTable | None = None) -> list[Chunk]:
         """Split a text into chunks; joined, they are the text. Blank text has none.
 
-        table: the document's sentences and their vectors, if they exist; default: they are computed.
+        table: the document's sentences, with their vectors if the same encoder made them. Default: computed.
         """
         document = text if isinstance(text, Document) else Document("text", text)
         body = document.text
         if not body.strip():
             return []
         spans = np.array(self.splitter.split(body), dtype=np.int64) if table is None else table.spans
-        vectors = None if table is None else table.vectors
+        vectors = None if table is None else table.vectors_by(self.encoder.name)
         if vectors is None:
             sentences = [body[start:end].strip() for start, end in spans.tolist()]
             vectors = encode_documents(self.encoder, sentences)

@@ -101,11 +101,13 @@ def _pieces(
 def _cut_place(text: str, start: int, end: int, limit: int, count_tokens: Counts) -> int:
     """Find where to cut: after the words if they fit, else near the middle, at a line or else a word."""
     words = text[start:end].strip()
+    if not words:
+        return (start + end) // 2
     first = text.index(words, start)
     last = first + len(words)
-    if words and len(words) < end - start and (len(words) < 2 or count_tokens([words])[0] <= limit):
+    if len(words) < end - start and (len(words) < 2 or count_tokens([words])[0] <= limit):
         return last if last < end else first
-    middle = (first + last) // 2 if words else (start + end) // 2
+    middle = (first + last) // 2
     lines = text.rfind("\n", first + 1, middle) + 1, text.find("\n", middle, last - 1) + 1
     inner = [place for place in lines if place and not text[place].isspace()]
     if inner:

@@ -13,7 +13,7 @@ from precise_rag.segmentation.boundaries import BoundaryModel
 from precise_rag.segmentation.sage import SageModel
 from precise_rag.segmentation.small import SmallModel
 
-PACKAGED = {"small": "segmentation-small", "sage-minilm": "segmentation-sage-minilm"}
+PACKAGED = {name: f"segmentation-{name}" for name in ("small", "sage", "sage-minilm")}
 """Folders of the packaged models, by name."""
 
 

@@ -112,12 +112,11 @@ class SageModel(Loaded):
     def predict(self, sentences: Sequence[str], table: SentenceTable | None = None) -> FloatArray:
         """Return the (n - 1, 2) logits of the gaps.
 
-        table: the sentences' vectors; default: the sentences are encoded.
+        table: the sentences' vectors; without it, or if another encoder made them, the sentences are encoded.
         Raises InputError if the vectors have other dimensions than the encoder's.
         """
-        if table is not None and table.vectors is not None:
-            vectors = table.vectors
-        else:
+        vectors = None if table is None else table.vectors_by(self.encoder.name)
+        if vectors is None:
             vectors = encode_documents(self.encoder, [sentence.strip() for sentence in sentences])
         if vectors.shape[1] != self.config["dimension"]:
             raise InputError(

@@ -67,7 +67,7 @@ class Segmenter:
         count_tokens: CountTokens | None = None,
         **options: Any,
     ) -> Self:
-        """Load a packaged model ("small", "sage-minilm") or one in a folder that `precise train` wrote.
+        """Load a packaged model ("small", "sage", "sage-minilm") or one in a folder of `precise train`.
 
         device: where the model and its encoder run, such as "cpu"; default: CUDA if there is one.
         encoder: replaces the encoder named in a model that reads sentence vectors.
@@ -94,7 +94,7 @@ class Segmenter:
         A chunk has what stands above it in `metadata["header_path"]`, as "/Title/Section/", unless the
         document's own metadata has that key: the titles, and the head of a table that begins before it.
         table: the document's sentences, if they exist. A model that reads sentence vectors takes them
-        from the table, which must have been made with the model's encoder. Default: computed.
+        from the table if its own encoder made them. Default: computed.
         """
         document = text if isinstance(text, Document) else Document("text", text)
         if not document.text.strip():

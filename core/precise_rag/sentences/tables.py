@@ -110,6 +110,7 @@ def _tables(batch: _Batch, encoder: Encoder | None, show_progress: bool) -> Iter
             paragraphs=paragraphs,
             n_tokens=batch.n_tokens[rows],
             vectors=None if encoded is None else encoded[rows],
+            encoder=getattr(encoder, "name", None),
         )
 
 

@@ -2,7 +2,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from precise_rag import Document
@@ -45,6 +45,7 @@ def test_a_chunk_ends_where_the_cosine_is_below_the_threshold() -> None:
 
 
 @settings(deadline=None)
+@example(text="  0\n0", limit=1, joint=0, threshold=-1)
 @given(
     text=any_text, limit=st.integers(1, 600), joint=st.integers(0, 9), threshold=st.sampled_from([-1, 0.2])
 )

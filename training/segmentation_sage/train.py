@@ -1,26 +1,25 @@
-"""Train the packaged segmentation model `sage-minilm` on a sample of every domain.
+"""Train the packaged segmentation models `sage` and `sage-minilm` on a sample of every domain.
 
-    python -m training.segmentation_sage_minilm.train DATA OUT [--cache vectors.sqlite]
+    python -m training.segmentation_sage.train DATA OUT [--encoder all-MiniLM-L6-v2] [--cache vectors.sqlite]
 
 DATA is the folder of the training files. A sample of their documents is used, because encoding all
 sentences takes hours without a GPU; held-out documents are drawn more often. A quarter of the documents have
-their headings among the sentences. The sentences are encoded in int8. The head's logits are blended with
-those of the packaged `small`; the weights of both are fitted on documents that `precise train` holds out, a
-few of every file. The card is docs/models.md.
+their headings among the sentences. The head's logits are blended with those of the packaged `small`; the
+weights of both are fitted on documents that `precise train` holds out, a few of every file.
 """
 
 import argparse
 from dataclasses import replace
 from itertools import accumulate
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import roc_auc_score
 
 from precise_rag.checkpoints.saved import load_checkpoint, packaged_model
 from precise_rag.encoders import CachedEncoder, load_encoder
-from precise_rag.encoders.local import MINILM
+from precise_rag.encoders.load import DEFAULT_ENCODER
 from precise_rag.segmentation.networks import SageConfig
 from precise_rag.segmentation.pretrained import PACKAGED
 from precise_rag.segmentation.sage import SageModel
@@ -140,24 +139,33 @@ def blended(data: Path, folder: Path) -> None:
     SageModel.save(folder, {**kept, "words": words}, {**tensors, "blend": weights})
 
 
+def areas(model: SageModel, documents: list[LabelledDocument]) -> list[float]:
+    """Return the areas under the ROC curve of ends of paragraphs and of sections."""
+    logits = np.concatenate([model.predict(document.sentences) for document in documents])
+    targets = np.concatenate([np.stack([one.paragraph, one.section], axis=1) for one in documents])
+    known = (targets != UNKNOWN).T
+    return [roc_auc_score(targets[rows, c] == 1, logits[rows, c]) for c, rows in enumerate(known)]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(
-        prog="python -m training.segmentation_sage_minilm.train", description=__doc__.splitlines()[0]
+        prog="python -m training.segmentation_sage.train", description=__doc__.splitlines()[0]
     )
     parser.add_argument("data", type=Path, metavar="DATA", help="folder of the training files")
     parser.add_argument("out", type=Path, metavar="OUT", help="folder for the model")
+    parser.add_argument("--encoder", default=DEFAULT_ENCODER, help="name of the encoder (%(default)s)")
     parser.add_argument(
         "--cache", type=Path, default=Path("vectors.sqlite"), help="file that keeps vectors (%(default)s)"
     )
     args = parser.parse_args()
-    int8: Any = load_encoder(f"int8:{MINILM}")
-    int8.source = MINILM  # the head is for its vectors in float32, too
-    encoder = CachedEncoder(int8, args.cache)
+    encoder = CachedEncoder(load_encoder(args.encoder), args.cache)
     settings = TrainingSettings(epochs=10, learning_rate=2e-3, splice=0.4)
     config = SageConfig(dimension=encoder.dimension)
     documents = [document for document in sample(args.data) if len(document.sentences) > 1]
     print(train_sage(documents, args.out, settings, encoder=encoder, config=config))
     blended(args.data, args.out)
+    model = SageModel.load(args.out, encoder=encoder)
+    print(areas(model, [document for document in documents if is_held_out(document.id, 0.05)]))
 
 
 if __name__ == "__main__":

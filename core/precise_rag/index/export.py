@@ -1,7 +1,6 @@
 """Sentences and chunks with vectors weighted by their context, for your own vector store."""
 
 from collections.abc import Iterable, Iterator, Sized
-from dataclasses import replace
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -9,7 +8,7 @@ import numpy as np
 
 from precise_rag.checks import check_number, items_of
 from precise_rag.encoded import encode_documents
-from precise_rag.facts import FACTS_KEY, copied, piece_id, place_facts, write_facts
+from precise_rag.facts import FACTS_KEY, piece_id, place_facts, write_facts
 from precise_rag.index.context import check_alpha, chunk_vectors
 from precise_rag.index.groups import DocumentSegmenter
 from precise_rag.index.sentence_context import SentenceContextIndex
@@ -121,7 +120,7 @@ def _chunks_in_context(
         if not len(table):
             continue
         assert table.vectors is not None
-        chunks = segmenter.segment(replace(document, metadata=copied(document.metadata)), table)
+        chunks = segmenter.segment(document, table)
         places = table.spans[:, 0]
         starts = np.searchsorted(places, [chunk.start for chunk in chunks], side="right") - 1
         ends = np.maximum(np.searchsorted(places, [chunk.end for chunk in chunks]), starts + 1)

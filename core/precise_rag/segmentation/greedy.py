@@ -11,6 +11,7 @@ import numpy.typing as npt
 from precise_rag.checks import check_methods, check_number
 from precise_rag.encoded import count_tokens, encode_documents
 from precise_rag.encoders.geometry import cosine_like
+from precise_rag.facts import copied
 from precise_rag.protocols import Encoder, SentenceSplitter
 from precise_rag.segmentation.long_sentences import cut_long, cut_recounted
 from precise_rag.segmentation.streaming import segment_each
@@ -87,7 +88,7 @@ class GreedySegmenter:
         pieces = [(int(rows[i, 0]), int(rows[j - 1, 1])) for i, j in pairwise(edges)]
         counts = count_tokens(self.encoder, [body[start:end] for start, end in pieces]).tolist()
         return [
-            Chunk(document.id, start, end, body[start:end], count, document.metadata)
+            Chunk(document.id, start, end, body[start:end], count, copied(document.metadata))
             for (start, end), count in zip(pieces, counts, strict=True)
         ]
 

@@ -10,6 +10,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from precise_rag.facts import copied
 from precise_rag.protocols import SentenceSplitter
 from precise_rag.segmentation.boundaries import BoundaryModel, choose_cuts, readable_sentences
 from precise_rag.segmentation.long_sentences import cut_long, cut_recounted, inside_words
@@ -111,7 +112,7 @@ class Segmenter:
                 end,
                 document.text[start:end],
                 length,
-                with_header_path(document.metadata, segmentation.structure.above(start)),
+                with_header_path(copied(document.metadata), segmentation.structure.above(start)),
             )
             for (start, end), length in zip(pieces, segmentation.lengths.tolist(), strict=True)
         ]

@@ -313,7 +313,7 @@ class PreciseRAG:
         """Save the index to `path`. The other stages are not saved."""
         save = getattr(self.index, "save", None)
         if save is None:
-            raise InputError(f"the index cannot be saved: {type(self.index).__name__} has no save(path)")
+            raise InputError(f"{type(self.index).__name__} has no save(path); a database saves each change")
         save(path)
 
     def _retrieve(self, search: Request) -> Conversation[Selection]:

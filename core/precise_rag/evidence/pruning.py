@@ -13,7 +13,7 @@ from precise_rag.protocols import Reranker
 from precise_rag.rerank import calibrated, load_reranker, rerank
 from precise_rag.selection import ProbabilitySelector
 from precise_rag.sentences.splitters import default_sentence_splitter
-from precise_rag.titles import joined_titles, new_sections
+from precise_rag.titles import new_sections
 from precise_rag.tokens import Counts, CountTokens, counting, estimate_tokens
 from precise_rag.types import Candidate, Decision, Excerpt, Span, Titles, check_query
 
@@ -28,11 +28,11 @@ _DECODER = json.JSONDecoder(strict=False)
 class Pruned(NamedTuple):
     """What is left of a text.
 
-    text: the excerpts in their order. "[… 120-3400]" stands for the characters 120 to 3400 of the whole
-        text, which are left out; "[… 120-3400: Care > Oil]" also names the headings, and the head of a long
-        table, above what follows. A text that fits is whole. In JSON, whole elements of the outermost lists
-        are left out, and the mark is an element in their place; without such lists, or if the best element
-        does not fit, JSON is cut like any other text.
+    text: the excerpts in their order. "[… 120]" stands for what is left out from character 120 of the whole
+        text on; "[… 120: Oil]" also names the heading, or the head of a long table, above what follows. A
+        text that fits is whole. In JSON, whole elements of the outermost lists are left out, and the mark is
+        an element in their place; without such lists, or if the best element does not fit, JSON is cut like
+        any other text.
     excerpts: the slices of the whole text that are kept, in its order; none if the text is whole.
     n_tokens, n_tokens_before: tokens of `text`, and of the whole text.
     """
@@ -68,17 +68,16 @@ def prune(
     if before <= max_tokens:
         return Pruned(text, (), before, before)
     cut = text, question, max_tokens, calibrated(load_reranker(reranker)), count
-    shown, excerpts = _cut_json(*cut) or _cut(*cut, max_tokens / before)
+    shown, excerpts = _cut_json(*cut) or _cut(*cut)
     return Pruned(shown, excerpts, int(count([shown])[0]), before)
 
 
 def _cut(
-    text: str, question: str, max_tokens: int, reranker: Reranker, count: Counts, share: float
+    text: str, question: str, max_tokens: int, reranker: Reranker, count: Counts
 ) -> tuple[str, tuple[Excerpt, ...]]:
-    """The evidence in a text, with a mark for each hole that has visible characters. share: that fits."""
-    mark = estimate_tokens(_mark(len(text), len(text)) + ": ")
-    left = max(1, round(share * estimate_tokens(text)) - mark)
-    selector = ProbabilitySelector(max_tokens=left, enough_tokens=None)
+    """The evidence in a text, with a mark for each hole that has visible characters."""
+    mark = estimate_tokens(_mark(len(text)))
+    selector = ProbabilitySelector(enough_tokens=None)
     extractor = EvidenceExtractor(reranker, selector, splitter=UnitSplitter())
     whole = Candidate("text", 0, len(text), text, 0.0, "rank")
 
@@ -107,7 +106,7 @@ def _cut_json(
 ) -> tuple[str, tuple[Excerpt, ...]] | None:
     """The best elements of the outermost lists that fit; None without lists, or if the best is too long."""
     lists = _outermost_lists(text)
-    frame, mark = map(int, count([_with_marks(text, lists, ()), f', "{_mark(len(text), len(text))}"']))
+    frame, mark = map(int, count([_with_marks(text, lists, ()), f', "{_mark(len(text))}"']))
     if not any(lists) or frame >= max_tokens:
         return None
     spans = [*chain(*lists)]
@@ -163,17 +162,18 @@ def _with_marks(text: str, lists: Sequence[Sequence[Span]], kept: Collection[Spa
         for is_kept, group in groupby(elements, lambda element: element in kept):
             run = list(group)
             if not is_kept:
-                parts += [text[end : run[0].start], f'"{_mark(run[0].start, run[-1].end)}"']
+                parts += [text[end : run[0].start], f'"{_mark(run[0].start)}"']
                 end = run[-1].end
     return "".join(parts) + text[end:]
 
 
 def _hole(text: str, start: int, end: int, titles: Titles = ()) -> str:
-    return _mark(start, end, titles) if text[start:end].strip() else ""
+    return _mark(start, titles) if text[start:end].strip() else ""
 
 
-def _mark(start: int, end: int, titles: Titles = ()) -> str:
-    return f"[… {start}-{end}: {joined_titles(titles)}]" if titles else f"[… {start}-{end}]"
+def _mark(start: int, titles: Titles = ()) -> str:
+    """Marks are part of the limit, and a path of headings may be longer than what it stands above."""
+    return f"[… {start}: {titles[-1]}]" if titles else f"[… {start}]"
 
 
 class UnitSplitter:

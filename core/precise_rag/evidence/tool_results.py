@@ -18,7 +18,7 @@ READ_RESULT = "read_result"
 
 READ_RESULT_DESCRIPTION = (
     "Read more of a tool's result that was cut. reference: from the note in the result. start: the first "
-    "character to read, such as 120 for [… 120-3400]. question: in its place, what to look for in the whole."
+    "character to read, such as 120 for [… 120]. question: in its place, what to look for in the whole."
 )
 """What that tool does, for a model."""
 

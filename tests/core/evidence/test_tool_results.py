@@ -109,11 +109,11 @@ def test_a_call_is_for_what_it_asks_and_what_the_user_asked(
     assert question_of(arguments, message) == question
 
 
-def whole(text: str, pruned: str) -> str:
-    """A cut text with what its marks stand for; in JSON they are texts in a list."""
-    return re.sub(
-        r'"?\[… (\d+)-(\d+)(?:: [^\n]*)?\]"?', lambda mark: text[int(mark[1]) : int(mark[2])], pruned
-    )
+def check_marks(text: str, pruned: str) -> None:
+    """Check that each mark stands where the text before it ends; in JSON marks are texts in a list."""
+    parts = re.split(r'"?\[… (\d+)(?:: [^\n]*)?\]"?', pruned)
+    for piece, start in zip(parts[::2], [*map(int, parts[1::2]), len(text)], strict=True):
+        assert "".join(text[:start].split()).endswith("".join(piece.split()))
 
 
 def uneven(text: str) -> int:
@@ -171,7 +171,7 @@ def test_what_answers_is_kept_within_the_tokens_and_marks_stand_for_the_rest(
     assert pruned.n_tokens_before == n_tokens(text)
     assert pruned.excerpts
     assert all(text[one.start : one.end] == one.text for one in pruned.excerpts)
-    assert whole(text, pruned.text).split() == text.split()
+    check_marks(text, pruned.text)
 
 
 @pytest.mark.parametrize(
@@ -191,7 +191,7 @@ def test_json_is_cut_between_the_elements_of_its_lists(value: object, layout: di
     assert pruned.n_tokens == n_tokens(pruned.text) <= 200
     assert pruned.excerpts
     assert all(text[one.start : one.end] == one.text and one.text in pruned.text for one in pruned.excerpts)
-    assert whole(text, pruned.text) == text
+    check_marks(text, pruned.text)
 
 
 @pytest.mark.parametrize(
@@ -200,7 +200,7 @@ def test_json_is_cut_between_the_elements_of_its_lists(value: object, layout: di
         (json.dumps({"url": "https://example.org", "content": PAGE}), "When is __exit__ called?", "__exit__"),
         (json.dumps([{"text": PAGE}]), "When is __exit__ called?", "__exit__"),
         (LOG, "What did worker 4 do with request 263?", "handled request 263"),
-        ("word " * 2_000, "Which word?", "[… 0-10000]"),
+        ("word " * 2_000, "Which word?", "[… 0]"),
         ("[" * 5_000 + "]" * 5_000, "Which?", "["),
         ('{"a": ' * 60 + json.dumps(RECORDS) + "}" * 60, "Which item was discontinued?", "discontinued"),
         ('["\\ud800", "' + "word " * 2_000 + '"]', "Which word?", ""),

@@ -89,29 +89,28 @@ def _offsets(lengths: IntArray) -> IntArray:
     return np.concatenate([[0], np.cumsum(lengths)])
 
 
-def read_tokenizer(file: Path, **changes: Any) -> Any:
-    """Return the `tokenizers.Tokenizer` of a file, without padding; the same changes make one object.
+def read_tokenizer(file: Path, *, limit: int | None = None, lower: bool = False, **changes: Any) -> Any:
+    """Return the `tokenizers.Tokenizer` of a file, without padding; the same arguments make one object.
 
-    changes: `limit`, tokens after which texts are cut, by default none; `lower`, whether texts are put in
-        lower case first; and attributes of the normalizer of a BERT, which others do not have.
+    limit: tokens after which texts are cut; default: none. lower: put texts in lower case first.
+    changes: attributes of the normalizer of a BERT, which others do not have.
     Raises what the library raises.
     """
-    return _read_tokenizer(file, file.stat().st_mtime_ns, tuple(sorted(changes.items())))
+    return _read_tokenizer(file, file.stat().st_mtime_ns, limit, lower, tuple(sorted(changes.items())))
 
 
 @lru_cache(maxsize=4)
-def _read_tokenizer(file: Path, changed: int, changes: tuple[tuple[str, Any], ...]) -> Any:
+def _read_tokenizer(file: Path, mtime: int, limit: int | None, lower: bool, changes: tuple[Any, ...]) -> Any:
     from tokenizers import Tokenizer, normalizers
 
-    tokenizer, settings = Tokenizer.from_file(str(file)), dict(changes)
-    limit, lower = settings.pop("limit", None), settings.pop("lower", False)
+    tokenizer = Tokenizer.from_file(str(file))
     tokenizer.no_padding()
     tokenizer.no_truncation()
     if limit is not None:
         tokenizer.enable_truncation(limit)
     given = tokenizer.normalizer
     if isinstance(given, normalizers.BertNormalizer):
-        for name, value in settings.items():
+        for name, value in changes:
             setattr(given, name, value)
     if lower:
         steps = [normalizers.Lowercase(), *([] if given is None else [given])]

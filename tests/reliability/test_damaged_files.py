@@ -122,19 +122,6 @@ def test_a_damaged_file_is_noticed(kind: str, tmp_path: Path) -> None:
     assert refused > 30
 
 
-@pytest.mark.parametrize("kind", BUILD)
-def test_sizes_are_checked_without_checksums_too(kind: str, tmp_path: Path) -> None:
-    index = build(kind)
-    index.save(tmp_path)
-    assert content(load_index(tmp_path, ENCODER, verify="shape")) == content(index)
-    file = data_file(tmp_path)
-    data = file.read_bytes()
-    for damaged in (data[:-1], data + b"\0", data[:60], b""):
-        file.write_bytes(damaged)
-        with pytest.raises(IndexFormatError, match="damaged"):
-            load_index(tmp_path, ENCODER, verify="shape")
-
-
 @pytest.mark.parametrize(
     "text", ["", "[]", "null", "{", "[" * 10**5, '{"format": NaN}', "1" * 5000, "\0", '"\\ud800"']
 )

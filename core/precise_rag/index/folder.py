@@ -21,14 +21,14 @@ import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import filelock
 import numpy as np
 import numpy.typing as npt
 
 from precise_rag.checkpoints.saved import new_file
-from precise_rag.checks import as_path, check_number, shown
+from precise_rag.checks import as_path, check_number
 from precise_rag.errors import (
     IndexChangedError,
     IndexFormatError,
@@ -40,9 +40,6 @@ from precise_rag.errors import (
 from precise_rag.index.settings import check_made
 from precise_rag.index.table import Block, Columns, Part, Stored
 from precise_rag.types import Document
-
-Verify = Literal["full", "shape"]
-"""What to check in a saved index: "full" reads every file and compares checksums; "shape" compares sizes."""
 
 MANIFEST, LOCK_FILE = "manifest.json", "precise-rag.lock"
 WAIT = 10.0
@@ -98,18 +95,15 @@ def read_manifest(path: str | Path) -> dict[str, Any]:
     return manifest
 
 
-def read_index(path: str | Path, verify: Verify = "full") -> tuple[dict[str, Any], list[Part]]:
+def read_index(path: str | Path) -> tuple[dict[str, Any], list[Part]]:
     """Manifest and parts of a saved index; arrays are memory-mapped, read-only.
 
-    verify: see `Verify`.
     Raises IndexFormatError if the index is missing, damaged or of another version.
     """
-    if verify not in ("full", "shape"):
-        raise InputError(f"verify must be 'full' or 'shape', got {shown(verify)}")
     manifest = read_manifest(path)
     while True:
         try:
-            return manifest, [_read_part(Path(path), entry, verify) for entry in manifest["segments"]]
+            return manifest, [_read_part(Path(path), entry) for entry in manifest["segments"]]
         except (OSError, ValueError, TypeError, LookupError, RecursionError, MemoryError) as error:
             newer = read_manifest(path)
             if newer == manifest:
@@ -266,10 +260,10 @@ def _write_block(file: Path, block: Block, derived: Mapping[str, Columns]) -> St
         return Stored(file.parent.resolve(), file.name, digest, written.tell())
 
 
-def _read_part(path: Path, entry: Mapping[str, Any], verify: Verify) -> Part:
+def _read_part(path: Path, entry: Mapping[str, Any]) -> Part:
     if not _DATA_NAME.fullmatch(entry["file"]):
         raise ValueError(f"{entry['file']!r} is not the name of a data file")
-    arrays = _read_arrays(path / entry["file"], entry, verify)
+    arrays = _read_arrays(path / entry["file"], entry)
     lines = arrays["documents"].tobytes().split(b"\n")[:-1]
     documents = [Document(**json.loads(line.decode("utf-8", "surrogatepass"))) for line in lines]
     columns: dict[str, npt.NDArray[Any]] = {}
@@ -289,13 +283,13 @@ def _read_part(path: Path, entry: Mapping[str, Any], verify: Verify) -> Part:
     return Part(block, alive)
 
 
-def _read_arrays(file: Path, entry: Mapping[str, Any], verify: Verify) -> dict[str, npt.NDArray[Any]]:
+def _read_arrays(file: Path, entry: Mapping[str, Any]) -> dict[str, npt.NDArray[Any]]:
     """The arrays of a data file, mapped into memory. Raises ValueError if it is not the one of its entry."""
     _check_regular(file)
     data = np.memmap(file, dtype=np.uint8, mode="r")
     if len(data) != entry["size"]:
         raise ValueError(f"{file.name} has {len(data)} bytes, {entry['size']} expected")
-    if verify == "full" and hashlib.sha256(data.data).hexdigest() != entry["sha256"]:
+    if hashlib.sha256(data.data).hexdigest() != entry["sha256"]:
         raise ValueError(f"the checksum of {file.name} is wrong")
     begin = 8 + int.from_bytes(data[:8].tobytes(), "little")
     arrays = {}

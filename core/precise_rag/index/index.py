@@ -16,7 +16,7 @@ from precise_rag.encoders.geometry import with_levels
 from precise_rag.errors import EmptyIndexError, IndexFormatError, InputError
 from precise_rag.facts import copied
 from precise_rag.filters import Filter, as_filter
-from precise_rag.index.folder import WAIT, Verify, locked, read_index, version_of, write_index
+from precise_rag.index.folder import WAIT, locked, read_index, version_of, write_index
 from precise_rag.index.search import Searched, check_search, query_direction, unique_documents
 from precise_rag.index.settings import check_opened, made_with, usable_settings
 from precise_rag.index.table import Block, Columns, Part, changed, merged
@@ -236,17 +236,13 @@ class DocumentIndex(Searched):
         path: str | Path,
         encoder: Encoder | None = None,
         *,
-        verify: Verify = "full",
         trusted: bool = False,
         **settings: Any,
     ) -> Self:
-        """Load a saved index; its vectors are memory-mapped.
+        """Load a saved index; its vectors are memory-mapped. Each file is read once to compare checksums.
 
         path: folder of the index.
         encoder: the encoder that the index was built with.
-        verify: "full" (the default) reads every file once and compares checksums, which takes time in
-            proportion to the size on disk; "shape" compares sizes, for large indexes on a disk that
-            you trust.
         trusted: use the faiss indexes that were saved, if there are any. faiss reads them without checks,
             so somebody who made one to do harm can harm the process: pass True only for files of your own.
             By default the first search builds them again.
@@ -256,7 +252,7 @@ class DocumentIndex(Searched):
         InputError for any other setting.
         """
         path = as_path("path", path)
-        manifest, parts = read_index(path, verify)
+        manifest, parts = read_index(path)
         if manifest["kind"] != cls.kind:
             raise IndexFormatError(
                 f"{path} holds a {manifest['kind']!r} index, not {cls.kind!r}; open it with load_index(path)"

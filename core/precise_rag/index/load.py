@@ -11,7 +11,7 @@ from precise_rag.index.databases import DatabaseIndex, is_database
 from precise_rag.index.databases.engine import PostgresEngine
 from precise_rag.index.databases.index import read_settings
 from precise_rag.index.dense import DenseIndex
-from precise_rag.index.folder import Verify, read_manifest, version_of
+from precise_rag.index.folder import read_manifest, version_of
 from precise_rag.index.hybrid import HybridIndex
 from precise_rag.index.index import DocumentIndex
 from precise_rag.index.sentence_context import SentenceContextIndex
@@ -28,7 +28,6 @@ def load_index(
     encoder: Any = None,
     *,
     device: str | None = None,
-    verify: Verify = "full",
     **settings: Any,
 ) -> DocumentIndex | DatabaseIndex:
     """Load a saved index of any kind, or open one in a database.
@@ -37,7 +36,6 @@ def load_index(
     encoder: the encoder or embedding object that the index was built with, or anything else that
     `load_encoder` takes; optional if it is installed as a package.
     device: where the installed encoder runs; see `load_encoder`.
-    verify: "full" or "shape"; see `DocumentIndex.load`.
     settings: see `DocumentIndex.load`.
     Raises IndexFormatError if the index cannot be read by this version or is damaged, and ModelError
     if it needs an encoder that must be passed. A saved index never chooses a model, a folder or a
@@ -61,7 +59,7 @@ def load_index(
                     "load it with the version that saved it, or build it again"
                 )
             loaded = _encoder(encoder, str(path), manifest["encoder"], device)
-            return KINDS[manifest["kind"]].load(path, loaded, verify=verify, **settings)
+            return KINDS[manifest["kind"]].load(path, loaded, **settings)
         except (PreciseRagError, OSError):
             if version_of(read_manifest(path)) == version_of(manifest):
                 raise

@@ -9,6 +9,7 @@ from precise_rag.checkpoints.quantized import dequantized
 from precise_rag.checkpoints.saved import load_checkpoint, packaged_model
 from precise_rag.encoders.bert import word_table
 from precise_rag.encoders.local import E5, packaged_encoder
+from precise_rag.encoders.onnx import OnnxEncoder
 from precise_rag.encoders.token_ids import read_tokenizer
 from precise_rag.rerank.pairs import AROUND, QUERY, TEXT, TEXT_TOKENS, OnnxPairScorer, Piece, tokens_of_pairs
 
@@ -35,7 +36,9 @@ INT8_TOLERANCE = 0.6
 
 @pytest.fixture(scope="module")
 def tokenizer() -> Any:
-    return read_tokenizer(packaged_encoder(E5) / "tokenizer.json")
+    one = read_tokenizer(packaged_encoder(E5) / "tokenizer.json")
+    assert OnnxEncoder(E5).tokenizer is one  # it takes 75 MB
+    return one
 
 
 def in_torch(tensors: dict[str, np.ndarray], tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> Any:

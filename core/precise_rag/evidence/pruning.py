@@ -15,7 +15,7 @@ from precise_rag.selection import ProbabilitySelector
 from precise_rag.sentences.splitters import default_sentence_splitter
 from precise_rag.titles import new_sections
 from precise_rag.tokens import Counts, CountTokens, counting, estimate_tokens
-from precise_rag.types import Candidate, Decision, Excerpt, Span, Titles, check_query
+from precise_rag.types import Candidate, Decision, Excerpt, Span, check_query
 
 _LONG = 400
 _BREAK = re.compile(r"(?:\n|\\n)+|\},\s*(?=\{)")
@@ -82,20 +82,21 @@ def _cut(
     whole = Candidate("text", 0, len(text), text, 0.0, "rank")
 
     def written(excerpts: Sequence[Excerpt]) -> int:
-        return int(count([_with_holes(text, excerpts)])[0])
+        return int(count([_with_holes(text, excerpts, max_tokens)])[0])
 
     excerpts = extractor.extract(
         question, [whole], lambda piece: mark, max_tokens=max_tokens, written=written
     ).excerpts
-    shown = _with_holes(text, excerpts)
+    shown = _with_holes(text, excerpts, max_tokens)
     return (shown, excerpts) if excerpts or written(()) <= max_tokens else ("", ())
 
 
-def _with_holes(text: str, excerpts: Sequence[Excerpt]) -> str:
-    """Some slices of a text, in its order, with a mark for each hole that has visible characters."""
+def _with_holes(text: str, excerpts: Sequence[Excerpt], longest: int) -> str:
+    """Some slices of a text, with a mark for each hole that can be seen. longest: characters of its title."""
     parts, end = [], 0
     for excerpt, titles in zip(excerpts, new_sections(excerpts), strict=True):
-        parts += [_hole(text, end, excerpt.start, titles), text[excerpt.start : excerpt.end].strip("\r\n")]
+        title = titles[-1][:longest] if titles else ""
+        parts += [_hole(text, end, excerpt.start, title), text[excerpt.start : excerpt.end].strip("\r\n")]
         end = excerpt.end
     parts.append(_hole(text, end, len(text)))
     return "\n".join(part for part in parts if part)
@@ -167,13 +168,12 @@ def _with_marks(text: str, lists: Sequence[Sequence[Span]], kept: Collection[Spa
     return "".join(parts) + text[end:]
 
 
-def _hole(text: str, start: int, end: int, titles: Titles = ()) -> str:
-    return _mark(start, titles) if text[start:end].strip() else ""
+def _hole(text: str, start: int, end: int, title: str = "") -> str:
+    return _mark(start, title) if text[start:end].strip() else ""
 
 
-def _mark(start: int, titles: Titles = ()) -> str:
-    """Marks are part of the limit, and a path of headings may be longer than what it stands above."""
-    return f"[… {start}: {titles[-1]}]" if titles else f"[… {start}]"
+def _mark(start: int, title: str = "") -> str:
+    return f"[… {start}: {title}]" if title else f"[… {start}]"
 
 
 class UnitSplitter:

@@ -221,6 +221,7 @@ def test_a_page_within_json_and_strange_texts_are_cut_too(text: str, question: s
 def test_a_text_that_fits_is_whole_and_other_arguments_are_refused() -> None:
     assert prune("The lamp is lit.", "When?") == ("The lamp is lit.", (), 5, 5)
     assert prune("", "When?").text == ""
+    assert "is blue" in prune(f"# {'Of pumps ' * 40}\n\n" + "Pump B is blue.\n\n" * 99, "Is B blue?", 64).text
     for wrong, message in (
         ((b"x", "Who?"), "text must be a string"),
         (("x", " "), "the query must not be blank"),

@@ -36,9 +36,7 @@ INT8_TOLERANCE = 0.6
 
 @pytest.fixture(scope="module")
 def tokenizer() -> Any:
-    one = read_tokenizer(packaged_encoder(E5) / "tokenizer.json")
-    assert OnnxEncoder(E5).tokenizer is one  # it takes 75 MB
-    return one
+    return read_tokenizer(packaged_encoder(E5) / "tokenizer.json")
 
 
 def in_torch(tensors: dict[str, np.ndarray], tokenizer: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
@@ -53,6 +51,7 @@ def test_a_network_gives_the_same_logits_as_torch_alone_and_in_batches(
     kind: str, tokenizer: Any, untrained: dict[str, np.ndarray], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tensors = untrained
+    assert tokenizer is OnnxEncoder(E5).tokenizer  # it takes 75 MB
     if kind == "packaged":
         tensors = dequantized(load_checkpoint(packaged_model("reranker-cascade"))[1])
     expected = in_torch(tensors, tokenizer, monkeypatch).logits(QUESTION, PIECES)

@@ -5,6 +5,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from precise_rag.checks import without_repeats
+
 OBJECT = re.compile(r'\{(?=\s*["}])')
 """The beginning of a JSON object in prose."""
 
@@ -20,12 +22,12 @@ def json_objects(text: str, list_name: str = "") -> Iterator[Mapping[str, Any]]:
         the place where the reply is cut off.
 
     An object may quote others, and what it quotes is not the model's own word. So one that is malformed, cut
-    off, or has a name twice, with two values, is skipped with all that is in it. One that holds an object or
-    a list and nothing else only wraps it. Nothing is read after an object that is too deep for the decoder.
+    off, or has a name twice is skipped with all that is in it. One that holds an object or a list and
+    nothing else only wraps it. Nothing is read after an object that is too deep for the decoder.
     """
     opening = re.compile(rf'\{{\s*"{re.escape(list_name)}"\s*:\s*\[')
     text, at = _SLIPS.sub("", text), 0
-    decoder = json.JSONDecoder(strict=False, object_pairs_hook=_without_conflict)
+    decoder = json.JSONDecoder(strict=False, object_pairs_hook=without_repeats)
     while start := OBJECT.search(text, at):
         try:
             value, at = decoder.raw_decode(text, start.start())
@@ -36,15 +38,6 @@ def json_objects(text: str, list_name: str = "") -> Iterator[Mapping[str, Any]]:
             at = opened.end() if opened else _end_of_braces(text, start.start())
         else:
             yield from _unwrapped(value, list_name)
-
-
-def _without_conflict(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """The object of names and values. Raises ValueError if a name has two values."""
-    values: dict[str, Any] = {}
-    for name, value in pairs:
-        if (before := values.setdefault(name, value)) is not value and before != value:
-            raise ValueError(name)
-    return values
 
 
 def _end_of_braces(text: str, start: int) -> int:

@@ -16,7 +16,7 @@ from pydantic import PrivateAttr
 
 from langchain_precise.convert import document_names, piece_place
 from langchain_precise.embeddings import PreciseEmbeddings
-from precise_rag.checks import check_number
+from precise_rag.checks import check_number, items_of
 from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
 from precise_rag.errors import InputError
 from precise_rag.facts import FACTS_KEY, copied, piece_id, place_facts, read_facts, write_facts
@@ -66,6 +66,7 @@ class SpanTextSplitter(TextSplitter):
         self, texts: list[str], metadatas: list[dict[Any, Any]] | None = None
     ) -> list[Document]:
         """Return the pieces of all `texts`, each with a copy of its text's metadata and its place."""
+        texts = list(items_of("texts", texts, str))
         metadatas = metadatas or [{}] * len(texts)
         return self.split_documents(
             Document(text, metadata=metadata) for text, metadata in zip(texts, metadatas, strict=True)
@@ -73,7 +74,7 @@ class SpanTextSplitter(TextSplitter):
 
     def split_documents(self, documents: Iterable[Document]) -> list[Document]:
         """Return the pieces of all `documents`, in order."""
-        documents = list(documents)
+        documents = list(items_of("documents", documents, Document))
         names = document_names(documents)
         sources = [Source(str(row), document.page_content) for row, document in enumerate(documents)]
         return [

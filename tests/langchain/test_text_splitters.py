@@ -85,6 +85,7 @@ def test_a_segmenter_is_used_as_it_is_and_options_that_cannot_be_kept_are_refuse
     for refused, message in (
         (lambda: make(segmenter, chunk_size=10), "chunk_size"),
         (lambda: make(chunk_overlap=200), "do not overlap"),
+        (lambda: make().create_documents(TEXT), "texts must be a list of str objects, got str"),
         (lambda: make(PreciseEmbeddings(HashEncoder())), "model must be"),
     ):
         with pytest.raises(InputError, match=message):

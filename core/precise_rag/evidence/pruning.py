@@ -13,7 +13,7 @@ from precise_rag.protocols import Reranker
 from precise_rag.rerank import calibrated, load_reranker, rerank
 from precise_rag.selection import ProbabilitySelector
 from precise_rag.sentences.splitters import default_sentence_splitter
-from precise_rag.titles import new_sections
+from precise_rag.titles import joined_titles, new_sections
 from precise_rag.tokens import Counts, CountTokens, counting, estimate_tokens
 from precise_rag.types import Candidate, Decision, Excerpt, Span, check_query
 
@@ -29,10 +29,10 @@ class Pruned(NamedTuple):
     """What is left of a text.
 
     text: the excerpts in their order. "[… 120]" stands for what is left out from character 120 of the whole
-        text on; "[… 120: Oil]" also names the heading, or the head of a long table, above what follows. A
-        text that fits is whole. In JSON, whole elements of the outermost lists are left out, and the mark is
-        an element in their place; without such lists, or if the best element does not fit, JSON is cut like
-        any other text.
+        text on; "[… 120: Care > Oil]" also names the headings, or the last of many, above what follows, and
+        the head of a long table. A text that fits is whole. In JSON, whole elements of the outermost lists
+        are left out, and the mark is an element in their place; without such lists, or if the best element
+        does not fit, JSON is cut like any other text.
     excerpts: the slices of the whole text that are kept, in its order; none if the text is whole.
     n_tokens, n_tokens_before: tokens of `text`, and of the whole text.
     """
@@ -77,8 +77,7 @@ def _cut(
 ) -> tuple[str, tuple[Excerpt, ...]]:
     """The evidence in a text, with a mark for each hole that has visible characters."""
     mark = estimate_tokens(_mark(len(text)))
-    selector = ProbabilitySelector(enough_tokens=None)
-    extractor = EvidenceExtractor(reranker, selector, splitter=UnitSplitter())
+    extractor = EvidenceExtractor(reranker, ProbabilitySelector(enough_tokens=None), splitter=UnitSplitter())
     whole = Candidate("text", 0, len(text), text, 0.0, "rank")
 
     def written(excerpts: Sequence[Excerpt]) -> int:
@@ -92,10 +91,11 @@ def _cut(
 
 
 def _with_holes(text: str, excerpts: Sequence[Excerpt], longest: int) -> str:
-    """Some slices of a text, with a mark for each hole that can be seen. longest: characters of its title."""
+    """Some slices of a text, with a mark for each hole that can be seen. longest: characters of a heading."""
     parts, end = [], 0
     for excerpt, titles in zip(excerpts, new_sections(excerpts), strict=True):
-        title = titles[-1][:longest] if titles else ""
+        path = joined_titles(titles)
+        title = path if 4 * len(path) <= longest else titles[-1][:longest]
         parts += [_hole(text, end, excerpt.start, title), text[excerpt.start : excerpt.end].strip("\r\n")]
         end = excerpt.end
     parts.append(_hole(text, end, len(text)))

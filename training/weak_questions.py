@@ -1,7 +1,8 @@
 """Weak questions, made from training documents, so that rerankers learn from every domain.
 
-They are headings, questions that the documents ask themselves, and questions made by rule from a sentence
-(`question_rules.py`). Each is asked of a collection of documents of the same source.
+They are headings, and questions that the documents ask themselves. Each is asked of a collection of documents
+of the same source. What is in the package learned from questions made by rule from sentences, too
+(`git show e05bf582:training/question_rules.py`).
 """
 
 import json
@@ -17,13 +18,9 @@ import numpy as np
 from benchmarks.harness.datasets import read_lines
 from precise_rag import split_sentences
 from precise_rag.types import Candidate, Document, Span
-from training.question_rules import about, question_from
 
 NOT_FREE = ("brown", "wikitext2", "multilingual")
 """Sources whose licence forbids commercial use, whose rare words are replaced, or not in English."""
-
-ENCYCLOPEDIC = ("wikipedia", "freshwiki")
-"""Sources whose titles name what the sentences are about."""
 
 SHARES = {"wikipedia": 6.0, "openstax": 5.0, "standardebooks": 2.0, "peps": 1.5, "rust-rfcs": 1.5}
 """Factors of the number of collections, by source; 1 for other sources."""
@@ -102,16 +99,10 @@ def documents_of(records: Sequence[dict]) -> list[Document]:
     return [Document(key, text, {"title": titles[key]}) for key, text in texts_of(records).items() if text]
 
 
-def asked_of(
-    records: Sequence[dict], source: str, n_wanted: int, random: np.random.Generator
-) -> list[WeakQuestion]:
-    """Return questions about a collection: two fifths headings, a fifth asked by the documents, the rest by
-    rule; those by rule stand in for the first two kinds where there are too few."""
-    texts = texts_of(records)
-    titles = {r["id"]: r.get("title") or "" for r in records} if source in ENCYCLOPEDIC else {}
-    asked = [*asked_by_heading(records, random)][: n_wanted * 2 // 5]
-    asked += [*asked_by_documents(texts, random)][: n_wanted // 5]
-    return [*asked, *asked_of_sentences(texts, titles, n_wanted - len(asked), random)]
+def asked_of(records: Sequence[dict], n_wanted: int, random: np.random.Generator) -> list[WeakQuestion]:
+    """Return questions about a collection: a third asked by the documents, the rest headings."""
+    asked = [*asked_by_documents(texts_of(records), random)][: n_wanted // 3]
+    return [*asked, *asked_by_heading(records, random)][:n_wanted]
 
 
 def asked_by_heading(records: Sequence[dict], random: np.random.Generator) -> Iterator[WeakQuestion]:
@@ -161,24 +152,13 @@ def asked_by_documents(texts: dict[str, str], random: np.random.Generator) -> It
         yield asked[row]
 
 
-def asked_of_sentences(
-    texts: dict[str, str], titles: dict[str, str], n_wanted: int, random: np.random.Generator
-) -> Iterator[WeakQuestion]:
-    """Yield questions made from sentences drawn at random. titles: what documents are about, if known."""
-    spans = [(key, span) for key, text in texts.items() for span in split_sentences(text)]
-    made = 0
-    for row in random.permutation(len(spans)):
-        key, span = spans[row]
-        sentence = texts[key][span.start : span.end].strip()
-        if made == n_wanted:
-            break
-        if not 8 <= len(sentence.split()) <= 45:
-            continue
-        if title := titles.get(key):
-            sentence = about(sentence, title)
-        question = question_from(sentence, random)
-        if question and len(question.split()) > 2:
-            made += 1
-            if title and random.random() < 0.2 and title.casefold() not in question.casefold():
-                question = f"{question} {title}" if random.random() < 0.5 else f"{title}: {question}"
-            yield WeakQuestion(question, key, span.start, span.end)
+def as_typed(query: str, random: np.random.Generator) -> str:
+    """Make a query sloppy at random: lower case, no question mark, last words left out."""
+    if random.random() < 0.2:
+        query = query.lower()
+    if random.random() < 0.2:
+        query = query.rstrip("?. ")
+    words = query.split()
+    if len(words) > 6 and random.random() < 0.1:
+        query = " ".join(words[: int(random.integers(5, len(words)))])
+    return query

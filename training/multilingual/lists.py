@@ -27,8 +27,7 @@ from benchmarks.harness.datasets import (
 )
 from precise_rag.types import Candidate, Document
 from training.candidate_lists import SETS, collections_of, load_trainable
-from training.question_rules import as_typed
-from training.weak_questions import asked_of, collections, documents_of
+from training.weak_questions import as_typed, asked_of, collections, documents_of
 from training.word_chunks import WordChunks
 
 FOREIGN = ("train/jaquad", "train/multilingual")
@@ -127,7 +126,7 @@ def human(name: str, data: Path) -> Iterator[Asked]:
 def weak(data: Path) -> Iterator[Asked]:
     """Yield the collections of training documents, with questions made from them."""
     random = np.random.default_rng(3)
-    for source, _, records in collections(str(data), WEAK_ROUNDS):
+    for _, _, records in collections(str(data), WEAK_ROUNDS):
         yield (
             documents_of(records),
             [
@@ -137,7 +136,7 @@ def weak(data: Path) -> Iterator[Asked]:
                     (Evidence(one.doc_id, one.start, one.end),),
                     metadata={"asked": one.asked},
                 )
-                for one in asked_of(records, source, WEAK_QUESTIONS, random)
+                for one in asked_of(records, WEAK_QUESTIONS, random)
             ],
         )
 

@@ -18,8 +18,7 @@ from training.candidate_lists import (
     index_of,
     made_once,
 )
-from training.question_rules import as_typed
-from training.weak_questions import asked_of, collections, documents_of
+from training.weak_questions import as_typed, asked_of, collections, documents_of
 
 ROUNDS = 3
 """Collections of each source, times its share. The first of each source is left to benchmarks."""
@@ -42,7 +41,7 @@ def weak_lists(options: Namespace) -> Iterator[tuple[str, list[CandidateList]]]:
 def _lists(
     records: Sequence[dict], source: str, encoder: Encoder, random: np.random.Generator
 ) -> list[CandidateList]:
-    asked = [(one, as_typed(one.question, random)) for one in asked_of(records, source, QUESTIONS, random)]
+    asked = [(one, as_typed(one.question, random)) for one in asked_of(records, QUESTIONS, random)]
     documents, lists = documents_of(records), []
     for kind in KINDS:
         index, settings = index_of(documents, kind, encoder)

@@ -72,7 +72,7 @@ def work(args: Namespace, documents: list[Document], questions: list[str]) -> li
     """A row for each way to do each work."""
     device, megabytes = args.device, sum(len(d.text) for d in documents) / 1e6
     texts = sentences_of(documents)
-    encoder, int8 = load_encoder(device=device), load_encoder("int8:all-MiniLM-L6-v2", device=device)
+    encoder = load_encoder(device=device)
     cascade, pieces = CascadeReranker(device=device), list(map(Piece, texts[:N_READ]))
     stock_encoder, stock_reranker = stock(device)
     tokens = int(encoder.count_tokens(texts).sum())
@@ -83,7 +83,6 @@ def work(args: Namespace, documents: list[Document], questions: list[str]) -> li
         ways[f"cutting: `{model}`"] = megabytes, "MB", lambda s=segmenter: [s.segment(d) for d in documents]
     ways |= {
         "encoding: precise-rag": (tokens, "tokens", lambda: encoder.encode(texts)),
-        "encoding: precise-rag, int8": (tokens, "tokens", lambda: int8.encode(texts)),
         "encoding: sentence-transformers": (tokens, "tokens", lambda: stock_encoder.encode(texts)),
         "indexing: `HybridIndex.build`": (tokens, "tokens", lambda: HybridIndex.build(documents, encoder)),
         "reranking: cascade": (pairs, "pairs", lambda: [cascade.logits(q, pieces) for q in questions[:5]]),
@@ -180,7 +179,7 @@ def stock(device: str) -> tuple[Any, Any]:
     from sentence_transformers import CrossEncoder, SentenceTransformer
     from transformers import AutoTokenizer, BertConfig, BertForSequenceClassification
 
-    from precise_rag.encoders.bert import float32_folder
+    from precise_rag.encoders.sentence_transformer import float32_folder
 
     config = BertConfig.from_pretrained(str(packaged_encoder(MINILM)), num_labels=1)
     with tempfile.TemporaryDirectory() as made:

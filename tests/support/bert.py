@@ -1,18 +1,11 @@
 """Small BERTs with random weights, in folders."""
 
+import warnings
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
-from unittest.mock import patch
 
-import numpy as np
+import pytest
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
-
-from precise_rag.checkpoints.quantized import dequantized
-from precise_rag.encoders import bert, onnx_graph
-from precise_rag.encoders.bert import bert_weights
-from precise_rag.encoders.int8_layers import float32_linear
-from precise_rag.encoders.reading import reading_of
 
 
 def saved_bert(folder: Path, words: list[str], kind: str = "BertModel", **changes: Any) -> Path:
@@ -57,46 +50,38 @@ def saved_encoder(folder: Path, words: list[str], pooling: str = "mean", prompts
     return folder / "model"
 
 
-def write_onnx(source: Path, folder: Path, output: str = "last_hidden_state", inputs: str = "") -> None:
-    """Write onnx/model.onnx of the BERT in another folder, which reads rows of tokens, as exporters do.
+def write_onnx(source: Path, folder: Path, output: str = "last_hidden_state") -> None:
+    """Write onnx/model.onnx of the BERT in another folder, as torch exports it.
 
     output: the states of all tokens, the first of each row as "sentence_embedding", or its class as "logits".
-    inputs: what the network asks for; default: ids, mask and types. Those after these have no effect.
     """
-    config, weights = reading_of(source, "").config, dequantized(bert_weights(source))
-    graph = onnx_graph.Graph()
-    names = (inputs or "input_ids attention_mask token_type_ids").split()
-    ids, mask, *others = (graph.input(name, "int64", "b", "s") for name in names)
-    zero, one = (graph.weight(f"number{n}", np.array(n, dtype=np.int64)) for n in range(2))
-    sizes = (1,), (-1,), (config["hidden_size"],), (-1, config["hidden_size"])
-    first, flat, width, vectors = (graph.weight(f"sizes{size}", np.array(size)) for size in sizes)
-    shape, every = graph.op("Shape", ids), graph.op("Range", zero, graph.op("Size", ids), one)
-    values = {
-        "ids": graph.op("Reshape", ids, flat),
-        "places": graph.op("Mod", every, graph.op("Gather", shape, one)),
-        "kinds": graph.op("Reshape", others[0], flat) if others else graph.op("Mul", every, zero),
-        "rows": graph.op("Reshape", every, shape),
-        "packed": every,
-        "lengths": graph.op("Cast", graph.op("ReduceSum", mask, first, keepdims=0), to=6),
-    }
-    for name, value in values.items():
-        node = zip((1, 2, 4), (value, name, "Identity"), strict=True)
-        graph._nodes.append(b"".join(onnx_graph._field(*part) for part in node))
+    import torch
+    import transformers
 
-    def layer(x: str, name: str) -> str:
-        given = (graph.weight(n, weights[n]) for n in (f"{name}.weight", f"{name}.bias"))
-        return graph.op("Gemm", x, *given, transB=1)
+    pytest.importorskip("onnx")
+    kind = "AutoModelForSequenceClassification" if output == "logits" else "AutoModel"
+    network = getattr(transformers, kind).from_pretrained(source, attn_implementation="eager").eval()
 
-    network: Any = SimpleNamespace(config=config)
-    with patch.object(bert, "Graph", lambda: graph), patch.object(graph, "input"):
-        bert.BertNetwork._graph(network, weights, float32_linear)
-    graph._outputs.clear()
-    found = graph.op("Reshape", "states", graph.op("Concat", shape, width, axis=0))
-    if output != "last_hidden_state":
-        found = graph.op("Reshape", graph.op("Gather", found, zero, axis=1), vectors)
-    if output == "logits":
-        found = layer(graph.op("Tanh", layer(found, "pooler.dense")), "classifier")
-    graph.output(output, found, *"bsw" if output == "last_hidden_state" else "bw")
+    class Exported(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.network = network
+
+        def forward(self, ids: torch.Tensor, mask: torch.Tensor, kinds: torch.Tensor) -> torch.Tensor:
+            found = self.network(input_ids=ids, attention_mask=mask, token_type_ids=kinds)[0]
+            return found[:, 0] if output == "sentence_embedding" else found
+
+    names = ["input_ids", "attention_mask", "token_type_ids"]
     (folder / "onnx").mkdir(exist_ok=True)
-    with patch.object(onnx_graph, "_SMALL", 2**31):  # weights are in the file itself
-        (folder / "onnx" / "model.onnx").write_bytes(graph._model())
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the newer exporter needs onnxscript
+        torch.onnx.export(
+            Exported(),
+            (torch.ones(2, 3, dtype=torch.int64),) * 3,
+            str(folder / "onnx" / "model.onnx"),
+            input_names=names,
+            output_names=[output],
+            dynamic_axes={name: {0: "b", 1: "s"} for name in names},
+            opset_version=17,
+            dynamo=False,
+        )

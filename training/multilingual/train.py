@@ -30,11 +30,10 @@ from transformers import BertConfig, BertForSequenceClassification
 
 from precise_rag.checkpoints.quantized import quantized
 from precise_rag.checkpoints.saved import file_sha256, load_checkpoint, packaged_model, save_checkpoint
-from precise_rag.encoders.bert import WORDS
 from precise_rag.encoders.local import E5, packaged_encoder
 from precise_rag.rerank.candidate_texts import with_headings
 from precise_rag.rerank.packaged import packaged_reranker
-from precise_rag.rerank.pairs import AROUND, Piece, tokens_of_pairs
+from precise_rag.rerank.pairs import AROUND, WORDS, Piece, tokens_of_pairs
 from precise_rag.types import Candidate
 from training.candidate_lists import in_their_texts
 from training.encoder.int8 import BLOCK

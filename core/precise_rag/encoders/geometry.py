@@ -19,7 +19,6 @@ import numpy as np
 
 from precise_rag.encoded import encode_documents
 from precise_rag.encoders.local import MINILM
-from precise_rag.encoders.onnx import INT8
 from precise_rag.errors import ModelError
 from precise_rag.protocols import Encoder
 from precise_rag.types import FloatArray
@@ -141,7 +140,7 @@ def cosine_like(cosine: float, encoder: Encoder) -> float:
 
 
 def _measured(encoder: Encoder) -> Geometry | None:
-    if str(getattr(encoder, "name", "")).removeprefix(INT8) == MINILM:
+    if getattr(encoder, "name", "") == MINILM:
         return None
     vectors = encode_documents(encoder, [sentence for pair in _PAIRS for sentence in pair])
     products = vectors[0::2].astype(np.float64) @ vectors[1::2].T.astype(np.float64)

@@ -5,7 +5,7 @@ from pathlib import Path
 from precise_rag.checks import given_kind
 from precise_rag.encoders.framework import FrameworkEncoder, is_framework_embedding
 from precise_rag.encoders.local import E5, PACKAGED
-from precise_rag.encoders.onnx import INT8, OnnxEncoder, on_onnx
+from precise_rag.encoders.onnx import OnnxEncoder, on_onnx
 from precise_rag.encoders.openai import OpenAIEncoder
 from precise_rag.encoders.sentence_transformer import SentenceTransformerEncoder
 from precise_rag.errors import InputError
@@ -25,8 +25,8 @@ def load_encoder(
     name_or_path_or_object: one of
       - a sentence-transformers model name or folder; default "multilingual-e5-small-6". It is in
         the package, as is "all-MiniLM-L6-v2".
-        On a CPU, ONNX Runtime runs those that are BERT in model.safetensors, and others with a file
-        onnx/model.onnx or model.onnx; torch runs the rest, and all of them on a GPU (extra "torch");
+        On a CPU, ONNX Runtime runs those with a file onnx/model.onnx or model.onnx; torch runs the rest,
+        and all of them on a GPU (extra "torch");
       - "openai:" and an OpenAI model, for instance "openai:text-embedding-3-small", optionally with
         the number of dimensions: "openai:text-embedding-3-small/256";
       - a LlamaIndex or LangChain embedding object; of one that wraps an `Encoder`, that encoder;
@@ -63,13 +63,9 @@ def load_packaged_encoder(name: str, device: str | None = None) -> Encoder | Non
     Returns None if no packaged encoder has this name.
     Raises ModelError if a checksum is wrong.
     """
-    return _local_encoder(name, device).once() if name.removeprefix(INT8) in PACKAGED else None
+    return _local_encoder(name, device).once() if name in PACKAGED else None
 
 
 def _local_encoder(source: str | Path, device: str | None) -> OnnxEncoder | SentenceTransformerEncoder:
     """Load a model that runs on this machine: by ONNX Runtime if it can, else by torch."""
-    if str(source).startswith(INT8):
-        if device not in (None, "cpu"):
-            raise InputError(f"{source!r} runs on the CPU only; leave device out, or the {INT8!r}")
-        return OnnxEncoder(source)
     return on_onnx(OnnxEncoder, source, device) or SentenceTransformerEncoder(source, device=device)

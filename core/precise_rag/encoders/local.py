@@ -26,11 +26,20 @@ MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9d
 E5 = "multilingual-e5-small-6"
 """Name of the encoder that is the default: six layers made from multilingual-e5-small."""
 PACKAGED = {
-    E5: ("encoder-e5", "2a42d17366af288f6afd691359bc46f5c20f1f803831872e86e50826951ec344"),
-    MINILM: ("encoder-minilm", "237c03ce4e69cc05a0216fba404fec9e305997cd8cb2dd2ab479eb3924db2256"),
+    E5: (
+        "encoder-e5",
+        "2a42d17366af288f6afd691359bc46f5c20f1f803831872e86e50826951ec344",
+        "0e971e62844195da0e18d31ad554f567c3429422450ab409560e02b4e8f42e18",
+    ),
+    MINILM: (
+        "encoder-minilm",
+        "237c03ce4e69cc05a0216fba404fec9e305997cd8cb2dd2ab479eb3924db2256",
+        "4b09a083da06a521a966fdfee63c2d8ca89aa0047afd20e262fd74abf11f4e2a",
+    ),
 }
-"""Encoders that ship with precise-rag, by name: the folder in `models`, and the checksum of its weights."""
-_NAMES = {MINILM_SHA256: MINILM, **{checksum: name for name, (_, checksum) in PACKAGED.items()}}
+"""Encoders that ship with precise-rag, by name: the folder in `models`, and the checksums of its files."""
+_FILES = "model.safetensors", "model.onnx"
+_NAMES = {MINILM_SHA256: MINILM, **{weights: name for name, (_, weights, _) in PACKAGED.items()}}
 
 _READ_AT_ONCE = 4_096
 """Texts that are tokenized together; bounds the memory that the tokenizer needs."""
@@ -129,13 +138,15 @@ def count_packaged_tokens(texts: Sequence[str]) -> IntArray:
 
 @cache
 def packaged_encoder(name: str) -> Path:
-    """Return the folder of one of `PACKAGED`. Raises ModelError if the checksum of its weights is wrong."""
-    folder, checksum = packaged_model(PACKAGED[name][0]), PACKAGED[name][1]
-    if file_sha256(folder / "model.safetensors") != checksum:
-        raise ModelError(
-            f"{folder / 'model.safetensors'} is not the file that this version of precise-rag ships; run: "
-            "pip install --force-reinstall --no-deps precise-rag"
-        )
+    """Return the folder of one of `PACKAGED`. Raises ModelError if a checksum of its files is wrong."""
+    model, *checksums = PACKAGED[name]
+    folder = packaged_model(model)
+    for file, checksum in zip(_FILES, checksums, strict=True):
+        if file_sha256(folder / file) != checksum:
+            raise ModelError(
+                f"{folder / file} is not the file that this version of precise-rag ships; run: "
+                "pip install --force-reinstall --no-deps precise-rag"
+            )
     return folder
 
 

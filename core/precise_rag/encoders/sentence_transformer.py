@@ -1,16 +1,20 @@
 """sentence-transformers models as encoders, on CPU or GPU."""
 
-from collections.abc import Sequence
-from contextlib import AbstractContextManager, nullcontext
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cached_property, partial
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
+from safetensors.numpy import save_file
 
 from precise_rag._extras import require
 from precise_rag._processes import ProcessLock
-from precise_rag.encoders.bert import float32_folder
+from precise_rag.checkpoints.quantized import dequantized
+from precise_rag.checkpoints.saved import read_tensors
 from precise_rag.encoders.hub import hub_files
 from precise_rag.encoders.local import PACKAGED, Done, LocalEncoder, Role, check_no_code
 from precise_rag.encoders.reading import prompts_of
@@ -96,6 +100,19 @@ class SentenceTransformerEncoder(LocalEncoder):
                 model.prompts |= prompts_of(told, self.source)._asdict()
                 self._model = model
         return self._model
+
+
+@contextmanager
+def float32_folder(folder: Path) -> Iterator[Path]:
+    """Yield a copy of the folder of a packaged model with weights in float32, for torch; then remove it.
+
+    Raises ModelError if the weights cannot be read.
+    """
+    weights = folder / "model.safetensors"
+    with TemporaryDirectory(ignore_cleanup_errors=True) as made:
+        shutil.copytree(folder, made, dirs_exist_ok=True, ignore=shutil.ignore_patterns("model.*"))
+        save_file(dequantized(read_tensors(weights)), Path(made, weights.name), metadata={"format": "pt"})
+        yield Path(made)
 
 
 def bfloat16_is_fast(device_type: str) -> bool:

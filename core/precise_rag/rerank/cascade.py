@@ -13,11 +13,9 @@ from precise_rag._extras import require
 from precise_rag._processes import Loaded, PerProcess
 from precise_rag.checkpoints.expected import check_config
 from precise_rag.checkpoints.quantized import dequantized
-from precise_rag.checkpoints.saved import load_checkpoint, packaged_model
+from precise_rag.checkpoints.saved import load_checkpoint, packaged_model, read_checked
 from precise_rag.checks import check_number
-from precise_rag.encoders.bert import word_table
 from precise_rag.encoders.devices import runs_on_onnx
-from precise_rag.encoders.int8_layers import Precision
 from precise_rag.encoders.local import E5, packaged_encoder
 from precise_rag.encoders.token_ids import read_tokenizer
 from precise_rag.errors import InputError
@@ -25,7 +23,7 @@ from precise_rag.rerank.candidate_texts import with_headings
 from precise_rag.rerank.features import retrieval_scores
 from precise_rag.rerank.logistic_regression import LogisticRegression, log_odds, matched
 from precise_rag.rerank.packaged import packaged_reranker
-from precise_rag.rerank.pairs import OnnxPairScorer, Piece, check_trained
+from precise_rag.rerank.pairs import OnnxPairScorer, Piece, check_trained, word_table
 from precise_rag.rerank.query_terms import alone_with_code
 from precise_rag.sharing import in_turns
 from precise_rag.types import Candidate, FloatArray, IntArray, ScoreScale
@@ -35,7 +33,7 @@ if TYPE_CHECKING:
 
 _FOLDER = packaged_model("reranker-cascade")
 
-_SETTINGS = {"blend": dict, "blend_dense": dict, "unread": dict}
+_SETTINGS = {"blend": dict, "blend_dense": dict, "unread": dict, "network_sha256": str}
 
 _READ_FIRST, _READ_AT_ONCE = 8, 4
 """Candidates that are read together: at the start, and then."""
@@ -78,12 +76,10 @@ class CascadeReranker(Loaded):
     least: reading stops when the last four are all less probable than this share of the most probable one;
         default 0.1; 0 always reads `n_read`. Where one is likely, 12 are read at most as a rule.
     device: where the network runs, such as "cpu"; default: a GPU if torch can use one.
-    precision: of its linear layers on a CPU, "float32" or "int8"; default: "int8", which is several times as
-        fast and gives nearly the same logits.
 
-    The network is loaded at its first use: into ONNX Runtime on a CPU, otherwise into torch. Its words are
-    those of the packaged encoder. Raises MissingExtra without torch on a GPU, ModelError if the weights are
-    damaged.
+    The network is loaded at its first use: its model.onnx into ONNX Runtime on a CPU, otherwise its weights
+    into torch. Its words are those of the packaged encoder. Raises MissingExtra without torch on a GPU,
+    ModelError if a file is damaged.
     """
 
     name = "cascade"
@@ -99,7 +95,6 @@ class CascadeReranker(Loaded):
         n_read: int = 24,
         least: float = 0.1,
         device: str | None = None,
-        precision: Precision = "int8",
     ) -> None:
         check_number("least", least, least=0, most=1)
         if n_read < 1:
@@ -107,19 +102,17 @@ class CascadeReranker(Loaded):
                 f"n_read must be at least 1, got {n_read}; "
                 'load_reranker("packaged") works without the cross-encoder'
             )
+        self._folder = Path(folder)
         self._config, tensors = load_checkpoint(folder)
         check_config(folder, self._config, _SETTINGS)
-        self._tensors = tensors
         check_trained(folder, tensors)
         self.weights_sha256: str = self._config["weights_sha256"]
-        self._again = partial(
-            type(self), folder, n_read=n_read, least=least, device=device, precision=precision
-        )
+        self._again = partial(type(self), folder, n_read=n_read, least=least, device=device)
         self._regression = LogisticRegression(self._config["blend"])
         self._with_dense = LogisticRegression(self._config["blend_dense"])
         self._unread = LogisticRegression(self._config["unread"])
         self._n_read, self._least = n_read, least
-        self._device, self._precision = device, precision
+        self._device = device
         self._scorer: PerProcess[PairScorer | OnnxPairScorer] = PerProcess()
 
     def score(self, query: str, candidates: Sequence[Candidate]) -> FloatArray:
@@ -176,14 +169,15 @@ class CascadeReranker(Loaded):
         return self._scorer.get(self._load).logits(query, pieces)
 
     def _load(self) -> PairScorer | OnnxPairScorer:
-        words = packaged_encoder(E5)
-        weights, tokenizer = dequantized(self._tensors), read_tokenizer(words / "tokenizer.json")
+        tokenizer = read_tokenizer(packaged_encoder(E5) / "tokenizer.json")
         if runs_on_onnx(self._device):
-            return OnnxPairScorer(weights | word_table(words), tokenizer, self._precision)
+            read_checked(self._folder, "model.onnx", self._config["network_sha256"])
+            return OnnxPairScorer(self._folder, tokenizer)
         require("torch", extra="torch")
         from precise_rag.rerank.pair_network import PairScorer
 
-        return PairScorer(weights | dequantized(word_table(words)), tokenizer, self._device)
+        _, tensors = load_checkpoint(self._folder)
+        return PairScorer(dequantized(tensors | word_table()), tokenizer, self._device)
 
 
 def _by_turns(*several: Sequence[float] | FloatArray) -> IntArray:

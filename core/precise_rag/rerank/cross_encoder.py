@@ -8,9 +8,9 @@ import numpy as np
 
 from precise_rag._extras import require
 from precise_rag._processes import Loaded, PerProcess, ProcessLock
-from precise_rag.encoders.bert import BertClassifier
 from precise_rag.encoders.local import check_no_code, content_name
-from precise_rag.encoders.onnx import logits_of, network_of, on_onnx, opened
+from precise_rag.encoders.onnx import on_onnx, opened
+from precise_rag.encoders.onnx_file import OnnxFile, logits_of
 from precise_rag.encoders.token_ids import TokenIds
 from precise_rag.errors import InputError, ModelError
 from precise_rag.rerank.logistic_regression import LogisticRegression
@@ -25,11 +25,10 @@ _PROBABILITY = LogisticRegression({"logit": 1.0})
 class CrossEncoderReranker(Loaded):
     """A CrossEncoder of sentence-transformers with one output.
 
-    name_or_path: a model on the hub, or a local folder. On a CPU, ONNX Runtime runs a BERT in
-    model.safetensors, and others with onnx/model.onnx or model.onnx; torch runs the rest, and all of them on
-    a GPU. device: such as "cpu"; default: a GPU if torch can use one. batch_size: pairs that torch reads
-    together. score_scale: "probability" (default), the sigmoid of the model's logit, or "logit", the logit
-    itself, as in SAGE.
+    name_or_path: a model on the hub, or a local folder. On a CPU, ONNX Runtime runs those with a file
+    onnx/model.onnx or model.onnx; torch runs the rest, and all of them on a GPU. device: such as "cpu";
+    default: a GPU if torch can use one. batch_size: pairs that torch reads together. score_scale:
+    "probability" (default), the sigmoid of the model's logit, or "logit", the logit itself, as in SAGE.
 
     The activation in the model's configuration is ignored. The model is loaded at its first use, in bfloat16
     on CUDA. A copy is the reranker itself; a pickle has no weights.
@@ -103,7 +102,7 @@ def _without_torch(name_or_path: str, *, download: bool) -> Logits:
     """Load a cross-encoder on the CPU; of long pairs it reads the beginnings. As for `OnnxEncoder`."""
     folder = Path(name_or_path)
     reading = opened(name_or_path, folder if folder.is_dir() else None, download=download)
-    tokenizer, network = reading.tokenizer(reading.limit), network_of(reading, BertClassifier)
+    tokenizer, network = reading.tokenizer(reading.limit), OnnxFile(reading)
 
     def logits(query: str, texts: Sequence[str]) -> FloatArray:
         rows = tokenizer.encode_batch_fast([(query, text) for text in texts])

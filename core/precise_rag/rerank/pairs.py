@@ -10,15 +10,16 @@ from safetensors import safe_open
 from precise_rag.checkpoints.expected import check_tensors
 from precise_rag.checkpoints.quantized import check_scales
 from precise_rag.checkpoints.saved import Tensors
-from precise_rag.encoders.bert import WORDS, BertClassifier
-from precise_rag.encoders.int8_layers import Precision
 from precise_rag.encoders.local import E5, packaged_encoder
-from precise_rag.encoders.onnx import SAMPLE, logits_of
+from precise_rag.encoders.onnx_file import OnnxFile, logits_of
 from precise_rag.encoders.reading import reading_of
 from precise_rag.encoders.token_ids import TokenIds
 from precise_rag.errors import ModelError
 from precise_rag.tokens import readable_texts
 from precise_rag.types import FloatArray
+
+WORDS = "embeddings.word_embeddings.weight"
+"""The network's largest tensor, which is the encoder's."""
 
 QUERY_TOKENS, TITLE_TOKENS, TEXT_TOKENS = 48, 40, 240
 """Tokens of a query, of the titles above a candidate and of a candidate that are read; later ones are cut."""
@@ -60,6 +61,12 @@ def tokens_of_pairs(tokenizer: Any, query: str, pieces: Sequence[Piece]) -> Toke
     return TokenIds.joined(rows, kinds)
 
 
+def word_table() -> Tensors:
+    """Return the word embeddings of the packaged encoder in int8, with their scales."""
+    with safe_open(packaged_encoder(E5) / "model.safetensors", "numpy") as file:
+        return {name: file.get_tensor(name) for name in (WORDS, f"{WORDS}_scale")}
+
+
 def trained_shapes() -> dict[str, tuple[int, ...]]:
     """Return the shapes of the trained tensors by name: all but the words, which are the encoder's."""
     with safe_open(packaged_encoder(E5) / "model.safetensors", "numpy") as file:
@@ -89,15 +96,13 @@ def check_trained(folder: str | Path, tensors: Tensors) -> None:
 class OnnxPairScorer:
     """Scores pieces of text against a query with a trained network, on the CPU.
 
-    weights: of the network, which has the sizes of the packaged encoder, with the words. tokenizer: a
-    `tokenizers.Tokenizer`. precision: of the linear layers.
+    folder: of the network's ONNX file. tokenizer: a `tokenizers.Tokenizer`.
     """
 
-    def __init__(self, weights: Tensors, tokenizer: Any, precision: Precision = "int8") -> None:
-        self._tokenizer, (query, text) = tokenizer, SAMPLE
-        config = reading_of(packaged_encoder(E5), E5).config
-        sample = tokens_of_pairs(tokenizer, query, [Piece(text)])._replace(kinds=None)  # as it was fitted
-        self._network = BertClassifier(config, weights, precision, lambda: sample)
+    def __init__(self, folder: Path, tokenizer: Any) -> None:
+        self._tokenizer = tokenizer
+        reading = reading_of(packaged_encoder(E5), E5)._replace(folder=folder)
+        self._network = OnnxFile(reading, word_table(), for_callers=True)
 
     def logits(self, query: str, pieces: Sequence[Piece]) -> FloatArray:
         """Return (n,) logits, one per piece; of long queries and texts only the beginning is read."""

@@ -12,12 +12,10 @@ import numpy as np
 import pytest
 
 from precise_rag.encoders import load_encoder, sentence_transformer
-from precise_rag.encoders.bert import float32_folder
 from precise_rag.encoders.local import MINILM, packaged_encoder
 from precise_rag.encoders.onnx import OnnxEncoder
-from precise_rag.encoders.onnx_graph import usable_threads
 from precise_rag.encoders.reading import prompts_of
-from precise_rag.encoders.sentence_transformer import SentenceTransformerEncoder
+from precise_rag.encoders.sentence_transformer import SentenceTransformerEncoder, float32_folder
 from precise_rag.encoders.token_ids import batches_by_length
 from precise_rag.errors import ModelError
 from support.bert import saved_encoder, write_onnx
@@ -66,14 +64,14 @@ def minilm(request: pytest.FixtureRequest) -> Local:
 def test_vectors_are_those_of_sentence_transformers_in_the_order_of_the_texts(
     tmp_path: Path, words: list[str], pooling: str, query: str, passage: str, changes: dict[str, bool]
 ) -> None:
-    """Those of the packaged encoder, and of others with words and prompts of their own, in ONNX, too."""
+    """Those of the packaged encoder nearly, and of others with words and prompts of their own."""
     from sentence_transformers import SentenceTransformer
 
     prompts, folder = {"query": query, "passage": passage}, packaged_encoder(MINILM)
     if words:
         folder = saved_encoder(tmp_path, words, pooling, prompts)
         output = "sentence_embedding" if pooling == "cls" else "last_hidden_state"
-        write_onnx(folder, folder, output, "input_ids attention_mask")
+        write_onnx(folder, folder, output)
     for file, lower in changes.items():
         settings = json.loads((folder / file).read_text("utf-8")) | {"do_lower_case": lower}
         (folder / file).write_text(json.dumps(settings), encoding="utf-8")
@@ -81,15 +79,12 @@ def test_vectors_are_those_of_sentence_transformers_in_the_order_of_the_texts(
         reference = SentenceTransformer(str(readable), device="cpu", local_files_only=True)
     encoders: list[Local] = [OnnxEncoder(folder), SentenceTransformerEncoder(folder, device="cpu")]
     for encoder in encoders:
-        encoder.encode(["loaded now"])
-    if words:
-        (folder / "model.safetensors").unlink()
-        encoders.append(OnnxEncoder(folder))
-    for encoder in encoders:
         for prompt, encode in ((query, encoder.encode_queries), (passage, encoder.encode)):
             texts = [prompt + text.replace("\ud800", "\ufffd") for text in TEXTS]
             expected = reference.encode(texts, normalize_embeddings=True, show_progress_bar=False)
-            np.testing.assert_allclose(encode(TEXTS), expected, atol=TOLERANCE)
+            if words or encoder is encoders[1]:
+                np.testing.assert_allclose(encode(TEXTS), expected, atol=TOLERANCE)
+            assert np.einsum("nd,nd->n", encode(TEXTS), expected).min() > 0.985  # in int8
             assert encode([]).shape == (0, encoder.dimension)
     assert len({tuple(encoder.count_tokens(TEXTS)) for encoder in encoders}) == 1
     assert encoders[0].name == encoders[1].name
@@ -117,13 +112,6 @@ def test_a_text_has_the_same_vector_alone_and_among_others_in_any_thread_and_cop
     np.testing.assert_allclose(pickle.loads(data).encode(TEXTS[:2]), expected[:2], atol=TOLERANCE)
 
 
-def test_threads_are_those_of_omp_num_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OMP_NUM_THREADS", "3")
-    assert usable_threads() == 3
-    monkeypatch.setenv("OMP_NUM_THREADS", "many")
-    assert usable_threads() >= 1
-
-
 @pytest.mark.parametrize(
     ("source", "default", "told", "expected"),
     [
@@ -142,13 +130,9 @@ def test_prompts_are_told_by_files_or_families(source: str, default: Any, told: 
 
 def test_what_is_no_model_or_does_not_fit_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     copy = Path(shutil.copytree(packaged_encoder(MINILM), tmp_path / "model"))
-    settings = (copy / "config.json").read_text("utf-8")
-    (copy / "config.json").write_text(settings.replace('_layers": 6', '_layers": 7'), encoding="utf-8")
-    with pytest.raises(ModelError, match=r"do not fit config.json: 'encoder.layer.6"):
-        OnnxEncoder(copy).encode(["x"])
     (copy / "model.safetensors").write_bytes(b"not a model")
     for kind in (OnnxEncoder, SentenceTransformerEncoder):
-        with pytest.raises(ModelError, match=r"is not a safetensors|cannot be loaded"):
+        with pytest.raises(ModelError, match=r"is refused|cannot be loaded"):
             kind(copy, device="cpu").encode(["x"])
     monkeypatch.setattr("precise_rag.encoders.local.packaged_model", lambda name: copy)
     with pytest.raises(ModelError, match=r"is not the file .* pip install --force-reinstall"):

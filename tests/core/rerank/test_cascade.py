@@ -1,3 +1,4 @@
+import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -35,7 +36,8 @@ def saved(tmp_path_factory: pytest.TempPathFactory, untrained: dict[str, np.ndar
 
     def save(**blend: float) -> Path:
         folder, unread = tmp_path_factory.mktemp("cascade"), {"packaged": 1.0, "offset": -1.0}
-        save_checkpoint(folder, {"blend": blend, "blend_dense": blend, "unread": unread}, untrained)
+        config = {"blend": blend, "blend_dense": blend, "unread": unread, "network_sha256": ""}
+        save_checkpoint(folder, config, untrained)
         return folder
 
     return save
@@ -154,10 +156,13 @@ def test_reading_stops_when_four_in_a_row_are_much_less_probable_than_the_best(
 def test_settings_that_do_not_fit_are_refused(
     tmp_path: Path, saved: Save, untrained: dict[str, np.ndarray]
 ) -> None:
+    folder = saved(reads=1.0)
     with pytest.raises(InputError, match="n_read must be at least 1, got 0"):
-        CascadeReranker(saved(reads=1.0), n_read=0)
-    config = {"blend": {"reads": 1.0}, "blend_dense": {"reads": 1.0}, "unread": {"packaged": 1.0}}
-    save_checkpoint(tmp_path, config, untrained | {"sides": np.zeros(3)})
+        CascadeReranker(folder, n_read=0)
+    shutil.copy(packaged_model("reranker-cascade") / "model.onnx", folder)
+    with pytest.raises(ModelError, match=r"config\.json names another"):
+        CascadeReranker(folder, device="cpu").load_model()
+    save_checkpoint(tmp_path, load_checkpoint(folder)[0], untrained | {"sides": np.zeros(3)})
     with pytest.raises(ModelError, match="unknown tensors"):
         CascadeReranker(tmp_path)
 

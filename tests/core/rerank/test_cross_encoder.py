@@ -25,7 +25,7 @@ TEXTS = ["bridge opens", "bread", "river bridge opens bread", "bread " * 40]
 CANDIDATES = [Candidate("d", i, i + len(t), t, 0.0, "rank") for i, t in enumerate(TEXTS)]
 
 
-@pytest.mark.parametrize("run", ["torch", "safetensors", "onnx"])
+@pytest.mark.parametrize("run", ["torch", "onnx"])
 def test_scores_are_the_sigmoid_of_the_models_logit(
     run: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -29,12 +29,12 @@ PACKAGED = {
     E5: (
         "encoder-e5",
         "2a42d17366af288f6afd691359bc46f5c20f1f803831872e86e50826951ec344",
-        "0e971e62844195da0e18d31ad554f567c3429422450ab409560e02b4e8f42e18",
+        "c4aab960c51335ce41b8bfdd90551495e2cbd0fab518d4d517268aed7c9e57f1",
     ),
     MINILM: (
         "encoder-minilm",
         "237c03ce4e69cc05a0216fba404fec9e305997cd8cb2dd2ab479eb3924db2256",
-        "4b09a083da06a521a966fdfee63c2d8ca89aa0047afd20e262fd74abf11f4e2a",
+        "cc69d2ab277e635e06ffc3218be387a0b6f3cda4b9ada378ad025f846e3d7c55",
     ),
 }
 """Encoders that ship with precise-rag, by name: the folder in `models`, and the checksums of its files."""

@@ -74,15 +74,18 @@ def batches_by_length(lengths: IntArray, limit: int) -> Iterator[IntArray]:
     """Group texts of similar length into batches. Texts without tokens are left out.
 
     lengths: (n,) tokens of each text.
-    limit: most tokens of a batch, padding included; a longer text is a batch by itself.
+    limit: most tokens of a batch, padding included; a longer text is a batch by itself. No text of a batch is
+        less than half as long as its longest.
     Returns an iterator over arrays of indices, longest texts first.
     """
     order = np.argsort(-lengths, kind="stable")[: np.count_nonzero(lengths)]
     first = 0
     while first < len(order):
-        size = max(1, limit // int(lengths[order[first]]))
-        yield order[first : first + size]
-        first += size
+        longest = int(lengths[order[first]])
+        batch = order[first : first + max(1, limit // longest)]
+        batch = batch[2 * lengths[batch] >= longest]
+        yield batch
+        first += len(batch)
 
 
 def _offsets(lengths: IntArray) -> IntArray:

@@ -161,3 +161,5 @@ def test_batches_hold_a_limited_number_of_tokens_longest_texts_first() -> None:
     batches = [batch.tolist() for batch in batches_by_length(np.array([3, 10, 2, 5, 4]), limit=12)]
     assert batches == [[1], [3, 4], [0, 2]]
     assert [batch.tolist() for batch in batches_by_length(np.array([99]), limit=12)] == [[0]]
+    of_like_length = [batch.tolist() for batch in batches_by_length(np.array([2, 5, 12, 6, 1]), limit=99)]
+    assert of_like_length == [[2, 3], [1], [0, 4]]

@@ -50,10 +50,10 @@ def main() -> None:
     asked = load_development_set("squad", args.data).sample(args.questions, args.seed).questions
     questions = [question.text for question in asked]
     documents = list(some_documents(args))
-    parts = ["## Work", table(work(args, documents, questions), ",.2f")]
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as folder:  # first, while nothing else takes memory
         rows = list(answering(args, Path(folder) / "index", questions))
-    parts += [f"## Questions to an index of {args.sentences:,} sentences", table(rows)]
+    parts = [f"## Questions to an index of {args.sentences:,} sentences", table(rows)]
+    parts += ["## Work", table(work(args, documents, questions), ",.2f")]
     name = "speed" if args.device == "cpu" else f"speed-{args.device}"
     save(name, __spec__.name, args, f"Speed, {args.device}", about(__doc__), *parts)
 

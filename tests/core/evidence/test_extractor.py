@@ -9,6 +9,7 @@ from precise_rag import Candidate, PreciseRAG, Trace
 from precise_rag.context import context_passages
 from precise_rag.errors import InputError
 from precise_rag.evidence import N_FOUND, EvidenceExtractor
+from precise_rag.evidence.extractor import FROM_TEXTS
 from precise_rag.evidence.stretches import split_into_sentences
 from precise_rag.rerank import load_reranker
 from precise_rag.selection import ProbabilitySelector
@@ -116,7 +117,7 @@ def test_the_pipeline_over_texts_sends_what_the_extractor_cuts_from_them() -> No
 
     query, packaged = "When is the else clause of a try statement executed?", load_reranker("packaged")
     cut = EvidenceExtractor(packaged).extract(query, best_first(texts))
-    rag = PreciseRAG(Store(), reranker=packaged, redundancy=None)
+    rag = PreciseRAG(Store(), reranker=packaged, redundancy=None, selector=FROM_TEXTS)
     trace = Trace(query)
     kept = context_passages(rag.retrieve(query, trace=trace))
     found = {stage.name: stage.selection for stage in trace.stages}["sentences"]

@@ -11,7 +11,7 @@ from precise_rag.types import Judgement
 Adjustment = Literal[-1, 0, 1]
 
 _KEEP: Adjustment = 0
-_NUMBER = r"([+\-−–]?\d++(?:\.\d++)?+)"
+_NUMBER = r"([+\-−–]?\d++(?:\.\d++)?+)(?![A-Za-z\d])"
 _IS = r"(?: ?\([^()\n]{1,20}\))?[\"'*_`\s:=\[(]*(?:is\s+|of\s+)?"
 _SCORE = re.compile(rf"score{_IS}{_NUMBER}(?!\s*+[-–]\s*\d)", re.I)
 _ADJUSTMENT = re.compile(
@@ -40,11 +40,15 @@ def _verdicts(text: str) -> set[tuple[int | None, Adjustment]]:
     """The scores and adjustments in a reply, in pairs; None for a score that is not from 1 to 10."""
     if OBJECT.search(text):
         objects = [
-            {str(key).lower().replace("_", " "): item for key, item in fields.items()}
+            [(str(key).lower().replace("_", " "), item) for key, item in fields.items()]
             for fields in json_objects(text)
         ]
-        found = ((_first(fields, _SCORE_KEYS), _first(fields, _ADJUSTMENT_KEYS)) for fields in objects)
-        return {(_score(score), _adjustment(change)) for score, change in found if score is not None}
+        return {
+            (_score(score), _adjustment(_first(dict(fields), _ADJUSTMENT_KEYS)))
+            for fields in objects
+            for key, score in fields
+            if key in _SCORE_KEYS and score is not None
+        }
     changes = {_adjustment(number or word) for number, word in _ADJUSTMENT.findall(text)} or {_KEEP}
     return {(_score(score), change) for score in _SCORE.findall(text) for change in changes}
 

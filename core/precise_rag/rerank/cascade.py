@@ -23,7 +23,7 @@ from precise_rag.rerank.candidate_texts import with_headings
 from precise_rag.rerank.features import retrieval_scores
 from precise_rag.rerank.logistic_regression import LogisticRegression, log_odds, matched
 from precise_rag.rerank.packaged import packaged_reranker
-from precise_rag.rerank.pairs import OnnxPairScorer, Piece, check_trained, word_table
+from precise_rag.rerank.pairs import OnnxPairScorer, Piece, word_table
 from precise_rag.rerank.query_terms import alone_with_code
 from precise_rag.sharing import in_turns
 from precise_rag.types import Candidate, FloatArray, IntArray, ScoreScale
@@ -103,9 +103,8 @@ class CascadeReranker(Loaded):
                 'load_reranker("packaged") works without the cross-encoder'
             )
         self._folder = Path(folder)
-        self._config, tensors = load_checkpoint(folder)
+        self._config, _ = load_checkpoint(folder)
         check_config(folder, self._config, _SETTINGS)
-        check_trained(folder, tensors)
         self.weights_sha256: str = self._config["weights_sha256"]
         self._again = partial(type(self), folder, n_read=n_read, least=least, device=device)
         self._regression = LogisticRegression(self._config["blend"])

@@ -1,4 +1,4 @@
-"""The cascade's cross-encoder: what it reads, its tensors, and how it runs on the CPU."""
+"""The cascade's cross-encoder: what it reads, and how it runs on the CPU."""
 
 from collections.abc import Sequence
 from itertools import chain
@@ -7,14 +7,11 @@ from typing import Any, NamedTuple
 
 from safetensors import safe_open
 
-from precise_rag.checkpoints.expected import check_tensors
-from precise_rag.checkpoints.quantized import check_scales
 from precise_rag.checkpoints.saved import Tensors
 from precise_rag.encoders.local import E5, packaged_encoder
 from precise_rag.encoders.onnx_file import OnnxFile, logits_of
 from precise_rag.encoders.reading import reading_of
 from precise_rag.encoders.token_ids import TokenIds
-from precise_rag.errors import ModelError
 from precise_rag.tokens import readable_texts
 from precise_rag.types import FloatArray
 
@@ -65,32 +62,6 @@ def word_table() -> Tensors:
     """Return the word embeddings of the packaged encoder in int8, with their scales."""
     with safe_open(packaged_encoder(E5) / "model.safetensors", "numpy") as file:
         return {name: file.get_tensor(name) for name in (WORDS, f"{WORDS}_scale")}
-
-
-def trained_shapes() -> dict[str, tuple[int, ...]]:
-    """Return the shapes of the trained tensors by name: all but the words, which are the encoder's."""
-    with safe_open(packaged_encoder(E5) / "model.safetensors", "numpy") as file:
-        names = [name for name in file.keys() if name != WORDS and not name.endswith("_scale")]  # noqa: SIM118
-        shapes = {name: tuple(file.get_slice(name).get_shape()) for name in names}
-    width = shapes["embeddings.LayerNorm.weight"][0]
-    return shapes | {
-        "embeddings.token_type_embeddings.weight": (AROUND + 1, width),
-        "pooler.dense.weight": (width, width),
-        "pooler.dense.bias": (width,),
-        "classifier.weight": (1, width),
-        "classifier.bias": (1,),
-    }
-
-
-def check_trained(folder: str | Path, tensors: Tensors) -> None:
-    """Check the trained tensors of the network. folder: of the model.
-
-    Raises ModelError if one is missing, unknown or of another shape.
-    """
-    shapes = trained_shapes()
-    check_tensors(folder, tensors, shapes)
-    if unknown := sorted(tensors.keys() - shapes.keys() - check_scales(tensors)):
-        raise ModelError(f"{folder}: unknown tensors {unknown[:3]}; install or train the model again")
 
 
 class OnnxPairScorer:

@@ -36,7 +36,7 @@ from precise_rag.checkpoints.saved import (
 )
 from precise_rag.encoders.local import E5, PACKAGED
 from precise_rag.encoders.reading import reading_of
-from precise_rag.rerank.pairs import WORDS, Piece, tokens_of_pairs
+from precise_rag.rerank.pairs import NETWORK, WORDS, Piece, network_checksum, tokens_of_pairs
 from precise_rag.types import FloatArray
 from training.encoder.int8 import BLOCK
 
@@ -56,7 +56,7 @@ LEAST_REACH = 0.17
 """How far GELU goes below 0."""
 Pair = tuple[FloatArray, FloatArray]
 """Weight and bias of a layer; of a layer normalisation, (k,) each."""
-_WEIGHTS, _NETWORK, _SUMS = "model.safetensors", "model.onnx", "int8-sums.onnx"
+_WEIGHTS, _SUMS = "model.safetensors", "int8-sums.onnx"
 
 
 class Graph:
@@ -315,15 +315,15 @@ def main() -> None:
     given = Path(options.model)
     folder = given if given.is_dir() else packaged_model(str(given))
     network = largest_sums() if given.name == _SUMS else network_of(folder, int8=not options.float32)
-    checksum = hashlib.sha256(network).hexdigest()
     if given.name == _SUMS:
         folder.write_bytes(network)
     elif (folder / "tokenizer.json").exists():
-        (folder / _NETWORK).write_bytes(network)
+        (folder / NETWORK).write_bytes(network)
+        print(hashlib.sha256(network).hexdigest())
     else:
         config, tensors = load_checkpoint(folder)
-        save_checkpoint(folder, {**config, "network_sha256": checksum}, tensors, {_NETWORK: network})
-    print(checksum)
+        config["network_sha256"] = network_checksum(network, config["weights_sha256"])
+        save_checkpoint(folder, config, tensors, {NETWORK: network})
 
 
 if __name__ == "__main__":

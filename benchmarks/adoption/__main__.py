@@ -19,6 +19,7 @@ interpolated; "-" if it never gets there.
 
 import shutil
 import tempfile
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -48,7 +49,7 @@ def main() -> None:
     parser.add_argument("--characters", type=int, default=100_000, help="of a set's documents (%(default)s)")
     args = parser.parse_args()
     encoder, reranker = cached_encoder(args), load_reranker("default")
-    parts = []
+    parts, every = [], defaultdict(list)
     for name in args.sets.split(","):
         folder = Path(tempfile.gettempdir(), f"precise-{name}").resolve()
         shutil.rmtree(folder, ignore_errors=True)
@@ -62,7 +63,12 @@ def main() -> None:
                 found.append((line, mean([measured(line.ask(one.question), one, texts) for one in asked])))
                 print(name, line.app, line.code, found[-1][1], flush=True)
             rows += summary(found)
+            every[framework].append(found)
         parts += [f"## {name}, {len(asked)} questions", table(rows)]
+    rows = []
+    for sets in every.values():
+        rows += summary([(lines[0][0], mean([v for _, v in lines])) for lines in zip(*sets, strict=True)])
+    parts += [f"## Mean of {args.sets}", table(rows)]
     save("adoption", MODULE, args, "One line of the migration page", about(__doc__), *parts)
 
 

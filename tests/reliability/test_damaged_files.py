@@ -253,7 +253,7 @@ USES: dict[str, Callable[[Path], object]] = {
     "segmentation-small": segment,
     "segmentation-sage": segment,
     "reranker": rerank,
-    "reranker-cascade": lambda folder: CascadeReranker(folder).weights_sha256,
+    "reranker-cascade": lambda folder: CascadeReranker(folder, device="cpu").load_model(),
 }
 
 

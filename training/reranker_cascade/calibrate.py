@@ -19,6 +19,7 @@ import numpy as np
 from precise_rag.checkpoints.saved import load_checkpoint, save_checkpoint
 from precise_rag.rerank.cascade import CascadeReranker
 from precise_rag.rerank.packaged import packaged_reranker
+from precise_rag.rerank.pairs import NETWORK
 from training.reranker.calibrate import SETS, Found, collection, found_in, options_of
 from training.reranker.logistic_regression import fit_logistic_regression
 
@@ -85,9 +86,10 @@ def main() -> None:
     cascade = CascadeReranker(options.network, least=0)
     sets = {name: list(judged(cascade, list(found_in(collection(name, options.data))))) for name in SETS}
     weights = fitted(sets)
-    packaged = packaged_reranker().weights_sha256
-    config = {"kind": "cascade", "packaged_sha256": packaged, **weights}
-    save_checkpoint(options.out, config, load_checkpoint(options.network)[1])
+    given, tensors = load_checkpoint(options.network)
+    config = {"kind": "cascade", "packaged_sha256": packaged_reranker().weights_sha256, **weights}
+    config["network_sha256"] = given["network_sha256"]
+    save_checkpoint(options.out, config, tensors, {NETWORK: (options.network / NETWORK).read_bytes()})
     print(f"{weights}; saved in {options.out}")
 
 

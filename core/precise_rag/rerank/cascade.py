@@ -13,17 +13,17 @@ from precise_rag._extras import require
 from precise_rag._processes import Loaded, PerProcess
 from precise_rag.checkpoints.expected import check_config
 from precise_rag.checkpoints.quantized import dequantized
-from precise_rag.checkpoints.saved import load_checkpoint, packaged_model, read_checked
+from precise_rag.checkpoints.saved import load_checkpoint, packaged_model, read_model_file
 from precise_rag.checks import check_number
 from precise_rag.encoders.devices import runs_on_onnx
 from precise_rag.encoders.local import E5, packaged_encoder
 from precise_rag.encoders.token_ids import read_tokenizer
-from precise_rag.errors import InputError
+from precise_rag.errors import InputError, ModelError
 from precise_rag.rerank.candidate_texts import with_headings
 from precise_rag.rerank.features import retrieval_scores
 from precise_rag.rerank.logistic_regression import LogisticRegression, log_odds, matched
 from precise_rag.rerank.packaged import packaged_reranker
-from precise_rag.rerank.pairs import OnnxPairScorer, Piece, word_table
+from precise_rag.rerank.pairs import NETWORK, OnnxPairScorer, Piece, network_checksum, word_table
 from precise_rag.rerank.query_terms import alone_with_code
 from precise_rag.sharing import in_turns
 from precise_rag.types import Candidate, FloatArray, IntArray, ScoreScale
@@ -169,8 +169,10 @@ class CascadeReranker(Loaded):
 
     def _load(self) -> PairScorer | OnnxPairScorer:
         tokenizer = read_tokenizer(packaged_encoder(E5) / "tokenizer.json")
+        network = read_model_file(self._folder / NETWORK)
+        if network_checksum(network, self.weights_sha256) != self._config["network_sha256"]:
+            raise ModelError(f"{NETWORK} in {self._folder} is not of its weights; install or train it again")
         if runs_on_onnx(self._device):
-            read_checked(self._folder, "model.onnx", self._config["network_sha256"])
             return OnnxPairScorer(self._folder, tokenizer)
         require("torch", extra="torch")
         from precise_rag.rerank.pair_network import PairScorer

@@ -1,5 +1,6 @@
 """The cascade's cross-encoder: what it reads, and how it runs on the CPU."""
 
+import hashlib
 from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
@@ -15,6 +16,7 @@ from precise_rag.encoders.token_ids import TokenIds
 from precise_rag.tokens import readable_texts
 from precise_rag.types import FloatArray
 
+NETWORK = "model.onnx"
 WORDS = "embeddings.word_embeddings.weight"
 """The network's largest tensor, which is the encoder's."""
 
@@ -62,6 +64,11 @@ def word_table() -> Tensors:
     """Return the word embeddings of the packaged encoder in int8, with their scales."""
     with safe_open(packaged_encoder(E5) / "model.safetensors", "numpy") as file:
         return {name: file.get_tensor(name) for name in (WORDS, f"{WORDS}_scale")}
+
+
+def network_checksum(network: bytes, weights_sha256: str) -> str:
+    """Return the checksum of an ONNX file and of the weights that it points to."""
+    return hashlib.sha256(network + weights_sha256.encode()).hexdigest()
 
 
 class OnnxPairScorer:

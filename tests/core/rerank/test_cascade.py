@@ -158,7 +158,7 @@ def test_what_does_not_fit_is_refused(saved: Save) -> None:
     with pytest.raises(InputError, match="n_read must be at least 1, got 0"):
         CascadeReranker(folder, n_read=0)
     shutil.copy(packaged_model("reranker-cascade") / "model.onnx", folder)
-    with pytest.raises(ModelError, match=r"config\.json names another"):
+    with pytest.raises(ModelError, match="is not of its weights"):
         CascadeReranker(folder, device="cpu").load_model()
 
 

@@ -97,7 +97,7 @@ class SpanNodeParser(EncoderComponent, NodeParser):
         shown = titles_of(shown_metadata(parent))
         for child, (chunk, vector) in zip(children, pieces, strict=True):
             child.embedding = None if vector is None else vector.tolist()
-            if self.id_func is default_id_func:
+            if self.id_func in (None, default_id_func):
                 child.id_ = piece_id(parent.node_id, chunk.start, chunk.end)
             child.relationships |= copied({NodeRelationship.SOURCE: source})
             if self.include_metadata:

@@ -27,7 +27,7 @@ class LogisticRegression:
         Raises KeyError if a column that has a weight is missing.
         """
         odds = sum(
-            (w * np.asarray(columns[name]) for name, w in self._weights.items()), np.float64(self._offset)
+            (w * np.asarray(columns[name], np.float64) for name, w in self._weights.items()), self._offset
         )
         probabilities: FloatArray = (1.0 / (1.0 + np.exp(-np.clip(odds, -700.0, 700.0)))).astype(np.float32)
         return probabilities

@@ -63,7 +63,7 @@ class OnnxEncoder(LocalEncoder):
     Raises NotRunnable if the model is not on this machine, or needs what only torch does.
 
     The vectors are those of `SentenceTransformerEncoder` up to the rounding of the file, and so is the name.
-    Those of the package are computed in int8, and loaded on first use.
+    The default encoder computes in int8; those of the package are loaded on first use.
     """
 
     def __init__(

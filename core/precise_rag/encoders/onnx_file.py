@@ -26,12 +26,10 @@ _INPUTS = {"input_ids", "attention_mask", "token_type_ids"}
 class OnnxFile:
     """A network in an ONNX file in the folder of a model; threads can share it.
 
-    Its output is "sentence_embedding" or else its first one.
-
     reading: how the model reads texts. weights: those that are in no file in the folder, by name; the network
-    reads them from the arrays. for_callers: several threads will run it at a time. Calls that
-    begin while others run then use a second copy with one thread: several threads for each of several calls
-    do the same work in more time.
+    reads them from the arrays. for_callers: several threads will run it at a time. Calls that begin while
+    others run then use a second copy with one thread: several threads for each of several calls do the same
+    work in more time. Its output is "sentence_embedding" or else its first one.
     Raises NotRunnable if there is no such file, or if it cannot be loaded or asks for other inputs than
     tokens, their types and which of them are not padding.
     """

@@ -17,6 +17,7 @@ from precise_rag.tokens import readable_texts
 from precise_rag.types import FloatArray
 
 NETWORK = "model.onnx"
+"""File of the network."""
 WORDS = "embeddings.word_embeddings.weight"
 """The network's largest tensor, which is the encoder's."""
 

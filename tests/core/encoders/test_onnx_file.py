@@ -10,7 +10,7 @@ import pytest
 
 from precise_rag._processes import PerProcess
 from precise_rag.encoders import onnx_file
-from precise_rag.encoders.local import MINILM, packaged_encoder
+from precise_rag.encoders.local import E5, packaged_encoder
 from precise_rag.encoders.onnx_file import OnnxFile, sums_are_exact, usable_threads
 from precise_rag.encoders.reading import Reading, reading_of
 from precise_rag.encoders.token_ids import TokenIds
@@ -20,7 +20,7 @@ TOKENS = TokenIds.joined([[101, 2029, 4937, 102], [101, 3899, 102]])
 
 @pytest.fixture
 def reading() -> Reading:
-    return reading_of(packaged_encoder(MINILM), MINILM)
+    return reading_of(packaged_encoder(E5), E5)
 
 
 def test_vectors_are_the_same_on_processors_that_do_not_multiply_int8_exactly(

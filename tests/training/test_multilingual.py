@@ -98,3 +98,32 @@ def test_batches_hold_every_row_once_and_losses_of_lists_without_an_answer_are_f
         assert (given[0][mask] == torch.from_numpy(places).repeat_interleave(mask.sum(1))).all()
     none, _ = softmax_losses(torch.zeros(2, 3), torch.tensor([[True, True, False], [False, False, False]]))
     assert none.item() == pytest.approx(-np.log(2 / 3) / 2, abs=1e-6)
+
+
+def test_a_step_of_the_cross_encoder_reads_lists_with_and_without_a_teacher(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch = pytest.importorskip("torch")
+    from tokenizers import Tokenizer
+    from transformers import BertConfig, BertForSequenceClassification
+
+    from precise_rag.encoders.local import E5, packaged_encoder
+    from training.multilingual import train
+
+    monkeypatch.setattr(train, "LISTS", 3)
+    tokenizer = Tokenizer.from_file(str(packaged_encoder(E5) / "tokenizer.json"))
+    pool, lists = train.Pool(tmp_path, None, tokenizer), made(asked("kale"))
+    example = lists, Labelled("Where does the kale grow?", False, [10], [9, 0], [])
+    drawn = [(example, np.array([10, 9, 0]), np.array([True, False, False]))] * 3
+    monkeypatch.setattr(pool, "drawn", lambda *_: iter(drawn))
+    sizes = {"hidden_size": 8, "num_attention_heads": 2, "intermediate_size": 8, "num_labels": 1}
+    cross, teacher = (
+        BertForSequenceClassification(
+            BertConfig(vocab_size=96_000, type_vocab_size=3, num_hidden_layers=n, **sizes)
+        )
+        for n in (1, 2)
+    )
+    losses = [train.cross_loss(pool, cross, one, 0.1) for one in (None, teacher)]
+    sum(losses).backward()
+    assert all(torch.isfinite(one) and one > 0 for one in losses)
+    assert cross.classifier.weight.grad.abs().sum() > 0

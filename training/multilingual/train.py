@@ -275,8 +275,8 @@ def cross_loss(pool: Pool, cross: nn.Module, teacher: nn.Module | None, done: fl
     for truth, one in zip(truths, pool.drawn(LISTS, CANDIDATES), strict=True):
         pieces, relevant = pool.pieces(*one)
         truth[: len(pieces)] = relevant
-        tokens, kinds = tokens_of_pairs(pool.tokenizer, one[0][1].question, pieces)
-        rows += np.split(np.stack([tokens.ids, kinds]), tokens.offsets[1:-1], axis=1)
+        tokens = tokens_of_pairs(pool.tokenizer, one[0][1].question, pieces)
+        rows += np.split(np.array([tokens.ids, tokens.kinds]), tokens.offsets[1:-1], axis=1)
     truth = torch.from_numpy(truths).to(DEVICE)
     valid, wanted = truth >= 0, (truth > 0).float()
     empty = torch.full(valid.shape, LOWEST, device=DEVICE)

@@ -66,8 +66,8 @@ SETS = (
 )
 """Question sets; of those that begin with "dev" half of the documents."""
 
-UNANSWERABLE = ("multilingual", "nq", "squad2-part")
-"""Sets with a file of questions that their documents do not answer."""
+UNANSWERABLE = ("multilingual", "nq", "squad2-part", "squad2")
+"""Sets with a file of questions that their documents do not answer; squad2 is that of "dev/squad"."""
 
 JOINED = ("afriqa", "nq", "pira", "pubmedqa", "squad-sentences", "tatqa")
 """Sets whose documents were put together from several texts: their titles say nothing."""
@@ -129,11 +129,13 @@ def load_trainable(name: str, folder: str | None) -> Dataset:
         for d, title in zip(dataset.documents, titles, strict=True)
     )
     dataset = replace(dataset, name=name, documents=tuple(documents))
-    if stem in UNANSWERABLE:
+    if (asking := "squad2" if name == "dev/squad" else stem) in UNANSWERABLE:
         data = Path(folder or os.environ["PRECISE_DATA"])
-        asked = data / f"train_qa_questions_{stem}_unanswerable.jsonl.gz"
-        unanswered = load_dataset(data / f"train_qa_docs_{stem}.jsonl.gz", asked, stem)
-        dataset = replace(dataset, questions=(*dataset.questions, *unanswered.questions))
+        asked = data / f"{split}_qa_questions_{asking}_unanswerable.jsonl.gz"
+        unanswered = load_dataset(data / f"{split}_qa_docs_{stem}.jsonl.gz", asked, stem)
+        known = {d.id for d in dataset.documents}
+        asked_here = (q for q in unanswered.questions if q.doc_id in known)
+        dataset = replace(dataset, questions=(*dataset.questions, *asked_here))
     return dataset
 
 

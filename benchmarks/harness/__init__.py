@@ -7,5 +7,4 @@ answers.py     exact match and F1 of answers
 units.py       what any splitter makes of a document, and plain search over it
 run.py         pipelines over the questions of sets, and every measure of them
 tables.py      results as Markdown pages
-frozen.py      answers of one version of the library, to compare those of another with
 """

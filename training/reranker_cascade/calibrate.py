@@ -24,13 +24,13 @@ from training.reranker.calibrate import SETS, Found, collection, found_in, optio
 from training.reranker.logistic_regression import fit_logistic_regression
 
 PROPORTIONS = {
-    "blend": {"packaged": 0.7, "reads": 0.4},
-    "blend_dense": {"packaged": 0.5, "reads": 0.3, "dense": 2.0},
+    "blend": {"packaged": 0.7, "reads": 0.55},
+    "blend_dense": {"packaged": 0.5, "reads": 0.45, "dense": 2.0},
     "unread": {"packaged": 1.0},
 }
 """Of the judgements, where the search's cosine is unknown, where it is known, and of what is not read."""
 
-SPREAD = 0.7
+SPREAD = 0.76
 """Share of the fitted spread of the log-odds."""
 
 Columns = dict[str, np.ndarray]

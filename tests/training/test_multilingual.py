@@ -116,9 +116,7 @@ def test_a_step_of_the_cross_encoder_has_a_loss_with_and_without_a_teacher(
     monkeypatch.setattr(pool, "drawn", lambda *_: [(example, np.array([10, 9, 0]), np.arange(3) < 1)] * 3)
     sizes = {"vocab_size": 96_000, "type_vocab_size": 3, "hidden_size": 8, "intermediate_size": 8}
     one, two = (
-        BertForSequenceClassification(
-            BertConfig(**sizes, num_hidden_layers=n, num_attention_heads=2, num_labels=1)
-        )
+        BertForSequenceClassification(BertConfig(**sizes, num_hidden_layers=n, num_attention_heads=2))
         for n in (1, 2)
     )
     for teacher in (None, two):

@@ -5,6 +5,7 @@ files.py               the files of a folder, their kinds, and their bytes and t
 records.py             records of JSON Lines, JSON and CSV files, and mail
 conversion.py          HTML, PDF, Word, PowerPoint, EPUB and notebooks, converted in a process of its own
 conversion_process.py  that process
+pdf.py                 PDF as Markdown
 """
 
 from precise_rag.documents.reading import read_documents

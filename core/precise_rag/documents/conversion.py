@@ -68,7 +68,7 @@ class Converter:
 
 def _start(file: Path) -> "subprocess.Popen[bytes]":
     """Start the process. It imports nothing from the working folder (-P), where the files may be."""
-    for name in ("markitdown", "pypdf"):
+    for name in ("markitdown", "pypdfium2"):
         if find_spec(name) is None:
             raise InputError(f"{file}: {name!r} is not installed; run: pip install 'precise-rag[documents]'")
     return subprocess.Popen(

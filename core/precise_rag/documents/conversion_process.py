@@ -11,6 +11,8 @@ import re
 import sys
 from copy import copy
 from itertools import count
+from pathlib import Path
+from runpy import run_path
 from typing import Any, BinaryIO
 
 _MOST_MEMORY = 4 * 2**30
@@ -38,6 +40,7 @@ def main() -> None:
         ".ipynb": of_markitdown.IpynbConverter(),
     }
     converters[".docx"]._html_converter = converters[".epub"]._html_converter = HtmlConverter()
+    pdf_markdown = run_path(str(Path(__file__).with_name("pdf.py")))["pdf_markdown"]
     replies = os.fdopen(os.dup(1), "w", encoding="ascii")
     os.dup2(2, 1)  # what converters print is not a reply
     while line := sys.stdin.buffer.readline():
@@ -45,7 +48,7 @@ def main() -> None:
         stream = io.BytesIO(sys.stdin.buffer.read(request["bytes"]))
         try:
             converter = converters.get(request["suffix"])
-            reply = markdown(converter, stream, request["suffix"]) if converter else pdf_text(stream)
+            reply = markdown(converter, stream, request["suffix"]) if converter else pdf_markdown(stream)
         except MemoryError:
             reply = {"error": "it takes too much memory"}
         except Exception as error:
@@ -101,34 +104,6 @@ def without_merged_cells(stream: BinaryIO) -> BinaryIO:
 def _span(cell: Any, name: str) -> int:
     span = str(cell.get(name))
     return min(int(span), 99) if span.isdigit() and int(span) else 1
-
-
-def pdf_text(stream: BinaryIO) -> dict[str, Any]:
-    """Return the text of a PDF, and where its pages begin."""
-    from pypdf import PdfReader
-
-    text, pages = "", []
-    for page in PdfReader(stream).pages:
-        pages.append(len(text))
-        text += page_text(page).strip() + "\n\n"
-    return {"text": text, "title": "", "pages": pages}
-
-
-def page_text(page: Any) -> str:
-    """Return the text of a page of a PDF. Pieces side by side are in one line, as the cells of a row are."""
-    parts, place = [""], (0.0, 0.0)
-
-    def add(part: str, outer: Any, inner: Any, _: Any, size: float) -> None:
-        nonlocal place
-        x, y = (a * inner[4] + b * inner[5] + c for a, b, c in (outer[::2], outer[1::2]))
-        if part.strip():
-            if abs(y - place[1]) < size / 3 and x > place[0] and parts[-1].endswith("\n"):
-                parts[-1] = parts[-1].rstrip("\n") + "   "
-            place = x, y
-        parts.extend(filter(None, [part]))
-
-    page.extract_text(visitor_text=add)
-    return "".join(parts).replace("\x7f", "•")  # what other codes of a font without signs stand for
 
 
 if __name__ == "__main__":

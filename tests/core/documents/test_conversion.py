@@ -12,7 +12,7 @@ from precise_rag.errors import InputError
 from precise_rag.facts import place_at
 
 pytest.importorskip("markitdown")
-pytest.importorskip("pypdf")
+pytest.importorskip("pypdfium2")
 
 FARES, NIGHT = "Adults pay 12 euros.", "The last_ferry leaves at 23:40."
 HTML = f"<html><head><title>Handbook</title></head><body><h1>Fares</h1><p>{FARES}</p>{NIGHT}</body></html>"
@@ -77,6 +77,41 @@ def test_a_file_becomes_markdown_with_its_pages(write, tmp_path: Path) -> None:
     assert document.metadata.get("title") in (None, "Handbook", "Fares")
 
 
+def test_a_pdf_has_headings_and_paragraphs_but_no_running_heads(tmp_path: Path) -> None:
+    canvas = pytest.importorskip("reportlab.pdfgen.canvas").Canvas(str(tmp_path / "a.pdf"))
+
+    def draw(y: float, text: str, size: int = 10) -> None:
+        canvas.setFont("Helvetica", size)
+        x = 72.0
+        for word in text.split():  # without a sign for what is between words, as TeX writes them
+            canvas.drawString(x, y, word)
+            x += canvas.stringWidth(word, "Helvetica", size) + 0.3 * size
+
+    for page in range(1, 4):
+        draw(800, f"Handbook of the night ferry {page}")
+        draw(740, f"{page}. Fares of the night" if page < 3 else "and one more", 10 if page == 3 else 16)
+        for y in (700, 688, 676):
+            draw(y, f"On night {page} the fare of the ferry is paid at the pier or on board in coins")
+        draw(650, "# wait for the ferry" if page == 1 else "The last lines of a page go on in the")
+        draw(40, str(page))
+        canvas.showPage()
+    canvas.save()
+    (document,) = read_documents(tmp_path)
+    line = "On night {0} the fare of the ferry is paid at the pier or on board in coins"
+    first, second, third = ("\n".join([line.format(page)] * 3) for page in (1, 2, 3))
+    assert document.text.split("\n\n") == [
+        "Handbook of the night ferry 1",
+        "# 1. Fares of the night",
+        first,
+        "    # wait for the ferry",
+        "# 2. Fares of the night",
+        second,
+        "The last lines of a page go on in the\nand one more",
+        third,
+        "The last lines of a page go on in the",
+    ]
+
+
 def test_a_merged_cell_of_a_table_is_in_each_of_its_rows_and_columns(tmp_path: Path) -> None:
     made = pytest.importorskip("docx").Document()
     table = made.add_table(4, 4)
@@ -117,7 +152,16 @@ def test_a_file_without_text_is_named(tmp_path: Path) -> None:
 
 
 def test_the_converter_imports_nothing_from_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("markitdown", "pypdf", "precise_rag", "json", "io", "re", "sitecustomize", "usercustomize"):
+    for name in (
+        "markitdown",
+        "pypdfium2",
+        "precise_rag",
+        "json",
+        "io",
+        "re",
+        "sitecustomize",
+        "usercustomize",
+    ):
         (tmp_path / f"{name}.py").write_text(f"open({str(tmp_path / 'imported')!r}, 'a').write({name!r})")
     write_html(tmp_path / "a.html")
     monkeypatch.chdir(tmp_path)

@@ -1,0 +1,127 @@
+"""PDF as Markdown: lines, paragraphs and headings, by where signs are on the page and how large they are."""
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from itertools import chain, groupby, pairwise
+from statistics import median
+from typing import Any, BinaryIO, NamedTuple
+
+_LARGER, _TITLE = 1.15, 200
+"""Size of a heading, as a share of the text's, and most characters of one."""
+_PARTED = re.compile(r"(?<=[^\W\d_])-\n([^\W\d_])")
+_HYPHEN = "\x02"
+"""At the end of a line."""
+_BULLETS = "\x7f\uf0b7"
+"""What a font without signs has for a bullet."""
+
+
+class Line(NamedTuple):
+    """A line of a page. size: the height of its signs. left, bottom: its place on the page. All in points."""
+
+    page: int
+    text: str
+    size: float
+    left: float
+    bottom: float
+
+
+def pdf_markdown(stream: BinaryIO) -> dict[str, Any]:
+    """Return the text of a PDF as Markdown, and where its pages begin.
+
+    Its headings are the lines with larger signs than those that hold a tenth of the text or more.
+    """
+    from pypdfium2 import PdfDocument
+
+    pages = [list(lines_of(page, number)) for number, page in enumerate(PdfDocument(stream))]
+    sizes: Counter[float] = Counter()
+    for line in chain.from_iterable(pages):
+        sizes[line.size] += len(line.text)
+    common = min(sizes.total() / 10, max(sizes.values(), default=0))
+    body = max((size for size, n in sizes.items() if n >= common), default=0.0)
+    pairs = [(one, two) for page in pages for one, two in pairwise(page) if one.size > 0.9 * body]
+    downs = [down for one, two in pairs if body / 2 < (down := one.bottom - two.bottom) < 3 * body]
+    step = median(downs or [body])
+    levels = sorted({round(size) for size in sizes if size > _LARGER * body}, reverse=True)
+    text, starts = "", []
+    last: Line | None = None
+    for page in without_running_lines(pages, step, _LARGER * body):
+        starts.append(len(text))
+        for size, several in groupby(page, lambda line: round(line.size) * (line.size > _LARGER * body)):
+            lines = list(several)
+            title = "\n".join(line.text for line in lines)
+            if size and len(title) <= _TITLE and any(map(str.isalpha, title)) and ". ." not in title:
+                title = _PARTED.sub(lambda m: "-" * m[1].isupper() + m[1], title).replace("\n", " ")
+                text += "\n\n" * bool(text) + f"{'#' * min(6, levels.index(size) + 1)} {title}"
+                last = None
+                continue
+            for line in lines:
+                code = "    " if line.text.startswith("#") else ""  # which is no heading
+                text += _between(last, line, step) * bool(text) + code + line.text
+                last = line
+    return {"text": text, "title": "", "pages": starts}
+
+
+def lines_of(page: Any, number: int) -> Iterator[Line]:
+    """Yield the lines of a page. A wide gap, as between the cells of a row, is three spaces."""
+    from pypdfium2.raw import FPDFText_GetUnicode
+
+    read = page.get_textpage()
+    text, boxes = "", list[tuple[float, ...]]()
+    for place in range(read.count_chars() + 1):
+        sign = chr(FPDFText_GetUnicode(read, place)) if place < read.count_chars() else "\n"
+        box = None if sign.isspace() or sign == _HYPHEN else read.get_charbox(place, loose=True)
+        is_next = box and boxes and box[0] < boxes[-1][0] and 2 * box[3] < boxes[-1][1] + boxes[-1][3]
+        if boxes and (is_next or sign in "\r\n" + _HYPHEN):
+            lefts, bottoms, _, tops = zip(*boxes, strict=True)
+            size = median(top - bottom for top, bottom in zip(tops, bottoms, strict=True))
+            text = text.strip() + "-" * (sign == _HYPHEN)
+            yield Line(number, text, round(size, 1), min(lefts), median(bottoms))
+            text, boxes = "", []
+        if box:
+            is_far = boxes and box[0] - boxes[-1][2] > 1.2 * (box[3] - box[1])
+            if is_far and not sign == text.rstrip()[-1] == ".":
+                text = text.rstrip() + "   "
+            text += "•" if sign in _BULLETS else sign
+            boxes.append(box)
+        elif boxes:
+            text += " "
+
+
+def without_running_lines(pages: list[list[Line]], step: float, largest: float) -> Iterator[list[Line]]:
+    """Yield the lines of pages without the running heads and feet, unless a word of one is nowhere else."""
+    ends = defaultdict(list)
+    for page in pages:
+        for side in (1, -1):
+            lines = sorted(page, key=lambda line: side * line.bottom)[:4]
+            gaps = [abs(one.bottom - two.bottom) > 1.5 * step for one, two in pairwise(lines)]
+            if lines:
+                ends[side, round(lines[0].bottom)].append(lines[: gaps.index(True) + 1] if any(gaps) else [])
+    running = {
+        line
+        for several in ends.values()
+        if sum(map(bool, several)) >= max(3, 0.8 * len(several))
+        for line in chain.from_iterable(several)
+        if line.size <= largest
+    }
+    known = {word for page in pages for line in page if line not in running for word in _words(line)}
+    for page in pages:
+        kept = [line for line in page if line not in running or not known.issuperset(_words(line))]
+        known.update(word for line in kept for word in _words(line))
+        yield kept
+
+
+def _words(line: Line) -> list[str]:
+    return re.findall(r"[^\W\d_]+", line.text.casefold())
+
+
+def _between(last: Line | None, line: Line, step: float) -> str:
+    """What is between two lines: of the same row, of the same paragraph, or of neither."""
+    if last is None:
+        return "\n\n"
+    down = last.bottom - line.bottom
+    if line.page != last.page or down < -step / 2:  # the next page or column
+        return "\n" if last.text[-1] in ",-" or line.text[0].islower() else "\n\n"
+    if abs(down) < line.size / 3 and line.left > last.left:
+        return "   "
+    return "\n\n" if down > 1.2 * step else "\n"

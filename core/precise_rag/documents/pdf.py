@@ -10,10 +10,11 @@ from typing import Any, BinaryIO, NamedTuple
 _LARGER, _TITLE = 1.15, 200
 """Size of a heading, as a share of the text's, and most characters of one."""
 _PARTED = re.compile(r"(?<=[^\W\d_])-\n([^\W\d_])")
+_LEADERS = re.compile(r"(?: ?\.){5,}")
 _HYPHEN = "\x02"
 """At the end of a line."""
-_BULLETS = "\x7f\uf0b7"
-"""What a font without signs has for a bullet."""
+_BULLET = re.compile(r"[•●▪■◦○‣·\x7f\uf0a7\uf0b7]\s+")
+"""Also what fonts without signs have for one."""
 
 
 class Line(NamedTuple):
@@ -50,7 +51,7 @@ def pdf_markdown(stream: BinaryIO) -> dict[str, Any]:
         for size, several in groupby(page, lambda line: round(line.size) * (line.size > _LARGER * body)):
             lines = list(several)
             title = "\n".join(line.text for line in lines)
-            if size and len(title) <= _TITLE and any(map(str.isalpha, title)) and ". ." not in title:
+            if size and len(title) <= _TITLE and any(map(str.isalpha, title)) and " ..." not in title:
                 title = _PARTED.sub(lambda m: "-" * m[1].isupper() + m[1], title).replace("\n", " ")
                 text += "\n\n" * bool(text) + f"{'#' * min(6, levels.index(size) + 1)} {title}"
                 last = None
@@ -75,14 +76,15 @@ def lines_of(page: Any, number: int) -> Iterator[Line]:
         if boxes and (is_next or sign in "\r\n" + _HYPHEN):
             lefts, bottoms, _, tops = zip(*boxes, strict=True)
             size = median(top - bottom for top, bottom in zip(tops, bottoms, strict=True))
-            text = text.strip() + "-" * (sign == _HYPHEN)
+            text = _LEADERS.sub(" ...", text.strip()) + "-" * (sign == _HYPHEN)
+            if bullet := _BULLET.match(text):
+                text = "- " + text[bullet.end() :]
             yield Line(number, text, round(size, 1), min(lefts), median(bottoms))
             text, boxes = "", []
         if box:
-            is_far = boxes and box[0] - boxes[-1][2] > 1.2 * (box[3] - box[1])
-            if is_far and not sign == text.rstrip()[-1] == ".":
-                text = text.rstrip() + "   "
-            text += "•" if sign in _BULLETS else sign
+            if boxes and box[0] - boxes[-1][2] > 1.2 * (box[3] - box[1]):
+                text = text.rstrip() + ("   " if not sign == text.rstrip()[-1] == "." else "")
+            text += sign
             boxes.append(box)
         elif boxes:
             text += " "

@@ -9,7 +9,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from precise_rag.structure.blocks import BlockKind, BlockStart
-from precise_rag.structure.marks import FORMULA
+from precise_rag.structure.marks import COLUMNS, FEWEST_ROWS, FORMULA
 from precise_rag.structure.tables import begins_table
 
 if TYPE_CHECKING:
@@ -161,6 +161,9 @@ def _kind(token: Token, lines: Sequence[str]) -> tuple[BlockKind | None, int]:
         case "paragraph_open":
             if _DEFINITION.match(line) or FORMULA.match(line):
                 return "code", 0
+            rows = lines[slice(*token.map or (0, 0))]
+            if len(rows) >= FEWEST_ROWS and 1.5 * sum(map(bool, map(COLUMNS.match, rows))) >= len(rows):
+                return "table", 0
             is_bold = token.map is not None and len(range(*token.map)) == 1 and _BOLD_LINE.match(line)
             return ("heading", 6) if is_bold else ("paragraph", 0)
         case "fence" | "code_block":

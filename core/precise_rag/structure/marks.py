@@ -86,6 +86,9 @@ FORMULA = re.compile(
 COLUMNS = re.compile(r"[^\n]{0,500}?\S(?: {3,}|[ ]*\t[ \t]*)\S")
 """A line with a wide gap between its words, as in a table that is set with spaces."""
 
+FEWEST_ROWS = 3
+"""Lines with wide gaps that are a table."""
+
 
 def speaker(match: re.Match[str]) -> str:
     """Return the name in a match of TURN."""

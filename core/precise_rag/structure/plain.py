@@ -15,6 +15,7 @@ from precise_rag.structure.marks import (
     CODE_LINE,
     COLUMNS,
     DIRECTIVE,
+    FEWEST_ROWS,
     FORMULA,
     ITEM,
     MAIL_HEAD,
@@ -42,8 +43,6 @@ _LEVEL_OF_SHORT_LINES = 20
 _LONGEST_SHORT_TITLE = 60
 _LONG_NUMBER = re.compile(r"\d+(?:\.\d+)+")
 _INDENT_OF_CELLS = 8
-_FEWEST_ROWS = 3
-"""Lines with wide gaps that are a table."""
 _TWO_SENTENCES = re.compile(r"[^\W\d]{2}[.!?][\"'”’»)\]]{0,3} +[\"'“‘«(\[]{0,3}[^\W\da-z]|[?!,][\"”’»]")
 _STOP = tuple(".,;:!?。，；：！？…")
 
@@ -245,7 +244,7 @@ class _Reader:
                 break
             n_rows += is_row
             end += 1
-        return end if n_rows >= _FEWEST_ROWS else number
+        return end if n_rows >= FEWEST_ROWS else number
 
     def _to_rule(self, number: int) -> int:
         """The end of a table that ends with a rule as its first line; it may have blank lines."""

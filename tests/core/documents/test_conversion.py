@@ -92,7 +92,8 @@ def test_a_pdf_has_headings_and_paragraphs_but_no_running_heads(tmp_path: Path) 
         draw(740, f"{page}. Fares of the night" if page < 3 else "and one more", 10 if page == 3 else 16)
         for y in (700, 688, 676):
             draw(y, f"On night {page} the fare of the ferry is paid at the pier or on board in coins")
-        draw(650, "# wait for the ferry" if page == 1 else "The last lines of a page go on in the")
+        draw(662, "\u2022 coins" if page == 1 else "From 1 to 2 . . . . . . . . . . . 3")
+        draw(640, "# wait for the ferry" if page == 1 else "The last lines of a page go on in the")
         draw(40, str(page))
         canvas.showPage()
     canvas.save()
@@ -102,12 +103,12 @@ def test_a_pdf_has_headings_and_paragraphs_but_no_running_heads(tmp_path: Path) 
     assert document.text.split("\n\n") == [
         "Handbook of the night ferry 1",
         "# 1. Fares of the night",
-        first,
+        f"{first}\n- coins",
         "    # wait for the ferry",
         "# 2. Fares of the night",
-        second,
+        f"{second}\nFrom 1 to 2 ... 3",
         "The last lines of a page go on in the\nand one more",
-        third,
+        f"{third}\nFrom 1 to 2 ... 3",
         "The last lines of a page go on in the",
     ]
 

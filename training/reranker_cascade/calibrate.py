@@ -24,11 +24,10 @@ from training.reranker.calibrate import SETS, Found, collection, found_in, optio
 from training.reranker.logistic_regression import fit_logistic_regression
 
 PROPORTIONS = {
-    "blend": {"packaged": 0.7, "reads": 0.55},
-    "blend_dense": {"packaged": 0.5, "reads": 0.45, "dense": 2.0},
+    "blend": {"packaged": 0.5, "reads": 0.45, "dense": 2.0},
     "unread": {"packaged": 1.0},
 }
-"""Of the judgements, where the search's cosine is unknown, where it is known, and of what is not read."""
+"""Of the judgements on what is read, and of that on what is not."""
 
 SPREAD = 0.76
 """Share of the fitted spread of the log-odds."""
@@ -47,7 +46,7 @@ def judged(cascade: CascadeReranker, several: list[Found]) -> Iterator[Any]:
 
 
 def fitted(sets: Mapping[str, Lists]) -> dict[str, dict[str, float]]:
-    """Return the weights of the three regressions."""
+    """Return the weights of the two regressions."""
     every = [(one, 1.0 / len(lists)) for lists in sets.values() for one in lists]
     weight = [w for _, w in every]
     weights = {}

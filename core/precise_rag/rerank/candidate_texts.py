@@ -1,10 +1,13 @@
-"""What rerankers get of candidates: titles above, text around, and long texts by their sentences."""
+"""What rerankers get of candidates: titles above, text around, cosines, and long texts by their sentences."""
 
 from collections.abc import Sequence, Set
 from dataclasses import replace
 
 import numpy as np
 
+from precise_rag.encoded import encode_documents, encode_queries
+from precise_rag.encoders.geometry import with_levels
+from precise_rag.encoders.load import load_encoder
 from precise_rag.protocols import Neighbours, Reranker
 from precise_rag.rerank.query_terms import QueryTerms
 from precise_rag.sentences import load_sentence_splitter
@@ -12,6 +15,7 @@ from precise_rag.stems import IdfTable, read_words
 from precise_rag.titles import joined_titles, titles_above
 from precise_rag.tokens import estimate_tokens
 from precise_rag.types import Candidate, FloatArray
+from precise_rag.vectors import dots
 
 _LEAST_SHARE = 0.3
 """Share of the query's rarity that the words above must add. With less, a title about the topic of all its
@@ -48,6 +52,22 @@ def _adds(terms: QueryTerms, named: Set[str], text: str) -> bool:
     if terms.coverage(named) <= _LEAST_SHARE:
         return False
     return terms.coverage(named - terms.positions(read_words(text)).keys()) > _LEAST_SHARE
+
+
+def with_cosines(query: str, candidates: Sequence[Candidate]) -> list[Candidate]:
+    """Give candidates that no search has compared with the query their cosines, by the default encoder.
+
+    They are in `scores`, as "dense" and "core". Returns the candidates in their order.
+    Raises ModelError if the encoder is damaged.
+    """
+    encoder = load_encoder()
+    vector = encode_queries(encoder, [query])[0]
+    cosines = dots(encode_documents(encoder, [candidate.text for candidate in candidates]), vector)
+    levels = with_levels(encoder, {"dense": cosines, "core": cosines}, vector)
+    return [
+        replace(one, scores={**one.scores, **{name: float(column[row]) for name, column in levels.items()}})
+        for row, one in enumerate(candidates)
+    ]
 
 
 def with_text_around(candidates: Sequence[Candidate], source: Neighbours) -> list[Candidate]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
@@ -16,10 +17,11 @@ from precise_rag.checkpoints.quantized import dequantized
 from precise_rag.checkpoints.saved import load_checkpoint, packaged_model, read_model_file
 from precise_rag.checks import check_number
 from precise_rag.encoders.devices import runs_on_onnx
+from precise_rag.encoders.load import load_encoder
 from precise_rag.encoders.local import E5, packaged_encoder
 from precise_rag.encoders.token_ids import read_tokenizer
 from precise_rag.errors import InputError, ModelError
-from precise_rag.rerank.candidate_texts import with_headings
+from precise_rag.rerank.candidate_texts import with_cosines, with_headings
 from precise_rag.rerank.features import retrieval_scores
 from precise_rag.rerank.logistic_regression import LogisticRegression, log_odds, matched
 from precise_rag.rerank.packaged import packaged_reranker
@@ -33,7 +35,12 @@ if TYPE_CHECKING:
 
 _FOLDER = packaged_model("reranker-cascade")
 
-_SETTINGS = {"blend": dict, "blend_dense": dict, "unread": dict, "network_sha256": str}
+_SETTINGS = {"blend": dict, "unread": dict, "network_sha256": str}
+
+_COMPARED, _COMPARED_UNLIKELY, _LIKELY = 96, 400, 0.2
+"""Most candidates that are encoded where no search has compared them with the query; and where none of them
+has this probability by words, as in another language than the query's. Then the packaged reranker, too, is
+told the cosines."""
 
 _READ_FIRST, _READ_AT_ONCE = 8, 4
 """Candidates that are read together: at the start, and then."""
@@ -45,7 +52,7 @@ class Shortlist(NamedTuple):
     """The r of n candidates that the cross-encoder reads, with the judgements of both rerankers.
 
     rows: (r,) their rows in the list. columns: (r,) each: "packaged", the packaged reranker's log-odds,
-    "dense", the search's cosines, NaN where unknown, "alone", 1 for one that alone has a code of the query,
+    "dense", the cosines, "alone", 1 for one that alone has a code of the query,
     see `alone_with_code`, and "reads", the cross-encoder's logits. packaged: (n,) the log-odds of all. order:
     (n,) those less log2(1 + b), where b candidates have a higher score, for what is not read; just those
     where half of the scores are the same, such as those of the texts that sentences are cut from.
@@ -60,14 +67,15 @@ class Shortlist(NamedTuple):
 class CascadeReranker(Loaded):
     """Two-stage reranker: the packaged reranker on all candidates, then a cross-encoder on the best.
 
-    The cross-encoder reads the query, in any of some fifty languages, together with the candidates that
-    the packaged reranker and the search put first, by turns: eight, then four more at a time, until four in
-    a row are much less probable than the best. Of each it reads 240 tokens, the titles above it where the
-    query needs them (see `with_headings`), and some of the text around it where that is known (see
-    `with_text_around`). A logistic regression over both judgements and the search's cosine, if it is known,
-    gives their probabilities, and one over the packaged reranker's alone those of the rest, whose order is
-    also the search's. What alone has a
-    code of the query is read first, and is more probable (see `alone_with_code`). Of longer texts
+    Candidates that no search has compared with the query are compared by the default encoder: the best 96 of
+    them by the packaged reranker, or 400 if it finds none likely (see `with_cosines`). The cross-encoder
+    reads the query, in any of some fifty languages, together with the candidates that the packaged reranker
+    and the search, or else the encoder, put first, by turns: eight, then four more at a time, until four in a
+    row are much less probable than the best. Of each it reads 240 tokens, the titles above it where the query
+    needs them (see `with_headings`), and some of the text around it where that is known (see
+    `with_text_around`). A logistic regression over both judgements and the cosine gives their probabilities,
+    and one over the packaged reranker's alone those of the rest, whose order is also the search's. What alone
+    has a code of the query is read first, and is more probable (see `alone_with_code`). Of longer texts
     `rerank` has it read the sentences (`longest_text`). A text of another document can take one of the places
     that are read; otherwise it has as little part in a score as in the packaged reranker's.
 
@@ -108,7 +116,6 @@ class CascadeReranker(Loaded):
         self.weights_sha256: str = self._config["weights_sha256"]
         self._again = partial(type(self), folder, n_read=n_read, least=least, device=device)
         self._regression = LogisticRegression(self._config["blend"])
-        self._with_dense = LogisticRegression(self._config["blend_dense"])
         self._unread = LogisticRegression(self._config["unread"])
         self._n_read, self._least = n_read, least
         self._device = device
@@ -121,46 +128,59 @@ class CascadeReranker(Loaded):
         rows, columns, packaged, order = self.shortlist(query, candidates)
         order[rows] = np.nan
         scores = matched(order, self._unread({"packaged": packaged}))
-        scores[rows] = self._probabilities(columns)
+        scores[rows] = self._regression(columns)
         return scores
-
-    def _probabilities(self, columns: Mapping[str, FloatArray]) -> FloatArray:
-        """The (r,) probabilities of what was read."""
-        has = ~np.isnan(columns["dense"])
-        found = self._regression(columns)
-        found[has] = self._with_dense({name: column[has] for name, column in columns.items()})
-        return found
 
     def shortlist(self, query: str, candidates: Sequence[Candidate]) -> Shortlist:
         """Judge n > 0 candidates with the packaged reranker, and the best of them with the cross-encoder."""
-        given, candidates = candidates, with_headings(query, candidates, packaged_reranker().idf_table)
-        packaged = log_odds(packaged_reranker().score(query, candidates))
-        alone = alone_with_code(query, [candidate.text for candidate in candidates])
+        headed = with_headings(query, candidates, packaged_reranker().idf_table)
+        alone = alone_with_code(query, [one.text for one in headed])
+        judged = packaged_reranker().score(query, headed)
+        is_likely = bool(judged.max() >= _LIKELY)
+        given = self._compared(query, candidates, judged + alone, is_likely)
+        if given is not candidates and not is_likely:
+            told = [replace(one, scores=other.scores) for one, other in zip(headed, given, strict=True)]
+            judged = packaged_reranker().score(query, told)
+        packaged, dense = log_odds(judged), retrieval_scores(given, "dense")
         found = np.array([candidate.score for candidate in given])
-        order = packaged.copy()
-        if 2 * len(set(found)) > len(found):
+        order, is_found = packaged.copy(), 2 * len(set(found)) > len(found)
+        if is_found:
             order -= np.log2(1 + np.searchsorted(np.sort(-found), -found))
-        rows = _by_turns(packaged + _FIRST * alone, found)
+        rows = _by_turns(packaged + _FIRST * alone, found if is_found else np.nan_to_num(dense, nan=-1.0))
+        rows = rows[~np.isnan(dense[rows])]
         rows = rows[in_turns([given[row] for row in rows], self._n_read).rows]
         logits = np.zeros(0, dtype=np.float32)
-        known = {"packaged": packaged, "dense": retrieval_scores(given, "dense"), "alone": alone}
+        known = {"packaged": packaged, "dense": dense, "alone": alone}
         columns: dict[str, FloatArray] = {}
         while len(logits) < len(rows):
             more = rows[len(logits) :][: _READ_AT_ONCE if len(logits) else _READ_FIRST]
-            texts = [(given[row], candidates[row].text.removesuffix(given[row].text)) for row in more]
+            texts = [(given[row], headed[row].text.removesuffix(given[row].text)) for row in more]
             pieces = [Piece(one.text, titles, one.before, one.after) for one, titles in texts]
             logits = np.append(logits, self.logits(query, pieces))
             columns = {name: column[rows[: len(logits)]] for name, column in known.items()} | {
                 "reads": logits
             }
-            read = self._probabilities(columns)
+            read = self._regression(columns)
             if read[-_READ_AT_ONCE:].max() < self._least * read.max():
                 break
         return Shortlist(rows[: len(logits)], columns, packaged, order)
 
+    def _compared(
+        self, query: str, candidates: Sequence[Candidate], judged: FloatArray, is_likely: bool
+    ) -> Sequence[Candidate]:
+        """The candidates, with cosines for those without, or for those of them that are judged best."""
+        unknown = np.flatnonzero(np.isnan(retrieval_scores(candidates, "dense")))
+        if not len(unknown):
+            return candidates
+        most = max(self._n_read, _COMPARED if is_likely else _COMPARED_UNLIKELY)
+        rows = unknown[np.argsort(-judged[unknown], kind="stable")[:most]].tolist()
+        compared = dict(zip(rows, with_cosines(query, [candidates[row] for row in rows]), strict=True))
+        return [compared.get(row, candidate) for row, candidate in enumerate(candidates)]
+
     def load_model(self) -> None:
         """Load the networks now, not at the first candidate."""
         packaged_reranker()
+        load_encoder()
         self._scorer.get(self._load)
 
     def logits(self, query: str, pieces: Sequence[Piece]) -> FloatArray:

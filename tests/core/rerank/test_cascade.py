@@ -36,7 +36,7 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Save:
 
     def save(**blend: float) -> Path:
         folder, unread = tmp_path_factory.mktemp("cascade"), {"packaged": 1.0, "offset": -1.0}
-        config = {"blend": blend, "blend_dense": blend, "unread": unread, "network_sha256": ""}
+        config = {"blend": blend, "unread": unread, "network_sha256": ""}
         save_checkpoint(folder, config, {})
         return folder
 
@@ -140,7 +140,10 @@ def test_reading_stops_when_four_in_a_row_are_much_less_probable_than_the_best(
     score = lambda self, query, given: falling[: len(given)].copy()  # noqa: E731
     fake = type("Packaged", (), {"score": score, "idf_table": np.zeros(1, dtype=np.uint8)})
     monkeypatch.setattr("precise_rag.rerank.cascade.packaged_reranker", fake)
-    given = candidates([f"{logit} text" for logit in logits])
+    given = [
+        replace(one, score=float(score), scores={"dense": 0.5})
+        for one, score in zip(candidates([f"{logit} text" for logit in logits]), falling, strict=True)
+    ]
     folder = saved(reads=1.0)
     cascade = CountingCascade(folder, n_read=20)
     scores = cascade.score(QUESTION, given)
@@ -151,6 +154,29 @@ def test_reading_stops_when_four_in_a_row_are_much_less_probable_than_the_best(
     whole.score(QUESTION, given)
     assert sum(whole.n_texts) == min(24, len(logits))
     assert len(whole.score(QUESTION, [])) == 0
+
+
+def test_what_no_search_has_compared_is_compared_by_meaning_in_any_language(
+    saved: Save, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    german = [
+        "Zwei Fähren überqueren den Fluss jede Stunde.",
+        "Der Brotpreis stieg im Tal nach dem langen Winter.",
+        "Ilse Brandt hütet das Feuer des Leuchtturms am Hafen.",
+        "Im Museum hängen Bilder der Renaissance.",
+    ]
+    cascade = CascadeReranker(saved(dense=10.0, offset=-4.0))
+    monkeypatch.setattr(cascade, "logits", lambda query, pieces: np.zeros(len(pieces), dtype=np.float32))
+    given = candidates(german)
+    assert cascade.score(QUESTION, given).argmax() == 2
+    told = [replace(given[0], scores={"dense": 0.9}), *given[1:]]
+    assert cascade.score(QUESTION, told).argmax() == 0
+    monkeypatch.setattr("precise_rag.rerank.cascade._COMPARED", 10)
+    monkeypatch.setattr("precise_rag.rerank.cascade._COMPARED_UNLIKELY", 30)
+    many = candidates([f"{number}. {text}" for number in range(10) for text in german])
+    dense = cascade.shortlist(QUESTION, many).columns["dense"]
+    assert len(dense) == 24
+    assert not np.isnan(dense).any()
 
 
 def test_what_does_not_fit_is_refused(saved: Save) -> None:

@@ -1,7 +1,7 @@
 """The process that converts files to Markdown; `conversion.py` starts this file as a program.
 
 It reads requests from standard input, each a line of JSON and then the bytes of a file, and answers each with
-a line of JSON. It imports nothing of this package.
+a line of JSON. It imports nothing of this package; pdf.py beside it is run by its path.
 """
 
 import io

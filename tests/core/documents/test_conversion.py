@@ -153,16 +153,8 @@ def test_a_file_without_text_is_named(tmp_path: Path) -> None:
 
 
 def test_the_converter_imports_nothing_from_here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in (
-        "markitdown",
-        "pypdfium2",
-        "precise_rag",
-        "json",
-        "io",
-        "re",
-        "sitecustomize",
-        "usercustomize",
-    ):
+    modules = "markitdown", "pypdfium2", "precise_rag", "json", "io", "re", "runpy"
+    for name in (*modules, "sitecustomize", "usercustomize"):
         (tmp_path / f"{name}.py").write_text(f"open({str(tmp_path / 'imported')!r}, 'a').write({name!r})")
     write_html(tmp_path / "a.html")
     monkeypatch.chdir(tmp_path)

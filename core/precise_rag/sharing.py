@@ -13,13 +13,14 @@ import unicodedata
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache, lru_cache
+from functools import cache
 from types import MappingProxyType
 from typing import NamedTuple
 from zlib import crc32
 
 import numpy as np
 
+from precise_rag._memory import remembers
 from precise_rag.stems import QUESTION_WORDS, read_words, with_parted_words
 from precise_rag.titles import joined_titles, titles_above
 from precise_rag.types import INSISTENT, Candidate, Selection
@@ -32,8 +33,6 @@ _FEWEST = 4
 _AGAIN = 5
 """Times from which on something is said again and again."""
 
-_SHORT = 2_000
-"""Characters up to which the samples of a text are remembered."""
 _LOOK_ALIKE = str.maketrans(
     "АВЕКМНОРСТУХІЈЅасԁеһіјӏорԛѕԝхуΑΒΕΖΗΙΚΜΝΟΡΤΥΧαινορυχ",
     "ABEKMHOPCTYXIJSacdehijlopqswxyABEZHIKMNOPTYXainopux",
@@ -104,7 +103,7 @@ def with_insistent(query: str, candidates: Sequence[Candidate]) -> list[Candidat
     half is said again and again.
     """
     n_found = Counter(c.doc_id for c in candidates)
-    groups = {c.id: {*_groups(c)} for c in candidates}
+    groups = {c.id: {*_groups(c.text)} for c in candidates}
     whole = [c for c in candidates if _has_all_words(query, c)]
     n_whole = Counter(c.doc_id for c in whole)
     for c in whole:
@@ -127,7 +126,8 @@ def _has_all_words(query: str, candidate: Candidate) -> bool:
     if len(asked) < _FEWEST:
         return False
     titles = joined_titles(titles_above(candidate))
-    return asked.issubset(read_words(plain_text(f"{titles} {candidate.text}")).stems)
+    missing = asked.difference(read_words(plain_text(candidate.text)).stems)
+    return missing.issubset(read_words(plain_text(titles)).stems)
 
 
 def _asked_words(query: str) -> frozenset[str]:
@@ -168,6 +168,7 @@ def share_of(n_places: int) -> int:
     return max(1, 3 * n_places // 4)
 
 
+@remembers(4096)
 def plain_text(text: str) -> str:
     """Return a text without what readers overlook: case, forms of letters, white space, invisible signs.
 
@@ -185,20 +186,15 @@ def _owners(candidate: Candidate) -> dict[Hashable, int]:
 
     Each has the number n of the nth of a share that it may have.
     """
-    owners: dict[Hashable, int] = dict.fromkeys((candidate.doc_id, *_groups(candidate)), 1)
+    owners: dict[Hashable, int] = dict.fromkeys((candidate.doc_id, *_groups(candidate.text)), 1)
     if n_documents := int(candidate.scores.get(INSISTENT, 0)):
         owners |= {INSISTENT: 3, (INSISTENT, candidate.doc_id): 4 * n_documents}
     return owners
 
 
-def _groups(candidate: Candidate) -> tuple[Hashable, ...]:
-    """The groups of near-copies that a candidate is in."""
-    return _sampled(candidate.text) if len(candidate.text) <= _SHORT else _sampled.__wrapped__(candidate.text)
-
-
-@lru_cache(maxsize=4096)
-def _sampled(text: str) -> tuple[Hashable, ...]:
-    """Samples of the words of a text (minhash)."""
+@remembers(4096)
+def _groups(text: str) -> tuple[Hashable, ...]:
+    """The groups of near-copies that a text is in: samples of its words (minhash)."""
     words = {crc32(s.encode("utf-8", "surrogatepass")) for s in read_words(plain_text(text)).stems}
     if not words:
         return ()

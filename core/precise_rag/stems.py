@@ -8,6 +8,8 @@ from zlib import crc32
 import numpy as np
 import numpy.typing as npt
 
+from precise_rag._memory import remembers
+
 IdfTable = npt.NDArray[np.uint8]
 """Rarity of each stem, at the index `slot(stem, len(table))`, in units of 1 / IDF_STEPS."""
 
@@ -65,21 +67,13 @@ def _and_joined(parts: re.Match[str]) -> str:
     return f"{first} {second} {first}{second}" if is_small else parts[0]
 
 
-_SHORT = 2_000
-"""Characters up to which the words of a text are remembered."""
 _ENDS = frozenset(".!?\n")
 """After one of these, a sentence begins."""
 
 
+@remembers(4096)
 def read_words(text: str) -> Words:
-    """Read the words of `text`. A capitalised word looks like a name unless it begins a sentence.
-
-    Those of short texts that were read lately are remembered: several stages read the same sentences.
-    """
-    return _remembered(text) if len(text) <= _SHORT else _read(text)
-
-
-def _read(text: str) -> Words:
+    """Read the words of `text`. A capitalised word looks like a name unless it begins a sentence."""
     stems: list[str] = []
     marked: list[bool] = []
     end = 0
@@ -91,9 +85,6 @@ def _read(text: str) -> Words:
         marked.append(inside or word[0].isdigit())
         end = match.end()
     return Words(tuple(stems), tuple(marked))
-
-
-_remembered = lru_cache(maxsize=1024)(_read)
 
 
 @lru_cache(maxsize=1 << 16)

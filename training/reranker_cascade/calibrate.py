@@ -25,9 +25,10 @@ from training.reranker.logistic_regression import fit_logistic_regression
 
 PROPORTIONS = {
     "blend": {"packaged": 0.5, "reads": 0.45, "dense": 2.0},
+    "blend_words": {"packaged": 0.7, "reads": 0.55},
     "unread": {"packaged": 1.0},
 }
-"""Of the judgements on what is read, and of that on what is not."""
+"""Of the judgements on what is read, where its cosine is known and where not, and on what is not read."""
 
 SPREAD = 0.76
 """Share of the fitted spread of the log-odds."""
@@ -46,7 +47,7 @@ def judged(cascade: CascadeReranker, several: list[Found]) -> Iterator[Any]:
 
 
 def fitted(sets: Mapping[str, Lists]) -> dict[str, dict[str, float]]:
-    """Return the weights of the two regressions."""
+    """Return the weights of the three regressions."""
     every = [(one, 1.0 / len(lists)) for lists in sets.values() for one in lists]
     weight = [w for _, w in every]
     weights = {}

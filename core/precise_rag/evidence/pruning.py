@@ -13,6 +13,7 @@ from precise_rag.protocols import Reranker
 from precise_rag.rerank import calibrated, load_reranker, rerank
 from precise_rag.selection import ProbabilitySelector
 from precise_rag.sentences.splitters import default_sentence_splitter
+from precise_rag.sentences.words import trimmed
 from precise_rag.titles import joined_titles, new_sections
 from precise_rag.tokens import Counts, CountTokens, counting, estimate_tokens
 from precise_rag.types import Candidate, Decision, Excerpt, Span, check_query
@@ -78,7 +79,8 @@ def _cut(
     """The evidence in a text, with a mark for each hole that has visible characters."""
     mark = estimate_tokens(_mark(len(text)))
     extractor = EvidenceExtractor(reranker, ProbabilitySelector(enough_tokens=None), splitter=UnitSplitter())
-    whole = Candidate("text", 0, len(text), text, 0.0, "rank")
+    start, end = trimmed(text, 0, len(text))
+    whole = Candidate("text", start, end, text[start:end], 0.0, "rank")
 
     def written(excerpts: Sequence[Excerpt]) -> int:
         return int(count([_with_holes(text, excerpts, max_tokens)])[0])

@@ -64,4 +64,5 @@ def begins_with_heading(stretch: Stretch) -> bool:
 
 
 def _stands_above(sentence: Candidate, following: Candidate) -> bool:
-    return following.above[-1:] == below((), heading_title(sentence.text)) != ()
+    above = following.above[-1:]
+    return bool(above) and above == below((), heading_title(sentence.text))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
@@ -35,12 +35,11 @@ if TYPE_CHECKING:
 
 _FOLDER = packaged_model("reranker-cascade")
 
-_SETTINGS = {"blend": dict, "unread": dict, "network_sha256": str}
+_SETTINGS = {"blend": dict, "blend_words": dict, "unread": dict, "network_sha256": str}
 
-_COMPARED, _COMPARED_UNLIKELY, _LIKELY = 96, 400, 0.2
-"""Most candidates that are encoded where no search has compared them with the query; and where none of them
-has this probability by words, as in another language than the query's. Then the packaged reranker, too, is
-told the cosines."""
+_LIKELY, _COMPARED = 0.2, 400
+"""Where no candidate has this probability, most of those that are encoded because no search has compared them
+with the query: the words say little then, as in another language than the query's."""
 
 _READ_FIRST, _READ_AT_ONCE = 8, 4
 """Candidates that are read together: at the start, and then."""
@@ -52,7 +51,7 @@ class Shortlist(NamedTuple):
     """The r of n candidates that the cross-encoder reads, with the judgements of both rerankers.
 
     rows: (r,) their rows in the list. columns: (r,) each: "packaged", the packaged reranker's log-odds,
-    "dense", the cosines, "alone", 1 for one that alone has a code of the query,
+    "dense", the cosines, NaN where unknown, "alone", 1 for one that alone has a code of the query,
     see `alone_with_code`, and "reads", the cross-encoder's logits. packaged: (n,) the log-odds of all. order:
     (n,) those less log2(1 + b), where b candidates have a higher score, for what is not read; just those
     where half of the scores are the same, such as those of the texts that sentences are cut from.
@@ -67,17 +66,18 @@ class Shortlist(NamedTuple):
 class CascadeReranker(Loaded):
     """Two-stage reranker: the packaged reranker on all candidates, then a cross-encoder on the best.
 
-    Candidates that no search has compared with the query are compared by the default encoder: the best 96 of
-    them by the packaged reranker, or 400 if it finds none likely (see `with_cosines`). The cross-encoder
+    Where it finds none likely by words, the default encoder compares those candidates with the query that no
+    search has: the best 400 (see `with_cosines`), and the packaged reranker judges again. The cross-encoder
     reads the query, in any of some fifty languages, together with the candidates that the packaged reranker
     and the search, or else the encoder, put first, by turns: eight, then four more at a time, until four in a
     row are much less probable than the best. Of each it reads 240 tokens, the titles above it where the query
     needs them (see `with_headings`), and some of the text around it where that is known (see
-    `with_text_around`). A logistic regression over both judgements and the cosine gives their probabilities,
-    and one over the packaged reranker's alone those of the rest, whose order is also the search's. What alone
-    has a code of the query is read first, and is more probable (see `alone_with_code`). Of longer texts
-    `rerank` has it read the sentences (`longest_text`). A text of another document can take one of the places
-    that are read; otherwise it has as little part in a score as in the packaged reranker's.
+    `with_text_around`). A logistic regression over both judgements and the cosine, or one without it where it
+    is unknown, gives their probabilities, and one over the packaged reranker's alone those of the rest, whose
+    order is also the search's. What alone has a code of the query is read first, and is more probable (see
+    `alone_with_code`). Of longer texts `rerank` has it read the sentences (`longest_text`). A text of another
+    document can take one of the places that are read; otherwise it has as little part in a score as in the
+    packaged reranker's.
 
     folder: a saved model; default: the one in the package.
     n_read: most candidates to read, at least 1; default 24.
@@ -116,6 +116,7 @@ class CascadeReranker(Loaded):
         self.weights_sha256: str = self._config["weights_sha256"]
         self._again = partial(type(self), folder, n_read=n_read, least=least, device=device)
         self._regression = LogisticRegression(self._config["blend"])
+        self._by_words = LogisticRegression(self._config["blend_words"])
         self._unread = LogisticRegression(self._config["unread"])
         self._n_read, self._least = n_read, least
         self._device = device
@@ -128,17 +129,20 @@ class CascadeReranker(Loaded):
         rows, columns, packaged, order = self.shortlist(query, candidates)
         order[rows] = np.nan
         scores = matched(order, self._unread({"packaged": packaged}))
-        scores[rows] = self._regression(columns)
+        scores[rows] = self._probabilities(columns)
         return scores
+
+    def _probabilities(self, columns: Mapping[str, FloatArray]) -> FloatArray:
+        """The (r,) probabilities of what was read."""
+        return np.where(np.isnan(columns["dense"]), self._by_words(columns), self._regression(columns))
 
     def shortlist(self, query: str, candidates: Sequence[Candidate]) -> Shortlist:
         """Judge n > 0 candidates with the packaged reranker, and the best of them with the cross-encoder."""
         headed = with_headings(query, candidates, packaged_reranker().idf_table)
         alone = alone_with_code(query, [one.text for one in headed])
         judged = packaged_reranker().score(query, headed)
-        is_likely = bool(judged.max() >= _LIKELY)
-        given = self._compared(query, candidates, judged + alone, is_likely)
-        if given is not candidates and not is_likely:
+        given = candidates if judged.max() >= _LIKELY else self._compared(query, candidates, judged + alone)
+        if given is not candidates:
             told = [replace(one, scores=other.scores) for one, other in zip(headed, given, strict=True)]
             judged = packaged_reranker().score(query, told)
         packaged, dense = log_odds(judged), retrieval_scores(given, "dense")
@@ -147,7 +151,7 @@ class CascadeReranker(Loaded):
         if is_found:
             order -= np.log2(1 + np.searchsorted(np.sort(-found), -found))
         rows = _by_turns(packaged + _FIRST * alone, found if is_found else np.nan_to_num(dense, nan=-1.0))
-        rows = rows[~np.isnan(dense[rows])]
+        rows = rows if given is candidates else rows[~np.isnan(dense[rows])]
         rows = rows[in_turns([given[row] for row in rows], self._n_read).rows]
         logits = np.zeros(0, dtype=np.float32)
         known = {"packaged": packaged, "dense": dense, "alone": alone}
@@ -160,20 +164,19 @@ class CascadeReranker(Loaded):
             columns = {name: column[rows[: len(logits)]] for name, column in known.items()} | {
                 "reads": logits
             }
-            read = self._regression(columns)
+            read = self._probabilities(columns)
             if read[-_READ_AT_ONCE:].max() < self._least * read.max():
                 break
         return Shortlist(rows[: len(logits)], columns, packaged, order)
 
     def _compared(
-        self, query: str, candidates: Sequence[Candidate], judged: FloatArray, is_likely: bool
+        self, query: str, candidates: Sequence[Candidate], judged: FloatArray
     ) -> Sequence[Candidate]:
         """The candidates, with cosines for those without, or for those of them that are judged best."""
         unknown = np.flatnonzero(np.isnan(retrieval_scores(candidates, "dense")))
         if not len(unknown):
             return candidates
-        most = max(self._n_read, _COMPARED if is_likely else _COMPARED_UNLIKELY)
-        rows = unknown[np.argsort(-judged[unknown], kind="stable")[:most]].tolist()
+        rows = unknown[np.argsort(-judged[unknown], kind="stable")[: max(self._n_read, _COMPARED)]].tolist()
         compared = dict(zip(rows, with_cosines(query, [candidates[row] for row in rows]), strict=True))
         return [compared.get(row, candidate) for row, candidate in enumerate(candidates)]
 

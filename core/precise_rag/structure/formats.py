@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+from precise_rag._memory import remembers
 from precise_rag.checks import check_text
 from precise_rag.errors import InputError
 from precise_rag.structure.blocks import BlockStart, Structure, TextFormat
@@ -13,7 +14,7 @@ from precise_rag.structure.plain import plain_blocks
 from precise_rag.structure.turns import with_turns
 
 _READ = 200_000
-"""Characters that are looked at."""
+"""Characters that are looked at to detect the format, and of a text whose structure is remembered."""
 
 _HTML_START = re.compile(
     r"\s{0,1000}(?:<\?xml[^<>]{0,300}>\s{0,100})?(?:<!--[^<>]{0,2000}-->\s{0,100})?"
@@ -78,6 +79,11 @@ def read_structure(text: str, text_format: TextFormat | None = None) -> Structur
     if text_format is not None and text_format not in _READERS:
         raise InputError(f"text_format must be one of {', '.join(_READERS)}, got {text_format!r}")
     check_text("text", text)
+    return _read(text, text_format)
+
+
+@remembers(16, longest=_READ)
+def _read(text: str, text_format: TextFormat | None) -> Structure:
     lines = _CARRIAGE_RETURN.sub("\n", text).replace("\r\n", " \n")  # as long as before
     chosen = text_format or detect_format(lines)
     starts: list[BlockStart] = []

@@ -36,7 +36,8 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Save:
 
     def save(**blend: float) -> Path:
         folder, unread = tmp_path_factory.mktemp("cascade"), {"packaged": 1.0, "offset": -1.0}
-        config = {"blend": blend, "unread": unread, "network_sha256": ""}
+        by_words = {name: weight for name, weight in blend.items() if name != "dense"}
+        config = {"blend": blend, "blend_words": by_words, "unread": unread, "network_sha256": ""}
         save_checkpoint(folder, config, {})
         return folder
 
@@ -171,12 +172,23 @@ def test_what_no_search_has_compared_is_compared_by_meaning_in_any_language(
     assert cascade.score(QUESTION, given).argmax() == 2
     told = [replace(given[0], scores={"dense": 0.9}), *given[1:]]
     assert cascade.score(QUESTION, told).argmax() == 0
-    monkeypatch.setattr("precise_rag.rerank.cascade._COMPARED", 10)
-    monkeypatch.setattr("precise_rag.rerank.cascade._COMPARED_UNLIKELY", 30)
+    monkeypatch.setattr("precise_rag.rerank.cascade._COMPARED", 30)
     many = candidates([f"{number}. {text}" for number in range(10) for text in german])
     dense = cascade.shortlist(QUESTION, many).columns["dense"]
     assert len(dense) == 24
     assert not np.isnan(dense).any()
+
+
+def test_nothing_is_compared_where_the_words_find_something_likely(
+    saved: Save, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cascade = CascadeReranker(saved(packaged=1.0, dense=10.0))
+    monkeypatch.setattr(cascade, "logits", lambda query, pieces: np.zeros(len(pieces), dtype=np.float32))
+    given = candidates(["The museum shows paintings.", "The keeper of the harbour light is Ilse Brandt."])
+    assert np.isnan(
+        cascade.shortlist("Who is the keeper of the harbour light?", given).columns["dense"]
+    ).all()
+    assert cascade.score("Who is the keeper of the harbour light?", given).argmax() == 1
 
 
 def test_what_does_not_fit_is_refused(saved: Save) -> None:

@@ -2,27 +2,24 @@
 
 from collections.abc import Callable
 from functools import lru_cache, wraps
-from typing import Concatenate, ParamSpec, TypeVar
+from typing import Any, TypeVar, cast
 
-P = ParamSpec("P")
-T = TypeVar("T")
+F = TypeVar("F", bound=Callable[..., Any])
 
 
-def remembers(
-    n_texts: int, *, longest: int = 2_000
-) -> Callable[[Callable[Concatenate[str, P], T]], Callable[Concatenate[str, P], T]]:
+def remembers(n_texts: int, *, longest: int = 2_000) -> Callable[[F], F]:
     """Decorate a function of a text so that it remembers the last results.
 
     n_texts: how many. longest: characters up to which a text is remembered.
     """
 
-    def decorated(function: Callable[Concatenate[str, P], T]) -> Callable[Concatenate[str, P], T]:
+    def decorated(function: F) -> F:
         remembered = lru_cache(maxsize=n_texts)(function)
 
         @wraps(function)
-        def chosen(text: str, *args: P.args, **kwargs: P.kwargs) -> T:
-            return (remembered if len(text) <= longest else function)(text, *args, **kwargs)
+        def chosen(text: str, *args: Any) -> Any:
+            return (remembered if len(text) <= longest else function)(text, *args)
 
-        return chosen
+        return cast("F", chosen)
 
     return decorated

@@ -26,7 +26,8 @@ WRONG: dict[Callable[..., object], dict[str, Any]] = {
     pr.DynamicThreshold: {"ceiling": [0.2, 1.5], "min_keep": [-1], "tight": [-0.1]},
     pr.GradientSelector: {"min_k": [0], "ratio": [1.5], "min_gap": [-1.0], "min_keep": [-1]}
     | {"max_k": [0], "max_tokens": [0], "moves": ["both"]},
-    ProbabilitySelector: {"share_of_best": [-1], "min_score": [2], "enough_tokens": [0], "max_tokens": [0]},
+    ProbabilitySelector: {"share_of_best": [-1], "min_score": [2], "max_tokens": [0]}
+    | {"enough_tokens": [0], "enough_share": [-0.1, 1.1]},
     pr.FeedbackController: {"reach": [0], "max_rounds": [-1], "accept": [11]},
     pr.Budget: {"calls": [0], "tokens": [0], "seconds": [0], "cost": [0]},
     partial(pr.Segmenter.from_pretrained, "small"): {

@@ -179,6 +179,7 @@ class EvidenceOptions:
     share_of_best: float = FROM_TEXTS.share_of_best
     min_score: float = FROM_TEXTS.min_score
     enough_tokens: int | None = FROM_TEXTS.enough_tokens
+    enough_share: float = FROM_TEXTS.enough_share
     max_tokens: int | None = FROM_TEXTS.max_tokens
     min_keep: int = FROM_TEXTS.min_keep
 

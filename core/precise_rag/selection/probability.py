@@ -13,9 +13,6 @@ from precise_rag.types import INSISTENT, UNSCORED, Candidate, Selection, best_fi
 Verdict = tuple[Candidate, bool, str]
 """A candidate, whether it is kept, and why."""
 
-_SHARE_OF_ALL = 1 / 3
-"""Share of the tokens of all candidates that is enough where none is likely: of much text more is read."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProbabilitySelector:
@@ -33,9 +30,11 @@ class ProbabilitySelector:
         alone decides.
     min_score: lowest probability to keep in any case, in [0, 1]. If both are 0, `max_tokens` is filled.
     enough_tokens: tokens after which no further candidate is kept; the last one may exceed them. Half as many
-        again where the best has no probability, and then at least a third of those of all candidates. None,
-        or a `share_of_best` of 0: nothing is enough. Steps of feedback keep more. Text in other languages and
-        scripts counts as if it was in English, so that enough says as much in all of them.
+        again where the best has no probability. None, or a `share_of_best` of 0: nothing is enough. Steps of
+        feedback keep more. Text in other languages and scripts counts as if it was in English, so that enough
+        says as much in all of them.
+    enough_share: share of the tokens of all candidates, in [0, 1], that is enough in any case where the best
+        has no probability: of much text more is read. Less the likelier the best is.
     max_tokens: most tokens to keep; default no limit. A candidate that does not fit is dropped; a smaller
         one after it may still fit.
     min_keep: number of the best candidates to keep even if they are worth less; with 0 nothing may be kept.
@@ -48,6 +47,7 @@ class ProbabilitySelector:
     share_of_best: float = 0.1
     min_score: float = 0.003
     enough_tokens: int | None = 500
+    enough_share: float = 1 / 3
     max_tokens: int | None = None
     min_keep: int = 3
     count_tokens: Callable[[str], int] | None = None
@@ -56,6 +56,7 @@ class ProbabilitySelector:
         check_number("share_of_best", self.share_of_best, least=0, most=1)
         check_number("min_score", self.min_score, least=0, most=1)
         check_number("enough_tokens", self.enough_tokens, least=1, whole=True, none="nothing is enough")
+        check_number("enough_share", self.enough_share, least=0, most=1)
         check_number("max_tokens", self.max_tokens, least=1, whole=True, none="no limit")
         check_number("min_keep", self.min_keep, least=0, whole=True)
 
@@ -127,7 +128,9 @@ class ProbabilitySelector:
         if self.enough_tokens is None or not self.share_of_best:
             return len(ranked)
         tokens = [0 if INSISTENT in c.scores else self._usual_tokens(c) for c in ranked]
-        enough = max(self.enough_tokens * (1.5 - min(best, 0.5)), (1 - best) * _SHARE_OF_ALL * sum(tokens))
+        enough = max(
+            self.enough_tokens * (1.5 - min(best, 0.5)), (1 - best) * self.enough_share * sum(tokens)
+        )
         n_tokens = 0
         for row, size in enumerate(tokens):
             if n_tokens >= enough:

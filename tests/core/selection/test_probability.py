@@ -36,13 +36,13 @@ def test_the_likeliest_are_enough_where_much_is_alike():
 
 
 def test_more_are_enough_where_even_the_best_is_improbable_and_of_much_text():
-    selector = ProbabilitySelector(enough_tokens=200, min_keep=1)
-
-    def sent(best: float, n: int) -> int:
+    def sent(best: float, n: int, share: float = 1 / 3) -> int:
+        selector = ProbabilitySelector(enough_tokens=200, enough_share=share, min_keep=1)
         return sum(c.n_tokens or 0 for c in selector.select(candidates(*[best] * n)).kept)
 
     assert [sent(best, 70) for best in (0.02, 0.1, 0.25, 0.5, 0.75, 1.0)] == [300, 280, 250, 200, 200, 200]
     assert [sent(best, n) for best in (0.02, 0.9) for n in (20, 200)] == [200, 660, 200, 200]
+    assert [sent(0.02, 200, share) for share in (0.0, 0.5, 1.0)] == [300, 980, 1960]
 
 
 @pytest.mark.parametrize(

@@ -11,6 +11,7 @@ from precise_rag.encoders.load import load_encoder
 from precise_rag.protocols import Neighbours, Reranker
 from precise_rag.rerank.query_terms import QueryTerms
 from precise_rag.sentences import load_sentence_splitter
+from precise_rag.sentences.words import without_markup
 from precise_rag.stems import IdfTable, read_words
 from precise_rag.titles import joined_titles, titles_above
 from precise_rag.tokens import estimate_tokens
@@ -62,7 +63,9 @@ def with_cosines(query: str, candidates: Sequence[Candidate]) -> list[Candidate]
     """
     encoder = load_encoder()
     vector = encode_queries(encoder, [query])[0]
-    cosines = dots(encode_documents(encoder, [candidate.text for candidate in candidates]), vector)
+    cosines = dots(
+        encode_documents(encoder, [without_markup(candidate.text) for candidate in candidates]), vector
+    )
     levels = with_levels(encoder, {"dense": cosines, "core": cosines}, vector)
     return [
         replace(one, scores={**one.scores, **{name: float(column[row]) for name, column in levels.items()}})

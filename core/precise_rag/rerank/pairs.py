@@ -13,6 +13,7 @@ from precise_rag.encoders.local import E5, packaged_encoder
 from precise_rag.encoders.onnx_file import OnnxFile, logits_of
 from precise_rag.encoders.reading import reading_of
 from precise_rag.encoders.token_ids import TokenIds
+from precise_rag.sentences.words import without_markup
 from precise_rag.tokens import readable_texts
 from precise_rag.types import FloatArray
 
@@ -45,7 +46,7 @@ class Piece(NamedTuple):
 
 def tokens_of_pairs(tokenizer: Any, query: str, pieces: Sequence[Piece]) -> TokenIds:
     """Tokenize a query with each of some pieces. tokenizer: a `tokenizers.Tokenizer`."""
-    texts = list(readable_texts([query, *chain.from_iterable(pieces)]))
+    texts = list(readable_texts([query, *map(without_markup, chain.from_iterable(pieces))]))
     begin, end = tokenizer.encode("").ids
     asked, *parts = (one.ids for one in tokenizer.encode_batch_fast(texts, add_special_tokens=False))
     asked = [begin, *asked[:QUERY_TOKENS], end, end]

@@ -14,6 +14,7 @@ from precise_rag.sentences.blocks import paragraph_ids
 from precise_rag.sentences.splitters import load_sentence_splitter, split_structured
 from precise_rag.sentences.words import has_words, without_rules
 from precise_rag.structure import read_structure
+from precise_rag.structure.marks import without_tags
 from precise_rag.tokens import estimate_token_counts
 from precise_rag.types import Document, IntArray, SentenceTable
 
@@ -86,10 +87,12 @@ def _split(documents: list[Document], encoder: Encoder | None, splitter: Sentenc
     spans, paragraphs, places = [], [], []
     row_of: dict[str, int] = {}
     for document in documents:
-        sentences = split_structured(document.text, read_structure(document.text), splitter)
+        structure = read_structure(document.text)
+        sentences = split_structured(document.text, structure, splitter)
         spans.append(np.array(sentences, dtype=np.int64).reshape(-1, 2))
         paragraphs.append(paragraph_ids(document.text, sentences))
-        read = (without_rules(document.text[start:end]) for start, end in sentences)
+        shown = (without_rules(document.text[start:end]) for start, end in sentences)
+        read = (without_tags(text) if structure.format == "html" else text for text in shown)
         places += [row_of.setdefault(text, len(row_of)) for text in read]
     texts, rows = list(row_of), np.array(places, dtype=np.int64)
     n_tokens = (count_tokens(encoder, texts) if encoder else estimate_token_counts(texts))[rows]

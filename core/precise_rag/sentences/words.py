@@ -5,6 +5,7 @@ from collections import Counter
 
 import numpy as np
 
+from precise_rag.structure.marks import without_tags
 from precise_rag.types import IntArray
 
 _TAG = re.compile(r"</?[A-Za-z][^<>]{0,2000}>")
@@ -40,6 +41,9 @@ _TEXT_TAGS = _TELLING | {
     *("p", "div", "span", "a", "b", "i", "em", "strong", "ul", "ol", "dl", "tbody", "thead", "blockquote"),
     *("section", "article", "main", "header", "footer", "body", "html", "font", "center", "br", "tt"),
 }
+
+
+_MARKUP = re.compile(rf"</(?:{'|'.join(sorted(_TEXT_TAGS))})>", re.IGNORECASE)
 
 
 def has_words(text: str) -> bool:
@@ -126,6 +130,14 @@ def trim_spans(text: str, spans: IntArray) -> IntArray:
     spans: (n, 2) start and end of each span.
     """
     return np.array([trimmed(text, *span) for span in spans.tolist()], dtype=np.int64).reshape(-1, 2)
+
+
+def without_markup(text: str) -> str:
+    """Return what is read of a sentence of any format: without tags if it closes one, and is no code."""
+    if "</" not in text or "`" in text or _MARKUP.search(text) is None:
+        return text
+    bare = without_tags(text)
+    return bare if has_words(bare) else text
 
 
 def without_rules(text: str) -> str:

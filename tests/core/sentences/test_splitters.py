@@ -14,7 +14,7 @@ from precise_rag.errors import InputError
 from precise_rag.protocols import SentenceSplitter
 from precise_rag.sentences import load_sentence_splitter
 from precise_rag.sentences.splitters import MAX_CHARACTERS, BlockSplitter
-from precise_rag.sentences.words import has_words, trim_spans, without_rules
+from precise_rag.sentences.words import has_words, trim_spans, without_markup, without_rules
 
 NAMES = ("auto", "nupunkt", "sentencex")
 
@@ -302,6 +302,9 @@ def test_tags_comments_names_of_places_and_rules_between_rows_are_no_words() -> 
     assert all(map(has_words, (*lines, "<!-- YAML\nadded: v1.0\n-->")))
     text = "+---+---+\n| a | b |\n+===+===+\n| 1 | 2 |\n+---+---+\n"
     assert without_rules(text) == "| a | b |\n| 1 | 2 |"
+    assert without_markup("<p>Use <code class='x'>-9</code>.") == "Use -9 ."
+    for code in ("List<String> a;", "`<b>x</b>`", "The <table> tag.", "</b>"):
+        assert without_markup(code) == code
     assert without_rules("One - two\n-- three\n- four") == "One - two\n-- three\n- four"
 
 

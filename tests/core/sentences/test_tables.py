@@ -36,6 +36,9 @@ def test_rows_are_the_sentences_in_order_encoded_if_vectors_are_wanted() -> None
     encoder = HashEncoder()
     assert [table.vectors for table in build_tables(DOCUMENTS, encoder, vectors=False)] == [None] * 3
     assert encoder.calls == []
+    page = "<html><p>The <b class='x'>pump</b> &amp; <a href='y'>wheel</a> turn.</p><p>Ada left.</p></html>"
+    next(build_tables([Document("html", page)], encoder))
+    assert encoder.calls == ["The pump & wheel turn.", "Ada left."], "tags are not read"
     bare = next(build_tables(DOCUMENTS, None))
     assert bare.vectors is None
     assert bare.n_tokens.tolist() == [3, 3, 3]

@@ -10,39 +10,49 @@ Language = Literal["en", "de", "es", "fr", "ru"]
 
 _WORDS: dict[Language, tuple[str, ...]] = {
     "en": (
-        "he|she|it|they|him|this|that|these|those|his|her|hers|its|their|theirs|such|however|therefore|thus",
-        "hence|moreover|furthermore|nevertheless|consequently|otherwise|instead|conversely|similarly",
-        "accordingly|meanwhile|also|but|so|then|yet|as a result|for this reason|in contrast|in other words",
-        "on the other hand|the (?:former|latter|same)|in (?:this|that|such|these) (?:case|cases|way)",
+        "but|however|nevertheless|otherwise|instead|conversely|in contrast|on the other hand|yet",
+        "he|she|it|they|him|this|that|these|those|his|her|hers|its|their|theirs|such|therefore|thus",
+        "hence|moreover|furthermore|consequently|similarly|accordingly|meanwhile|also|so|then|as a result",
+        "for this reason|in other words|the (?:former|latter|same)|in (?:this|that|such|these) cases?",
+        "in (?:this|that) way",
     ),
     "de": (
+        "jedoch|aber|doch|allerdings|dennoch|trotzdem|dagegen|sonst|stattdessen",
         "er|sie|es|dies(?:e[rsmn]?)?|jene[rsmn]?|das (?:ist|sind|war|wird|hat|kann|gilt)|sein(?:e[rsmn]?)?",
-        "ihr(?:e[rsmn]?)?|ihm|ihn(?:en)?|deren|dessen|jedoch|aber|doch|allerdings|dennoch|trotzdem|deshalb|daher",
-        "darum|deswegen|dadurch|damit|dabei|dafür|dagegen|danach|daran|darauf|darin|darüber|davon|dazu",
-        "hier(?:bei|durch|für|mit|von|zu)|außerdem|zudem|ferner|also|somit|folglich|sonst|stattdessen",
+        "ihr(?:e[rsmn]?)?|ihm|ihn(?:en)?|deren|dessen|deshalb|daher",
+        "darum|deswegen|dadurch|damit|dabei|dafür|danach|daran|darauf|darin|darüber|davon|dazu",
+        "hier(?:bei|durch|für|mit|von|zu)|außerdem|zudem|ferner|also|somit|folglich",
         "solche[rsmn]?|letztere[rsmn]?|erstere[rsmn]?|in diese[mnr] fall|aus diesem grund",
     ),
     "es": (
+        "sin embargo|no obstante|pero|en cambio|aun así",
         "él|ella|ello|ellos|ellas|est[eao]s?|es[eao]s?|esto|eso|aquell[ao]s?|aquel|sus?|suy[ao]s?",
-        "sin embargo|no obstante|por (?:lo tanto|tanto|ello|eso|esto|consiguiente)|además|también|así",
-        "entonces|pero|en cambio|aun así|de este modo|en (?:este|ese|tal|estos|esos) casos?|dich[ao]s?",
+        "por (?:lo tanto|tanto|ello|eso|esto|consiguiente)|además|también|así",
+        "entonces|de este modo|en (?:este|ese|tal|estos|esos) casos?|dich[ao]s?",
         "tal(?:es)?|l[ao]s? mism[ao]s?",
     ),
     "fr": (
+        "cependant|toutefois|néanmoins|pourtant|mais|or|au contraire",
         "il|elle|ils|elles|celui-ci|celle-ci|ceux-ci|celles-ci|ce|cet|cette|ces|cela|ceci|ça|c['’]est|son|sa",
-        "ses|leurs?|lui|cependant|toutefois|néanmoins|pourtant|donc|ainsi|alors|mais|or|en effet|de plus",
-        "en outre|par conséquent|dans (?:ce|ces|de tels) cas|au contraire|ce dernier|cette dernière",
+        "ses|leurs?|lui|donc|ainsi|alors|en effet|de plus",
+        "en outre|par conséquent|dans (?:ce|ces|de tels) cas|ce dernier|cette dernière",
     ),
     "ru": (
-        "он[аои]?|это|эт(?:от|а|и|ого|ой|их|им|у)|так(?:ой|ая|ое|ие)|его|её|ее|их|ему|ей|им|однако|поэтому",
-        "но|тем не менее|следовательно|кроме того|также|затем|тогда|таким образом|наоборот",
+        "однако|но|тем не менее|наоборот",
+        "он[аои]?|это|эт(?:от|а|и|ого|ой|их|им|у)|так(?:ой|ая|ое|ие)|его|её|ее|их|ему|ей|им|поэтому",
+        "следовательно|кроме того|также|затем|тогда|таким образом",
         "последн(?:ий|яя|ее|ие)|в (?:этом|таком) случае",
     ),
 }
-_LEANS = {
-    language: re.compile(rf"[\W_]{{0,5}}(?:{'|'.join(words)})(?![\w-])", re.IGNORECASE)
-    for language, words in _WORDS.items()
-}
+"""Words at the beginning of a sentence; the first ones take back some of what was said."""
+
+
+def _first_words(*words: str) -> re.Pattern[str]:
+    return re.compile(rf"[\W_]{{0,5}}(?:{'|'.join(words)})(?![\w-])", re.IGNORECASE)
+
+
+_LEANS = {language: _first_words(*words) for language, words in _WORDS.items()}
+_TAKES_BACK = {language: _first_words(words[0]) for language, words in _WORDS.items()}
 _COMMON: dict[Language, frozenset[str]] = {
     "en": frozenset(("the", "of", "and", "is", "to", "in", "that", "for")),
     "de": frozenset(("der", "die", "und", "ist", "nicht", "den", "von", "das", "mit", "ein", "eine")),
@@ -64,3 +74,8 @@ def language_of(text: str) -> Language:
 def leans(text: str, language: Language = "en") -> bool:
     """Check whether a sentence begins with a word for what was said before: "it", "this", "however"."""
     return _LEANS[language].match(text) is not None and TURN.match(text) is None
+
+
+def takes_back(text: str, language: Language = "en") -> bool:
+    """Check whether a sentence takes back some of what was said before: "However, members pay nothing."."""
+    return _TAKES_BACK[language].match(text) is not None

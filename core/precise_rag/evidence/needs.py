@@ -1,6 +1,6 @@
 """What a sentence needs beside it to be understood: what it leans on, its lead-in, what it announces.
 
-"However, it froze."       the sentence before it
+"However, it froze."       the sentence before it, and that one needs it: without it, it is half of the truth
 an item, code, a table     the lead-in above it: "Three parts wear:"
 "Three parts wear:"        the list, code or table that follows
 a sentence of an item      the first sentence of the item, such as a term or an option
@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from precise_rag.evidence.leaning import language_of, leans
+from precise_rag.evidence.leaning import language_of, leans, takes_back
 from precise_rag.structure import Block, BlockKind, read_structure
 from precise_rag.structure.marks import ends_in_colon, ends_sentence
 from precise_rag.types import Stretch
@@ -33,12 +33,16 @@ _PROSE: tuple[BlockKind, ...] = ("paragraph", "item", "quote", "turn")
 
 
 class _Sentence(NamedTuple):
-    """A sentence with the block that it stands in. leans: whether it leans on the sentence before it."""
+    """A sentence with the block that it stands in.
+
+    leans: whether it leans on the sentence before it. takes_back: whether it takes back some of that.
+    """
 
     text: str
     n_tokens: int
     block: Block
     leans: bool
+    takes_back: bool
 
     @property
     def is_short(self) -> bool:
@@ -69,6 +73,8 @@ def needs(stretch: Stretch) -> Iterator[tuple[int, int]]:
             continue
         if _leans_on(sentence, before):
             yield row, row - 1
+        if sentence.takes_back and sentence.is_short and not begins_block:
+            yield row - 1, row
         if begins_block and _announces(before, kind):
             yield from ((row - 1, after) for after in _announced(row, sentences))
         needed = None
@@ -113,7 +119,13 @@ def _sentences(stretch: Stretch) -> list[_Sentence]:
     blocks = [structure.blocks[number] for number in structure.block_numbers(starts).tolist()]
     language = language_of(stretch.text)
     return [
-        _Sentence(one.text, one.n_tokens or 0, block, block.kind in _PROSE and leans(one.text, language))
+        _Sentence(
+            one.text,
+            one.n_tokens or 0,
+            block,
+            block.kind in _PROSE and leans(one.text, language),
+            block.kind in _PROSE and takes_back(one.text, language),
+        )
         for one, block in zip(stretch.sentences, blocks, strict=True)
     ]
 

@@ -112,7 +112,7 @@ def test_sentences_lean_that_begin_with_a_word_for_what_was_said_in_english_by_d
     ("language", "first", "leaning", "other"),
     [
         ("de", "Die Pumpe stand still.", "Sie ist mit dem Eis gefroren.", "Siegen ist nicht der Ort."),
-        ("es", "La bomba se paró con el frío.", "Sin embargo, la rueda gira.", "Esteban sale por la puerta."),
+        ("es", "La bomba se paró con el frío.", "Además, la rueda gira.", "Esteban sale por la puerta."),
         ("fr", "La roue est pour la ferme.", "C’est une roue de bois.", "Cesare est dans la cour."),
         ("ru", "Насос стоит на дворе.", "Он не работает и в мороз.", "Онега не стоит на дворе."),
     ],
@@ -122,6 +122,19 @@ def test_words_for_what_was_said_are_known_in_other_languages(
 ) -> None:
     assert language_of(f"{first} {leaning} {other}") == language
     assert pairs(f"{first} {leaning} {other}") == {(leaning, first)}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The ticket costs ten euros. However, members pay nothing.",
+        "Das Ticket kostet zehn Euro und ist rot. Allerdings zahlen die Kinder nicht.",
+        "El billete cuesta diez euros en la taquilla. Sin embargo, los socios no pagan.",
+    ],
+)
+def test_what_takes_something_back_comes_along(text: str) -> None:
+    first, second = (f"{sentence}." for sentence in text.rstrip(".").split(". "))
+    assert pairs(text) == {(second, first), (first, second)}
 
 
 @pytest.mark.parametrize(

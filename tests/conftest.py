@@ -39,10 +39,7 @@ FOLDERS = {
         "surface/test_imports.py",
         "surface/test_prompts.py",
     ),
-    "services": (
-        "adapters/test_stores.py",
-        "core/index/databases",
-    ),
+    "services": ("adapters/test_stores.py", "core/index/databases"),
 }
 """The marker of all tests in a folder or file; those that are left out are not even imported."""
 NEEDED = {

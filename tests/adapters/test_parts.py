@@ -56,10 +56,7 @@ def gradient(query, found):
 
 PARTS: dict[str, tuple[dict[str, Any], Callable[[str, list[Candidate]], Any]]] = {
     "Rerank": ({"reranker": "packaged", "top_n": 3}, lambda q, c: rerank_best(q, c, PACKAGED, 3)),
-    "GradientSelection": (
-        {"reranker": "packaged", "min_k": 1, "ratio": 0.6, "max_tokens": 70},
-        gradient,
-    ),
+    "GradientSelection": ({"reranker": "packaged", "min_k": 1, "ratio": 0.6, "max_tokens": 70}, gradient),
     "Redundancy": ({}, lambda q, c: RedundancyFilter().filter(c)),
     "RelevanceFilter": ({"llm": WHEELS}, lambda q, c: RelevanceFilter(WHEELS).filter(q, c)),
     "Evidence": (

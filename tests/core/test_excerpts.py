@@ -120,9 +120,7 @@ def test_candidates_without_a_stretch_are_joined_only_where_their_texts_prove_it
 
 
 @given(st.data())
-def test_every_excerpt_is_a_slice_and_every_kept_sentence_is_in_one(
-    data: st.DataObject,
-) -> None:
+def test_every_excerpt_is_a_slice_and_every_kept_sentence_is_in_one(data: st.DataObject) -> None:
     text = data.draw(st.text(alphabet="Ab. \n\t-|`#:>", max_size=120))
     found = sentences_of(text)
     sentences = found.stretches[0].sentences if found.stretches else ()

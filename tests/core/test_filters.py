@@ -8,13 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from precise_rag.errors import InputError
-from precise_rag.filters import (
-    Condition,
-    Field,
-    Filter,
-    as_filter,
-    parse_assignments,
-)
+from precise_rag.filters import Condition, Field, Filter, as_filter, parse_assignments
 from precise_rag.filters.conditions import MAX_DEPTH
 from precise_rag.types import Document
 from support.filtered import FIELDS, filtered_documents, random_filters

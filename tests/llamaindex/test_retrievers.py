@@ -8,13 +8,7 @@ import pytest
 from llama_index.core.instrumentation import get_dispatcher
 from llama_index.core.instrumentation.span_handlers import SimpleSpanHandler
 from llama_index.core.node_parser import MarkdownNodeParser, SentenceSplitter
-from llama_index.core.schema import (
-    Document,
-    MetadataMode,
-    NodeRelationship,
-    NodeWithScore,
-    QueryBundle,
-)
+from llama_index.core.schema import Document, MetadataMode, NodeRelationship, NodeWithScore, QueryBundle
 from llama_index.core.vector_stores.types import (
     FilterCondition,
     FilterOperator,

@@ -344,9 +344,7 @@ def test_a_call_of_any_model_ends_without_a_budget(
     never_answers_in_time(Drips([]), live)
 
 
-def test_nothing_waits_for_a_model_that_was_left_behind_and_a_draft_is_kept(
-    release: threading.Event,
-) -> None:
+def test_nothing_waits_for_a_model_that_was_left_behind_and_a_draft_is_kept(release: threading.Event) -> None:
     slow, budget = load_llm(lambda prompt: str(release.wait(30.0))), Budget(seconds=0.2)
     with pytest.raises(BudgetExceeded):
         asyncio.run(answering(slow, budget=budget).aanswer(QUESTION, candidates=CANDIDATES))

@@ -43,11 +43,7 @@ def says(
         "choices": [{"index": 0, "finish_reason": finish_reason, "message": message}],
     }
     if usage is not None:
-        body["usage"] = {
-            "prompt_tokens": usage[0],
-            "completion_tokens": usage[1],
-            "total_tokens": sum(usage),
-        }
+        body["usage"] = {"prompt_tokens": usage[0], "completion_tokens": usage[1], "total_tokens": sum(usage)}
     return Reply(body, **options)
 
 

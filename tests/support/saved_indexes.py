@@ -10,13 +10,7 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
-from precise_rag.index import (
-    DenseIndex,
-    DocumentIndex,
-    HybridIndex,
-    SentenceContextIndex,
-    WordSentenceIndex,
-)
+from precise_rag.index import DenseIndex, DocumentIndex, HybridIndex, SentenceContextIndex, WordSentenceIndex
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Document
 

@@ -8,11 +8,7 @@ from hypothesis import strategies as st
 
 from precise_rag.candidate_filters import DynamicThreshold, RelevanceFilter
 from precise_rag.candidate_filters.relevance_scoring import Relevance, parse_score, parse_scores
-from precise_rag.errors import (
-    LLMAuthenticationError,
-    LLMConnectionError,
-    LLMResponseError,
-)
+from precise_rag.errors import LLMAuthenticationError, LLMConnectionError, LLMResponseError
 from precise_rag.llm import Budget
 from precise_rag.testing import ScriptedLLM
 from precise_rag.trace import Trace

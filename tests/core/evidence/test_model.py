@@ -146,10 +146,7 @@ def test_what_takes_something_back_comes_along(text: str) -> None:
         ("- the wheel\n- It froze.\n\nThis is all.", set()),
         (
             "Ada left.\n\nThe sizes are given here:\n\n| a |\n|---|\n\nShe came back.\n",
-            {
-                ("| a | |---|", "The sizes are given here:"),
-                ("The sizes are given here:", "| a | |---|"),
-            },
+            {("| a | |---|", "The sizes are given here:"), ("The sizes are given here:", "| a | |---|")},
         ),
         (
             "This is as if\n\n   f(x)\n\nwas written. Call it so:\n\n   g(x)\n\nIt is done.\n\n   h(x)\n",

@@ -54,10 +54,7 @@ def test_the_best_draft_is_the_answer_by_the_settings():
     assert controller.best([*rounds((0, 2, 1)), *unscored]).text == "draft 1"
 
 
-@given(
-    st.lists(st.tuples(st.integers(1, 10), st.sampled_from([-1, 0, 1])), min_size=10),
-    st.integers(1, 9),
-)
+@given(st.lists(st.tuples(st.integers(1, 10), st.sampled_from([-1, 0, 1])), min_size=10), st.integers(1, 9))
 def test_the_loop_ends_in_time_whatever_the_judge_replies(judgements, max_rounds):
     controller = FeedbackController(max_rounds=max_rounds)
     done: list[Round] = []
@@ -88,11 +85,7 @@ def test_the_loop_ends_in_time_whatever_the_judge_replies(judgements, max_rounds
         ('{"score": 2, "quoted": {"score": 10}}', 2, 0),
         ('{"score": 6, "adjustment": -1} I repeat: {"score": 6, "adjustment": -1}', 6, -1),
         ('{"result": {"score": 5, "adjustment": 1}}', 5, 1),
-        (
-            "Evaluation Score: [1-10].\nEvaluation Score: 8\nContext Adjustment: [1, -1].\nAdjustment: 1",
-            8,
-            1,
-        ),
+        ("Evaluation Score: [1-10].\nEvaluation Score: 8\nContext Adjustment: [1, -1].\nAdjustment: 1", 8, 1),
         ("The score is 8.9 and the adjustment is none.", 8, 0),
         ("Score: 6, adjustment: -1, since half of it is noise.", 6, -1),
         ("Score: 8分", 8, 0),

@@ -5,13 +5,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from precise_rag.errors import (
-    BudgetExceeded,
-    ContextLengthError,
-    InputError,
-    LLMError,
-    LLMServerError,
-)
+from precise_rag.errors import BudgetExceeded, ContextLengthError, InputError, LLMError, LLMServerError
 from precise_rag.feedback import FeedbackController
 from precise_rag.llm import Budget, load_llm
 from precise_rag.prompts import NOT_IN_PASSAGES
@@ -270,10 +264,7 @@ async def test_a_call_that_outlasts_the_seconds_is_cut_off():
     answer = await answering(answerer, judge, budget=Budget(seconds=0.5)).aanswer(
         QUESTION, candidates=CANDIDATES
     )
-    assert (answer.text, answer.note) == (
-        "a",
-        "the answer is not judged: seconds over budget: all 0.5 used",
-    )
+    assert (answer.text, answer.note) == ("a", "the answer is not judged: seconds over budget: all 0.5 used")
     slow = answering(ScriptedLLM(["a"], delay=30), budget=Budget(seconds=0.05))
     with pytest.raises(BudgetExceeded, match=r"all 0\.05 used"):
         await slow.aanswer(QUESTION, candidates=CANDIDATES)

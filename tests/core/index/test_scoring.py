@@ -25,12 +25,7 @@ from precise_rag.index.bm25 import BM25Matrix, BM25Settings, Postings, bm25_scor
 from precise_rag.index.context import chunk_vectors
 from precise_rag.index.groups import Passages, passage_ids
 from precise_rag.index.table import Columns
-from precise_rag.index.vectors import (
-    Products,
-    RoughVectors,
-    code_products,
-    rough_columns,
-)
+from precise_rag.index.vectors import Products, RoughVectors, code_products, rough_columns
 from precise_rag.index.words import load_stop_words, split_words, word_columns, word_number, word_numbers
 from precise_rag.segmentation import GreedySegmenter
 from precise_rag.testing import HashEncoder

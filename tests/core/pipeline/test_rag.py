@@ -102,7 +102,7 @@ def test_an_answer_is_judged_cites_its_passages_and_an_observer_sees_every_recor
     assert (answer.text, answer.kind) == ("Ilse Brandt [1], they say [9].", "generated")
     assert answer.judgement.score == 9
     assert [getattr(record, "name", getattr(record, "role", "round")) for record in seen] == [
-        *("search", "rerank", "redundancy", "evidence", "selection", "answer", "judge", "round"),
+        *("search", "rerank", "redundancy", "evidence", "selection", "answer", "judge", "round")
     ]
     assert answer.trace.settings["selector"]["ratio"] == pytest.approx(0.3)
     (cited,) = answer.citations

@@ -2,12 +2,7 @@ from typing import Any
 
 import pytest
 
-from precise_rag.errors import (
-    LLMAuthenticationError,
-    LLMError,
-    LLMRateLimitError,
-    LLMResponseError,
-)
+from precise_rag.errors import LLMAuthenticationError, LLMError, LLMRateLimitError, LLMResponseError
 from precise_rag.rerank import CohereReranker, rerank
 from precise_rag.types import Candidate
 from support.chat_server import ChatServer, Reply

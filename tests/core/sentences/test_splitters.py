@@ -148,10 +148,7 @@ def test_long_sentences_are_cut_between_words() -> None:
 
 
 text_like = st.text(
-    st.one_of(
-        st.sampled_from(" \n\r\t.!?\"'-#|•。？।؟АБвaB1\ud800\u2029\u200b👍"),
-        st.characters(),
-    ),
+    st.one_of(st.sampled_from(" \n\r\t.!?\"'-#|•。？।؟АБвaB1\ud800\u2029\u200b👍"), st.characters()),
     max_size=300,
 )
 
@@ -309,8 +306,7 @@ def test_tags_comments_names_of_places_and_rules_between_rows_are_no_words() -> 
 
 
 @pytest.mark.parametrize(
-    "unit",
-    ["</p>", "<p>", "<!-- ", "<!---->", ".. _a:\n", "-\n", "- ", "\n", " ", "a\n", "|", "x-\n"],
+    "unit", ["</p>", "<p>", "<!-- ", "<!---->", ".. _a:\n", "-\n", "- ", "\n", " ", "a\n", "|", "x-\n"]
 )
 def test_long_texts_are_read_in_linear_time(unit: str) -> None:
     text = "a" + unit * 200_000 + "b"

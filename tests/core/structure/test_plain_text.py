@@ -77,7 +77,7 @@ def test_underlined_text_and_directives() -> None:
 def test_plain_text() -> None:
     found = read_structure(PLAIN)
     assert [kind[:4] for kind in kinds(found)] == [
-        *("head", "para", "head", "para", "item", "item", "head", "para", "head", "para"),
+        *("head", "para", "head", "para", "item", "item", "head", "para", "head", "para")
     ]
     assert found.above(PLAIN.index("- oil")) == ("2. Duties of the keeper", "2.1 Oil")
     assert found.above(PLAIN.index("It sailed")) == ("THE FERRY", "Old timetable")

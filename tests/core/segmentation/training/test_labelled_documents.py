@@ -3,11 +3,7 @@ from pathlib import Path
 import pytest
 
 from precise_rag.errors import InputError
-from precise_rag.segmentation.training.labelled_documents import (
-    UNKNOWN,
-    label_sections,
-    read_labelled,
-)
+from precise_rag.segmentation.training.labelled_documents import UNKNOWN, label_sections, read_labelled
 
 
 def labels(sections: list[list[str]], unit: str | None = None) -> tuple[list[int], list[int]]:

@@ -66,9 +66,9 @@ def markdown(converter: Any, stream: BinaryIO, suffix: str) -> dict[str, Any]:
     converted = converter.convert(stream, about, **plain)
     first, *slides = _SLIDE.split(converted.markdown)
     text, pages = first.lstrip() if slides else first, []
-    for slide in slides:
+    for number, slide in enumerate(slides, start=1):
         pages.append(len(text))
-        text += slide
+        text += slide if slide.lstrip().startswith("# ") else f"# Slide {number}\n\n{slide}"
     return {"text": text, "title": " ".join((converted.title or "").split()), "pages": pages}
 
 

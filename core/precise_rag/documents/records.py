@@ -6,6 +6,7 @@ import io
 import json
 import re
 from collections.abc import Iterator
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +20,8 @@ _RESERVED = re.compile(r"source|pages|record|relevance_score|precise.*|\$.*", re
 """Metadata that say where a text is from and how it is ranked, which a record cannot set."""
 _MOST_LEVELS = 100
 """Objects and lists within each other in a record."""
-_DELIMITERS = ",;\t|"
+_DELIMITERS, _LINES = ",;\t|", 5
+"""What parts cells, and how many lines tell which does."""
 _MESSAGE = re.compile(rb"(?m)^From [^\n]*\n")
 """The line before each message of an .mbox file."""
 _QUOTED = re.compile(rb"(?m)^>(>*From )")
@@ -48,12 +50,18 @@ def json_records(text: str, file: Path) -> list[dict[str, Any]] | None:
 
 
 def table_records(text: str, file: Path) -> tuple[list[dict[str, Any]] | None, str]:
-    """Return the rows of a CSV file, or None if it has no column "text", and the file as a Markdown table."""
-    delimiter = max(_DELIMITERS, key=text.partition("\n")[0].count)
+    """Return the rows of a CSV file, or None if it has no column "text", and the file as a Markdown table.
+
+    Lines of one cell above the head of the table are paragraphs.
+    """
+    delimiter = max(_DELIMITERS, key="\n".join(text.split("\n", _LINES)[:_LINES]).count)
     try:
-        rows = [row for row in csv.reader(io.StringIO(text, newline=""), delimiter=delimiter) if row]
+        rows = [*csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)]
+        rows = [cells for row in rows if (cells := row[: _filled(row)])]
     except csv.Error as error:
         raise InputError(f"{file}: not a table of values ({error})") from error
+    above = [*takewhile(lambda row: len(row) == 1, rows)]
+    rows = rows[len(above) :]
     head, *filled = rows or [[]]
     if filled and "text" in head:
         named = (zip(head, row, strict=False) for row in filled)
@@ -61,7 +69,13 @@ def table_records(text: str, file: Path) -> tuple[list[dict[str, Any]] | None, s
     if len(head) < 2 or any(len(row) > len(head) for row in rows):
         return None, text
     head, *filled = ([" ".join(cell.split()).replace("|", r"\|") for cell in row] for row in rows)
-    return None, "".join(f"| {' | '.join(row)} |\n" for row in (head, ["---"] * len(head), *filled))
+    table = "".join(f"| {' | '.join(row)} |\n" for row in (head, ["---"] * len(head), *filled))
+    return None, "".join(f"{line}\n\n" for (line,) in above) + table
+
+
+def _filled(row: list[str]) -> int:
+    """How many cells a row has up to the last one with words."""
+    return max((number for number, cell in enumerate(row, start=1) if cell.strip()), default=0)
 
 
 def mail_documents(data: bytes, name: str, file: Path, converter: Converter) -> Iterator[Document]:

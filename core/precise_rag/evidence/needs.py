@@ -75,7 +75,7 @@ def needs(stretch: Stretch) -> Iterator[tuple[int, int]]:
             yield row, row - 1
         if sentence.takes_back and sentence.is_short and not begins_block:
             yield row - 1, row
-        if begins_block and _announces(before, kind):
+        if begins_block and _announces(before, sentence.block):
             yield from ((row - 1, after) for after in _announced(row, sentences))
         needed = None
         if begins_block or kind == "code":
@@ -101,7 +101,7 @@ def _lead_ins(sentences: Sequence[_Sentence]) -> list[int | None]:
         elif block == before:
             lead_ins.append(lead_ins[-1])
         else:
-            is_item, is_led = block.kind == "item", _announces(sentences[row - 1], block.kind)
+            is_item, is_led = block.kind == "item", _announces(sentences[row - 1], block)
             if is_item:
                 lists = [one for one in lists if one.level <= block.level]
             elif block.kind not in _BESIDE_ITEMS:
@@ -138,17 +138,19 @@ def _leans_on(sentence: _Sentence, before: _Sentence) -> bool:
     return sentence.leans and goes_on and not before.leans and before.is_short
 
 
-def _announces(sentence: _Sentence, following: BlockKind) -> bool:
+def _announces(sentence: _Sentence, following: Block) -> bool:
     """Whether a sentence announces the block after it.
 
-    It stands above a table, ends in a colon, in nothing before code, or says "the following" or the like.
+    It stands above a table, ends in a colon or a dash, says "the following" or the like, or ends in nothing
+    before code or a list, of which it is no item.
     """
-    if sentence.block.kind not in _PROSE or following not in _ANNOUNCED:
+    kind, text = following.kind, sentence.text
+    if sentence.block.kind not in _PROSE or kind not in _ANNOUNCED:
         return False
-    text = sentence.text
-    if following == "table" or ends_in_colon(text) or _POINTS_BELOW.search(text):
+    if kind == "table" or ends_in_colon(text) or text.endswith(("—", "–")) or _POINTS_BELOW.search(text):
         return True
-    return following == "code" and not ends_sentence(text)
+    is_above = sentence.block.kind != "item" or following.level > sentence.block.level
+    return (kind == "code" or (kind == "item" and is_above)) and not ends_sentence(text)
 
 
 def _announced(row: int, sentences: Sequence[_Sentence]) -> Iterator[int]:

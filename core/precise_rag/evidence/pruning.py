@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from itertools import chain, groupby, pairwise
 from typing import Any, NamedTuple
 
@@ -18,9 +18,14 @@ from precise_rag.titles import joined_titles, new_sections
 from precise_rag.tokens import Counts, CountTokens, counting, estimate_tokens
 from precise_rag.types import Candidate, Decision, Excerpt, Span, check_query
 
-_LONG = 400
-_BREAK = re.compile(r"(?:\n|\\n)+|\},\s*(?=\{)")
-"""Where sentences of more than 400 characters are cut: line ends, also as JSON has them, and records."""
+_LONG, _LONG_LINES = 120, 3
+_BREAK = re.compile(
+    r"\\n|(?<=[\"\d\]}]),\s*\n|[\]}],\s*(?=[\[{\"'])|\),\s*(?=\([\"'\d])|;\s*(?=[\w.-]{1,40}=)"
+    r"|</(\w{1,40})>\s*(?=<\1\b)"
+)
+"""Where sentences of more than 120 characters are cut: between the records of JSON, SQL, XML or settings."""
+_LINE = re.compile(r"\n")
+"""Where those are cut that have more than three characters for each token of the limit."""
 _STRING_OR_LIST = re.compile(r'"(?:[^"\\]++|\\.)*+"|\[\s*', re.DOTALL)
 _COMMA = re.compile(r"\s*,?\s*")
 _DECODER = json.JSONDecoder(strict=False)
@@ -78,7 +83,9 @@ def _cut(
 ) -> tuple[str, tuple[Excerpt, ...]]:
     """The evidence in a text, with a mark for each hole that has visible characters."""
     mark = estimate_tokens(_mark(len(text)))
-    extractor = EvidenceExtractor(reranker, ProbabilitySelector(enough_tokens=None), splitter=UnitSplitter())
+    extractor = EvidenceExtractor(
+        reranker, ProbabilitySelector(enough_tokens=None), splitter=UnitSplitter(max_tokens)
+    )
     start, end = trimmed(text, 0, len(text))
     whole = Candidate("text", start, end, text[start:end], 0.0, "rank")
 
@@ -96,8 +103,10 @@ def _with_holes(text: str, excerpts: Sequence[Excerpt], longest: int) -> str:
     """Some slices of a text, with a mark for each hole that can be seen. longest: characters of a heading."""
     parts, end = [], 0
     for excerpt, titles in zip(excerpts, new_sections(excerpts), strict=True):
-        path = joined_titles(titles)
-        title = path if 4 * len(path) <= longest else titles[-1][:longest]
+        paths = (joined_titles(titles[first:]) for first in range(len(titles)))
+        title = next(
+            (path for path in paths if 4 * len(path) <= longest), titles[-1][:longest] if titles else ""
+        )
         parts += [_hole(text, end, excerpt.start, title), text[excerpt.start : excerpt.end].strip("\r\n")]
         end = excerpt.end
     parts.append(_hole(text, end, len(text)))
@@ -179,15 +188,26 @@ def _mark(start: int, title: str = "") -> str:
 
 
 class UnitSplitter:
-    """Splits text into sentences; a long one, of a log or JSON, at its lines and records."""
+    """Splits text into sentences; a long one between its records, one as long as the limit at its lines.
 
-    name = "units-2"
+    max_tokens: the limit.
+    """
+
+    name = "units-3"
+
+    def __init__(self, max_tokens: int) -> None:
+        self._longest = _LONG_LINES * max_tokens
 
     def split(self, text: str) -> list[Span]:
         """Return the spans, which cover the text."""
-        spans = []
-        for start, end in default_sentence_splitter().split(text):
-            breaks = _BREAK.finditer(text, start, end) if end - start > _LONG else ()
-            places = dict.fromkeys([start, *(found.end() for found in breaks), end])
-            spans += [Span(*place) for place in pairwise(places)]
+        spans = default_sentence_splitter().split(text)
+        for pattern, longest in ((_BREAK, _LONG), (_LINE, self._longest)):
+            spans = [part for span in spans for part in _cut_at(pattern, text, span, longest)]
         return spans
+
+
+def _cut_at(pattern: re.Pattern[str], text: str, span: Span, longest: int) -> Iterator[Span]:
+    """The parts of a span that has more than so many characters."""
+    start, end = span
+    breaks = pattern.finditer(text, start, end) if end - start > longest else ()
+    yield from map(Span._make, pairwise(dict.fromkeys([start, *(found.end() for found in breaks), end])))

@@ -26,18 +26,23 @@ def json_objects(text: str, list_name: str = "") -> Iterator[Mapping[str, Any]]:
     nothing else only wraps it. Nothing is read after an object that is too deep for the decoder.
     """
     opening = re.compile(rf'\{{\s*"{re.escape(list_name)}"\s*:\s*\[')
-    text, at = _SLIPS.sub("", text), 0
-    decoder = json.JSONDecoder(strict=False, object_pairs_hook=without_repeats)
+    at, decoder = 0, json.JSONDecoder(strict=False, object_pairs_hook=without_repeats)
     while start := OBJECT.search(text, at):
         try:
             value, at = decoder.raw_decode(text, start.start())
         except RecursionError:
             return
         except ValueError:  # also for a whole number of thousands of digits
-            opened = opening.match(text, start.start()) if list_name else None
-            at = opened.end() if opened else _end_of_braces(text, start.start())
-        else:
-            yield from _unwrapped(value, list_name)
+            at = _end_of_braces(text, start.start())
+            try:
+                value = decoder.decode(_SLIPS.sub("", text[start.start() : at]))
+            except RecursionError:
+                return
+            except ValueError:
+                opened = opening.match(text, start.start()) if list_name else None
+                at = opened.end() if opened else at
+                continue
+        yield from _unwrapped(value, list_name)
 
 
 def _end_of_braces(text: str, start: int) -> int:

@@ -12,7 +12,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from precise_rag.structure.marks import ITEM, without_marks
-from precise_rag.structure.tables import is_short_table, table_rows
+from precise_rag.structure.tables import table_rows
 from precise_rag.types import IntArray
 
 TextFormat = Literal["markdown", "html", "text"]
@@ -68,7 +68,7 @@ class Structure:
 
         A heading is above what follows it, up to the next heading of its level or a higher one; a term, such
         as an option in plain text, above what is indented below it. The head is above the other rows of a
-        long table, as a title of its cells: "Option | Meaning".
+        table, as a title of its cells: "Option | Meaning".
         """
         place = bisect_right(self._above, position, key=lambda change: change[0]) - 1
         return self._above[place][1] if place >= 0 else ()
@@ -109,7 +109,7 @@ def _above(
             above.append((block.level, title))
             yield block.start, path
             yield block.end, (*path, title)
-        elif block.kind == "table" and not is_short_table(text, block.start, block.end):
+        elif block.kind == "table":
             rows = table_rows(text, block.start, block.end)
             if rows.n_head:
                 yield rows.starts[rows.n_head], (*path, rows.title)

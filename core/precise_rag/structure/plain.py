@@ -66,6 +66,39 @@ class _Line(NamedTuple):
         return self.indent + len(self.words)
 
 
+_SECTION = re.compile(r"\[{1,2}[\w .:/@\"'-]{1,80}\]{1,2}")
+_SETTING = re.compile(r"[\w.\"'/-]{1,80}[ \t]{0,40}=")
+"""The head of a section of settings, and a setting."""
+
+
+class _Mark(NamedTuple):
+    """A kind of marks of items at an indent, and the last one: "(a)"."""
+
+    indent: int
+    kind: str
+    word: str
+
+
+_ROMAN = re.compile(r"[ivx]+|[IVX]+")
+
+
+def _is_number(word: str) -> bool:
+    return word.strip("().").isalnum()
+
+
+def _kinds_of(word: str, last: str) -> tuple[str, ...]:
+    """The kinds of a mark after another one: "(i)" follows "(h)", otherwise it is a Roman number."""
+    if not _is_number(word):
+        return (word,)
+    inside = word.strip("().")
+    letter = "1" if inside.isdigit() else "a" if inside.islower() else "A"
+    kind = word.replace(inside, letter)
+    if _ROMAN.fullmatch(inside) is None:
+        return (kind,)
+    is_next = len(inside) == 1 and last.strip("().") == chr(ord(inside) - 1)
+    return (kind,) if is_next else (f"roman {kind}",)
+
+
 def plain_blocks(text: str) -> Iterator[BlockStart]:
     """Yield the starts of the blocks of a plain text whose lines end in line feeds."""
     mail_heads = {head.start(): head.end() for head in MAIL_HEAD.finditer(text)}
@@ -103,6 +136,8 @@ class _Reader:
         self.level = 0
         self.indent = 0
         """Kind, level and indent of the block that is being read."""
+        self.marks: list[_Mark] = []
+        """The kinds of marks of the items around, the outermost first."""
         self.colon = False
         """Whether the block before ends in a colon."""
 
@@ -150,7 +185,7 @@ class _Reader:
         if line.after_blank and (FORMULA.match(words) or (is_in_paragraph and CODE_LINE.match(words))):
             return "code", 0
         if is_term or (ITEM.match(words) and self._is_item(number)):
-            return "item", 1 + line.indent // 2
+            return "item", 1 + line.indent // 2 + (0 if is_term else self._steps(line))
         if not line.after_blank:
             return None if self.kind is not None else ("paragraph", 0)
         if self.kind == "item" and line.indent > self.indent:
@@ -176,6 +211,28 @@ class _Reader:
         fits_above = line.indent + len(line.words) + len(below[0].words.split()[0]) < below[0].end
         return len(line.words.split()) <= _WORDS_OF_TERM and fits_above
 
+    def _steps(self, line: _Line) -> int:
+        """How many kinds of marks stand above an item at its indent: "(a)" below "(1)" is a step deeper.
+
+        A number below "-" begins another list.
+        """
+        if self.kind != "item":
+            self.marks = []
+        while self.marks and self.marks[-1].indent > line.indent:
+            self.marks.pop()
+        same = [mark for mark in self.marks if mark.indent == line.indent]
+        word = line.words.split()[0]
+        for step, mark in reversed(list(enumerate(same))):
+            if mark.kind in _kinds_of(word, mark.word):
+                del self.marks[len(self.marks) - len(same) + step :]
+                self.marks.append(mark._replace(word=word))
+                return step
+        if same and _is_number(word) and not _is_number(same[-1].word):
+            del self.marks[len(self.marks) - len(same) :]
+            same = []
+        self.marks.append(_Mark(line.indent, _kinds_of(word, "")[0], word))
+        return len(same)
+
     def _goes_on(self, line: _Line) -> bool:
         return not line.after_blank or line.indent >= max(self.indent, 1)
 
@@ -193,6 +250,8 @@ class _Reader:
         if line.start in self.mail_heads:
             end = bisect_left(self.lines, self.mail_heads[line.start], key=lambda after: after.start)
             return "heading", 1, end - number
+        if _SECTION.fullmatch(line.words) and rest and _SETTING.match(rest[0].words):
+            return "heading", _LEVEL_OF_SHORT_LINES, 1
         if ADORNMENT.match(line.words):
             is_alone = len(rest) < 2 or rest[0].after_blank or rest[1].after_blank
             if is_alone or rest[1].words != line.words or len(rest[0].words) > len(line.words):

@@ -10,6 +10,7 @@ from precise_rag import read_documents
 from precise_rag.documents import conversion
 from precise_rag.errors import InputError
 from precise_rag.facts import place_at
+from precise_rag.structure import read_structure
 
 pytest.importorskip("markitdown")
 pytest.importorskip("pypdfium2")
@@ -32,7 +33,7 @@ def write_docx(file: Path) -> None:
 
 def write_pptx(file: Path) -> None:
     made = pytest.importorskip("pptx").Presentation()
-    for title, text in (("Fares", FARES), ("Night ferry", NIGHT)):
+    for title, text in (("Fares", FARES), ("", NIGHT)):
         slide = made.slides.add_slide(made.slide_layouts[1])
         slide.shapes.title.text, slide.placeholders[1].text = title, text
     made.save(str(file))
@@ -74,6 +75,8 @@ def test_a_file_becomes_markdown_with_its_pages(write, tmp_path: Path) -> None:
     assert ("# Fares" in document.text) == ("Yeast   1.10" not in document.text) == (ending != "pdf")
     pages = [place_at(document.metadata, document.text.index(text)) for text in (FARES, NIGHT)]
     assert pages == ([{"page": 1}, {"page": 2}] if ending in ("pdf", "pptx") else [{}, {}])
+    above = read_structure(document.text).above(document.text.index(NIGHT))
+    assert above == ("Slide 2",) or ending != "pptx"
     assert document.metadata.get("title") in (None, "Handbook", "Fares")
 
 

@@ -63,13 +63,13 @@ def test_lines_lists_and_tables_with_a_text_are_records_below_their_file_and_oth
     long = "word, " * 20_000 + '"'
     with (tmp_path / "c.csv").open("w", newline="") as file:
         csv.writer(file).writerows([["id", "text", "year"], ["x", long, "1999"], ["", "Two.", ""]])
-    (tmp_path / "d.csv").write_text('city;country\n"Os\nlo";No|way\n')
+    (tmp_path / "d.csv").write_text('Made in May.\ncity;country\n"Os\nlo";No|way;\n')
     assert {document.id: document.text for document in read_documents(tmp_path)} == {
         "a.json#1": "One.",
         "b.json": '{"price": 12}',
         "c.csv#x": long,
         "c.csv#2": "Two.",
-        "d.csv": "| city | country |\n| --- | --- |\n| Os lo | No\\|way |\n",
+        "d.csv": "Made in May.\n\n| city | country |\n| --- | --- |\n| Os lo | No\\|way |\n",
     }
 
 

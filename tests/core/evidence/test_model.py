@@ -167,6 +167,14 @@ def test_what_takes_something_back_comes_along(text: str) -> None:
             },
         ),
         (
+            "Not included\n\n- oil\n- tar\n\nAda left.\n\n(2) It may go to—\n(a) Ada.\n",
+            {
+                *((one, other) for one in ("- oil", "- tar") for other in ("Not included",)),
+                *(("Not included", other) for other in ("- oil", "- tar")),
+                *(("(2) It may go to—", "(a) Ada."), ("(a) Ada.", "(2) It may go to—")),
+            },
+        ),
+        (
             "Two parts wear:\n\n- The old wheel turns. Oil is there.\n- the seal\n\nAda left.\n\n- a shed\n",
             {
                 ("Two parts wear:", "- The old wheel turns. Oil is there."),

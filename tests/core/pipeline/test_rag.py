@@ -91,7 +91,13 @@ def test_models_are_loaded_before_the_first_search_and_a_failed_load_is_left_to_
     assert once.retrieve("When did the harbour freeze?").kept
     once.retrieve(QUESTION, trace=trace)
     assert reranker.loaded == 1
-    settings = {"share_of_best": 0.1, "min_score": 0.003, "enough_tokens": 500, "min_keep": 3}
+    settings = {
+        "share_of_best": 0.1,
+        "min_score": 0.003,
+        "enough_tokens": 500,
+        "enough_share": 1 / 3,
+        "min_keep": 3,
+    }
     assert trace.stages[-1].settings == settings
 
 

@@ -154,6 +154,11 @@ CASES: dict[str, tuple[str | None, str, str]] = {
         "Fields:\n\n``a``\n  The first.\n``b``\n  The second.\n\n-q\n   No noise.\n-d\n   More.",
         "paragraph item1 item1 item1 item1",
     ),
+    "each kind of marks is a level, and a section of settings is a heading": (
+        "text",
+        "(1) No oil unless—\n(a) it burns;\n(i) or smokes;\n\n(b) it is old.\n\n(2) End.\n\n[a]\nb = 3\n",
+        "item1 item2 item3 item2 item1 heading20 paragraph",
+    ),
     "notes are no transcript": (
         None,
         "Note: this.\n\n" + "One paragraph.\n\n" * 9 + "Note: that.\n\nNote: more.\n\nNote: last.\n",

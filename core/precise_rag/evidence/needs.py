@@ -4,6 +4,7 @@
 an item, code, a table     the lead-in above it: "Three parts wear:"
 "Three parts wear:"        the list, code or table that follows
 a sentence of an item      the first sentence of the item, such as a term or an option
+"It costs 12 euros[^fee]." the note: "[^fee]: Members pay 8."
 """
 
 import re
@@ -29,6 +30,9 @@ _POINTS_BELOW = re.compile(
     r"\b(?:follow(?:ing|s\b)|below|folgende|unten|siguiente|a continuación|suivant|ci-dessous|следующ|ниже)",
     re.IGNORECASE,
 )
+_NOTE = re.compile(r"\[\^([\w-]{1,40})\]:|\.\. \[(#[\w-]{0,40})\]|([¹²³⁴-⁹])")
+_NOTE_MARK = re.compile(r"\[\^([\w-]{1,40})\](?!:)|\[(#[\w-]{0,40})\]_|(?<=[\w.,;!?)])([¹²³⁴-⁹])")
+"""The beginning of a note, and the mark of one in a text, in Markdown, reStructuredText and print."""
 _PROSE: tuple[BlockKind, ...] = ("paragraph", "item", "quote", "turn")
 
 
@@ -62,6 +66,7 @@ def needs(stretch: Stretch) -> Iterator[tuple[int, int]]:
     A sentence that another one leans on is needed if it is short and leans on none itself.
     """
     sentences = _sentences(stretch)
+    yield from _notes(sentences)
     lead_ins = _lead_ins(sentences)
     first_of_block = 0
     for row in range(1, len(sentences)):
@@ -84,6 +89,18 @@ def needs(stretch: Stretch) -> Iterator[tuple[int, int]]:
             needed = first_of_block
         if needed is not None and sentences[needed].is_short:
             yield row, needed
+
+
+def _notes(sentences: Sequence[_Sentence]) -> Iterator[tuple[int, int]]:
+    """The notes that sentences need, see `needs`."""
+    starts = (
+        (row, _NOTE.match(sentence.text)) for row, sentence in enumerate(sentences) if sentence.is_short
+    )
+    notes = {start.groups(): row for row, start in starts if start}
+    for row, sentence in enumerate(sentences if notes else ()):
+        for mark in _NOTE_MARK.finditer(sentence.text):
+            if notes.get(mark.groups(), row) != row:
+                yield row, notes[mark.groups()]
 
 
 def _lead_ins(sentences: Sequence[_Sentence]) -> list[int | None]:

@@ -167,6 +167,13 @@ def test_what_takes_something_back_comes_along(text: str) -> None:
             },
         ),
         (
+            "It costs 12 euros[^fee]. Ada left.\n\nOil is dear.²\n\n² At night.\n\n[^fee]: Members: 8.\n",
+            {
+                ("It costs 12 euros[^fee].", "[^fee]: Members: 8."),
+                ("Oil is dear.²", "² At night."),
+            },
+        ),
+        (
             "Not included\n\n- oil\n- tar\n\nAda left.\n\n(2) It may go to—\n(a) Ada.\n",
             {
                 *((one, other) for one in ("- oil", "- tar") for other in ("Not included",)),

@@ -1,6 +1,8 @@
 """The files of a folder, their kinds, and their bytes and text."""
 
+import logging
 import os
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from fnmatch import fnmatch
 from pathlib import Path
@@ -9,8 +11,13 @@ from typing import Literal
 from precise_rag._extras import require
 from precise_rag.errors import InputError
 
+_log = logging.getLogger(__name__)
+
 MOST_BYTES = 256 * 2**20
 """Largest size of a file."""
+
+_NAMED = 9
+"""Kinds that cannot be read and are named, at most."""
 
 Kind = Literal["text", "records", "json", "table", "mail", "converted"]
 """text: read as it is. records: JSON Lines. json: one JSON value. table: CSV. mail: one or several messages.
@@ -51,13 +58,20 @@ def document_files(path: Path, exclude: Sequence[str], report: Report) -> Iterat
     Returns an iterator over (file, name within the folder), sorted by path.
     """
     if os.path.isdir(path):
-        found = False
+        found, others = False, Counter[str]()
         for file, name in _files_below(path, exclude, report):
             if kind_of(file.name):
                 found = True
                 yield file, name
+            else:
+                others[file.suffix or file.name] += 1
         if not found:
             report(InputError(f"{path}: there is nothing to read in this folder"))
+        elif others:
+            kinds = ", ".join(sorted(others)[:_NAMED]) + ", …" * (len(others) > _NAMED)
+            _log.warning(
+                "%s: %d of the files are of kinds that cannot be read: %s", path, others.total(), kinds
+            )
     elif not os.path.lexists(path):
         report(InputError(f"{path}: no such file or folder"))
     elif kind_of(path.name):

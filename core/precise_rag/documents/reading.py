@@ -35,8 +35,8 @@ def read_documents(
 
     paths: files, or folders, which are read at any depth. Read are text, Markdown, reStructuredText, source
         code, CSV, JSON, JSON Lines and mail (.eml, .mbox), and with the extra "documents" HTML, PDF, Word
-        (.docx), PowerPoint (.pptx), EPUB and notebooks. In a folder, hidden files and those of other kinds
-        are skipped; links that lead out of it are errors.
+        (.docx), PowerPoint (.pptx), EPUB and notebooks. In a folder, hidden files are skipped, and those of
+        other kinds, which a warning of the log "precise_rag" names; links that lead out of it are errors.
     exclude: patterns such as "*.log" of the names of files and folders, or of their paths in the given
         folder, to skip.
     on_error: is called with the error of each file, folder or line that cannot be read, and reading

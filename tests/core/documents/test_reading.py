@@ -15,7 +15,7 @@ from precise_rag.facts import place_at, place_name
 from precise_rag.types import Candidate
 
 
-def test_a_folder_is_read_in_sorted_order_with_relative_ids(tmp_path):
+def test_a_folder_is_read_in_sorted_order_with_relative_ids(tmp_path, caplog):
     for name in ("b.md", "a/one.txt", "a/.hidden.md", "a/code.py", "LICENSE", "picture.png", ".git/x.txt"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(name, newline="")
@@ -30,6 +30,7 @@ def test_a_folder_is_read_in_sorted_order_with_relative_ids(tmp_path):
         "c.txt",
         "empty.txt",
     ]
+    assert caplog.messages == [f"{tmp_path}: 1 of the files are of kinds that cannot be read: .png"]
     assert found[2] == Document("a/one.txt", "a/one.txt", {"source": "a/one.txt"})
     assert [document.text for document in found[-2:]] == ["One.\r\n", ""]
 

@@ -15,7 +15,7 @@ from precise_rag.index.bm25 import BM25Matrix, BM25Settings, bm25_scores
 from precise_rag.index.context import GroupMeans, check_alpha, group_norms
 from precise_rag.index.groups import Groups, Passages, check_passages, passage_ids
 from precise_rag.index.headings import Headings, heading_columns, headings_above
-from precise_rag.index.ranking import min_max, pooled, weighted_sum, z_score
+from precise_rag.index.ranking import pooled, scaled
 from precise_rag.index.search import Returns, check_returns
 from precise_rag.index.sentence_index import SentenceIndex, sentence_columns
 from precise_rag.index.table import Block, Columns
@@ -194,7 +194,9 @@ def adaptive_weight(scores: FloatArray, best: float) -> float:
     """
     if len(scores) < _FEWEST:
         return 1.0
-    return min(max((z_score(scores, best) - _NO_WEIGHT) / (_FULL_WEIGHT - _NO_WEIGHT), 0.0), 1.0)
+    spread = float(scores.std())
+    z_score = (best - float(scores.mean())) / spread if spread > 0 else 0.0
+    return min(max((z_score - _NO_WEIGHT) / (_FULL_WEIGHT - _NO_WEIGHT), 0.0), 1.0)
 
 
 def weighted_scales(alpha: float, sentence: FloatArray, wider: Sequence[FloatArray]) -> FloatArray:
@@ -274,7 +276,7 @@ class HybridIndex(SentenceIndex):
         if self.settings.adaptive:
             weight *= adaptive_weight(core[rows], float(core[rows].max()))
         fused = np.full(len(core), -np.inf, dtype=np.float32)
-        fused[scored] = weighted_sum([dense[scored], bm25[pool]], [weight, 1 - weight])
+        fused[scored] = weight * scaled(dense[scored]) + (1 - weight) * scaled(bm25[pool])
         return fused, {"dense": dense, "core": core, "bm25": sentence, "bm25_passage": passage}
 
     def _by_meaning(
@@ -299,5 +301,5 @@ class HybridIndex(SentenceIndex):
             of_groups = bm25_scores([level.bm25 for level in levels], alive, terms, self.settings)
             pairs = zip(of_groups, levels, strict=True)
             wider.append(_joined([scores[level.means.groups.of_row] for scores, level in pairs]))
-        bm25 = weighted_scales(alpha, min_max(sentence[rows]), [min_max(scores[rows]) for scores in wider])
+        bm25 = weighted_scales(alpha, scaled(sentence[rows]), [scaled(scores[rows]) for scores in wider])
         return bm25, sentence, wider[0]

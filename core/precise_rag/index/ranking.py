@@ -91,38 +91,21 @@ def fair_rows(scores: FloatArray, top_k: int, drawn: Callable[[IntArray], IntArr
     return np.sort(np.append(above, equal))
 
 
-def min_max(scores: FloatArray) -> FloatArray:
-    """(n,) scores scaled linearly to [0, 1]; zeros if all are equal."""
-    low, high = scores.min(), scores.max()
-    scaled: FloatArray = scores - low
-    if high > low:
-        scaled /= high - low
-    return scaled
+def scaled(scores: FloatArray, low: float | None = None) -> FloatArray:
+    """(n,) scores scaled linearly so that `low` is 0 and the best one is 1; zeros if none is higher.
+
+    low: default: the lowest of them.
+    """
+    low, high = scores.min() if low is None else low, scores.max()
+    parts: FloatArray = (scores - low) / (high - low) if high > low else np.zeros_like(scores)
+    return parts
 
 
 def pooled(parts: Sequence[FloatArray], pool: int, drawn: Callable[[IntArray], IntArray]) -> IntArray:
     """The rows that are among the `pool` best of one part, ascending.
 
     parts: (n,) scores of all rows. drawn: see `fair_rows`.
+    Differs from ChunkRAG: a row found by one part has its true score in the other parts, too.
     """
     rows: IntArray = np.unique(np.concatenate([fair_rows(part, pool, drawn) for part in parts]))
     return rows
-
-
-def weighted_sum(parts: Sequence[FloatArray], weights: Sequence[float]) -> FloatArray:
-    """(n,) weighted sum of min-max scores.
-
-    parts: (n,) scores of the pooled rows, one array per kind of score.
-    weights: one per part.
-    Differs from ChunkRAG: a row found by one part has its true score in the other parts, too.
-    """
-    total = np.zeros(len(parts[0]), dtype=np.float32)
-    for weight, part in zip(weights, parts, strict=True):
-        total += weight * min_max(part)
-    return total
-
-
-def z_score(scores: FloatArray, score: float) -> float:
-    """Standard deviations from the mean of `scores` to `score`; 0 if all of them are equal."""
-    spread = float(scores.std())
-    return (score - float(scores.mean())) / spread if spread > 0 else 0.0

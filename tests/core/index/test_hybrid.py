@@ -11,7 +11,7 @@ import pytest
 
 from precise_rag.index import DatabaseIndex, HybridIndex, SentenceContextIndex, WordSentenceIndex
 from precise_rag.index.bm25 import BM25Matrix, BM25Settings, bm25_scores, counted_words
-from precise_rag.index.ranking import min_max
+from precise_rag.index.ranking import scaled
 from precise_rag.index.view import rows_around
 from precise_rag.index.words import word_columns, word_numbers
 from precise_rag.testing import HashEncoder
@@ -73,10 +73,10 @@ def test_scores_follow_from_their_parts(document: Document) -> None:
         expected = (vectors[row] @ query + passage + wide) / 3
         assert candidate.scores["dense"] == pytest.approx(expected, abs=1e-5)
     dense, bm25, bm25_passage = (
-        min_max(np.array([c.scores[name] for c in found], dtype=np.float32))
+        scaled(np.array([c.scores[name] for c in found], dtype=np.float32))
         for name in ("dense", "bm25", "bm25_passage")
     )
-    fused = 0.6 * dense + 0.4 * min_max((bm25 + bm25_passage) / 3)
+    fused = 0.6 * dense + 0.4 * scaled((bm25 + bm25_passage) / 3)
     assert [c.score for c in found] == pytest.approx(fused.tolist(), abs=1e-5)
 
 

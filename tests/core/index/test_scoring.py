@@ -24,6 +24,7 @@ from precise_rag.index import vectors as module
 from precise_rag.index.bm25 import BM25Matrix, BM25Settings, Postings, bm25_scores, counted_words
 from precise_rag.index.context import chunk_vectors
 from precise_rag.index.groups import Passages, passage_ids
+from precise_rag.index.hybrid import adaptive_weight
 from precise_rag.index.table import Columns
 from precise_rag.index.vectors import Products, RoughVectors, code_products, rough_columns
 from precise_rag.index.words import load_stop_words, split_words, word_columns, word_number, word_numbers
@@ -114,12 +115,14 @@ def test_of_equal_scores_those_with_the_lowest_draws_are_taken() -> None:
     assert sorted(drawn[rows].tolist()) == sorted(drawn.tolist())[:20]
 
 
-def test_scores_are_scaled_by_their_range_or_their_deviation() -> None:
-    np.testing.assert_allclose(ranking.min_max(np.array([2, 4, 3], dtype=np.float32)), [0, 1, 0.5])
-    np.testing.assert_allclose(ranking.min_max(np.array([3, 3], dtype=np.float32)), [0, 0])
-    deviation = math.sqrt(3 / 16)
-    assert ranking.z_score(np.array([0, 0, 0, 1], dtype=np.float32), 1) == pytest.approx(0.75 / deviation)
-    assert ranking.z_score(np.array([3, 3], dtype=np.float32), 3) == pytest.approx(0)
+def test_scores_are_scaled_by_their_range_and_weighted_by_their_deviation() -> None:
+    np.testing.assert_allclose(ranking.scaled(np.array([2, 4, 3], dtype=np.float32)), [0, 1, 0.5])
+    np.testing.assert_allclose(ranking.scaled(np.array([2, 4], dtype=np.float32), low=0), [0.5, 1])
+    np.testing.assert_allclose(ranking.scaled(np.array([3, 3], dtype=np.float32)), [0, 0])
+    scores = np.array([0, 0, 0, 0, 0, 0, 0, 0, 0, 1] * 10, dtype=np.float32)
+    # the best is 0.9 above the mean, and a deviation is 0.3: 3 deviations are half of the way from 2 to 4
+    assert adaptive_weight(scores, 1) == pytest.approx(0.5)
+    assert adaptive_weight(np.zeros(100, dtype=np.float32), 0) == 0
 
 
 def test_fusion_uses_the_union_of_the_pools_and_the_true_scores_of_its_rows() -> None:
@@ -128,11 +131,9 @@ def test_fusion_uses_the_union_of_the_pools_and_the_true_scores_of_its_rows() ->
     rows = ranking.pooled([dense, words], pool=1, drawn=np.negative)
     # best of each: rows 0 and 2; dense 0.9 and 0.1 become 1 and 0, words 0 and 9 become 0 and 1
     assert rows.tolist() == [0, 2]
-    np.testing.assert_allclose(
-        ranking.weighted_sum([dense[rows], words[rows]], [0.5, 0.5]), [0.5, 0.5], rtol=1e-6
-    )
+    np.testing.assert_allclose((ranking.scaled(dense[rows]) + ranking.scaled(words[rows])) / 2, [0.5, 0.5])
     rows = ranking.pooled([dense, words], pool=2, drawn=np.negative)
-    fused = ranking.weighted_sum([dense[rows], words[rows]], [0.5, 0.5])
+    fused = (ranking.scaled(dense[rows]) + ranking.scaled(words[rows])) / 2
     # rows 0, 1, 2, 3: dense 1, .5, 0, .75; words 0, 8/9, 1, 1/9
     np.testing.assert_allclose(fused, [0.5, 0.25 + 4 / 9, 0.5, 0.375 + 1 / 18], rtol=1e-5)
 

@@ -19,7 +19,7 @@ from precise_rag.index.databases.counted import bm25
 from precise_rag.index.databases.view import FoundSentence, Pool, PostgresView
 from precise_rag.index.hybrid import HybridSettings, adaptive_weight, weighted_scales
 from precise_rag.index.matching import warn_of_unknown_fields
-from precise_rag.index.ranking import top_rows
+from precise_rag.index.ranking import scaled, top_rows
 from precise_rag.index.search import Returns, SentenceQuery, merge_neighbours
 from precise_rag.index.view import rows_around
 from precise_rag.index.words import word_numbers
@@ -106,11 +106,11 @@ def _fused(
     weight = settings.dense_weight
     if settings.adaptive:
         weight *= adaptive_weight(others, float(dense.max()))
-    by_vector = _scaled(dense, float(others.mean() - _LOWEST * others.std()))
-    scales = [_scaled(scores, 0.0) for scores in by_words]
+    by_vector = scaled(dense, float(others.mean() - _LOWEST * others.std()))
+    scales = [scaled(scores, 0.0) for scores in by_words]
     wider = scales[1:] if settings.surroundings is not None else scales[1:2]
     words = weighted_scales(settings.alpha, scales[0], wider)
-    fused: FloatArray = weight * by_vector + (1 - weight) * _scaled(words, 0.0)
+    fused: FloatArray = weight * by_vector + (1 - weight) * scaled(words, 0.0)
     return fused
 
 
@@ -133,13 +133,6 @@ def _candidate(sentence: FoundSentence, score: float, scores: Mapping[str, Any])
 def _stretch(rows: Sequence[FoundSentence]) -> Stretch:
     text = "".join(row.text for row in rows)[: rows[-1].end - rows[0].start]
     return Stretch(text, tuple(_candidate(row, 0.0, {}) for row in rows))
-
-
-def _scaled(scores: FloatArray, low: float) -> FloatArray:
-    """(n,) scores scaled so that `low` is 0 and the best one is 1; zeros if none is higher."""
-    best = float(scores.max())
-    scaled: FloatArray = (scores - low) / (best - low) if best > low else np.zeros_like(scores)
-    return scaled
 
 
 def _chosen(fused: FloatArray, pool: Pool, returns: Returns, top_k: int) -> list[int]:

@@ -16,6 +16,7 @@ from precise_rag.index.faiss_rows import FaissBackend, FaissRows, check_faiss, l
 from precise_rag.index.groups import Groups, Passages, check_passages, passage_ids
 from precise_rag.index.index import DocumentIndex
 from precise_rag.index.ranking import top_rows
+from precise_rag.index.settings import check_choice
 from precise_rag.index.table import Block, Columns, Part
 from precise_rag.index.vectors import Products, VectorSettings, vector_columns
 from precise_rag.index.view import Hits, View
@@ -49,10 +50,7 @@ class ChunkVectorSettings(VectorSettings):
         VectorSettings.__post_init__(self)
         check_passages("chunks", self.chunks)
         check_alpha(self.alpha)
-        if self.chunk_vectors not in ("encode", "mean", "context"):
-            raise InputError(
-                f"chunk_vectors must be 'encode', 'mean' or 'context', got {shown(self.chunk_vectors)}"
-            )
+        check_choice("chunk_vectors", self.chunk_vectors, ("encode", "mean", "context"))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import Any, ClassVar, get_args
 
 import numpy as np
 from typing_extensions import override
@@ -16,8 +16,9 @@ from precise_rag.index.context import GroupMeans, check_alpha, group_norms
 from precise_rag.index.groups import Groups, Passages, check_passages, passage_ids
 from precise_rag.index.headings import Headings, heading_columns, headings_above
 from precise_rag.index.ranking import pooled, scaled
-from precise_rag.index.search import Returns, check_returns
+from precise_rag.index.search import Returns
 from precise_rag.index.sentence_index import SentenceIndex, sentence_columns
+from precise_rag.index.settings import check_choice
 from precise_rag.index.table import Block, Columns
 from precise_rag.index.vectors import Products, VectorSettings
 from precise_rag.index.view import View
@@ -57,7 +58,7 @@ class HybridSettings(BM25Settings, VectorSettings):
         BM25Settings.__post_init__(self)
         VectorSettings.__post_init__(self)
         check_alpha(self.alpha)
-        check_returns(self.returns)
+        check_choice("returns", self.returns, get_args(Returns))
         check_passages("passages", self.passages)
         if self.surroundings is not None:
             check_passages("surroundings", self.surroundings)

@@ -8,24 +8,18 @@ from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 
-from precise_rag.checks import check_number, check_text, items_of, shown
+from precise_rag.checks import check_number, check_text, items_of
 from precise_rag.encoders import FrameworkEncoder
 from precise_rag.errors import InputError
 from precise_rag.facts import copied
 from precise_rag.filters import Filter, as_filter
+from precise_rag.index.settings import check_choice
 from precise_rag.types import Candidate, Document, FloatArray, check_query
 from precise_rag.vectors import unit_rows
 
 Returns = Literal["sentence", "passage", "mixed"]
 """What a search returns for a scored sentence: the "sentence"; the "passage" around it, with the score of its
 best sentence; or "mixed": the passage for the best sentence, and single sentences after it."""
-
-
-def check_returns(returns: Returns) -> Returns:
-    """Return the value. Raises InputError unless it is one of `Returns`."""
-    if returns not in get_args(Returns):
-        raise InputError(f"returns must be one of {', '.join(get_args(Returns))}, got {shown(returns)}")
-    return returns
 
 
 def unique_documents(documents: Iterable[Document]) -> list[Document]:
@@ -127,7 +121,8 @@ class SentenceSearch(Searched):
         Raises EmptyIndexError if the index holds no text.
         """
         check_search(query, top_k)
-        returns = check_returns(returns or self.returns)
+        returns = returns or self.returns
+        check_choice("returns", returns, get_args(Returns))
         wanted = None if filter is None else as_filter(filter)
         asked = SentenceQuery(query, top_k, wanted, vector, alpha, returns, merge_adjacent)
         candidates = self._find(asked)

@@ -8,12 +8,11 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from typing_extensions import override
 
-from precise_rag.checks import shown
 from precise_rag.encoded import encode_documents
-from precise_rag.errors import InputError
 from precise_rag.index.context import SentenceContexts, check_alpha
 from precise_rag.index.groups import Groups, Passages, check_passages
 from precise_rag.index.sentence_index import SentenceIndex, sentence_columns
+from precise_rag.index.settings import check_choice
 from precise_rag.index.table import Block, Columns
 from precise_rag.index.vectors import Products, VectorSettings, read_vectors
 from precise_rag.index.view import Hits, View
@@ -39,10 +38,8 @@ class ContextSettings(VectorSettings):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_alpha(self.alpha)
-        if self.context not in ("mean", "encode"):
-            raise InputError(f"context must be 'mean' or 'encode', got {shown(self.context)}")
-        if self.similarity not in ("cosine", "dot"):
-            raise InputError(f"similarity must be 'cosine' or 'dot', got {shown(self.similarity)}")
+        check_choice("context", self.context, ("mean", "encode"))
+        check_choice("similarity", self.similarity, ("cosine", "dot"))
         check_passages("passages", self.passages)
 
 

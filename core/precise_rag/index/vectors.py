@@ -11,9 +11,8 @@ import numpy as np
 import numpy.typing as npt
 import simsimd
 
-from precise_rag.checks import shown
-from precise_rag.errors import InputError
 from precise_rag.index.ranking import top_rows
+from precise_rag.index.settings import check_choice
 from precise_rag.index.table import Columns
 from precise_rag.types import FloatArray, IntArray
 from precise_rag.vectors import dots
@@ -27,59 +26,6 @@ _FEW = 1_000
 _SLICE = 8_192
 
 
-@dataclass(frozen=True, slots=True)
-class RoughVectors:
-    """Vectors of unit length as int8 numbers.
-
-    codes: (n, d) int8. scales: (n,) the factor of each row.
-    """
-
-    codes: npt.NDArray[np.int8]
-    scales: FloatArray
-
-    @property
-    def margin(self) -> float:
-        """How far a product of `products` may be from that of the exact vectors.
-
-        The errors of the components are independent of each other and of the query, so that their sum has
-        the standard deviation of one component.
-        """
-        return _DEVIATIONS * 2 * float(self.scales.max(initial=0)) / math.sqrt(12)
-
-    def products(self, query: FloatArray) -> FloatArray:
-        """(n,) rough product of each vector with `query` (d,)."""
-        return code_products(self.codes, query, parts=1) * self.scales
-
-
-def rough_columns(vectors: npt.NDArray[np.floating]) -> Columns:
-    """Round (n, d) vectors: "codes" and "scales" of `RoughVectors`."""
-    codes, scales = np.empty(vectors.shape, dtype=np.int8), np.empty(len(vectors), dtype=np.float32)
-    for first in range(0, len(vectors), _SLICE):
-        rows = slice(first, first + _SLICE)
-        codes[rows], scales[rows] = rounded(np.asarray(vectors[rows], dtype=np.float32))
-    return {"codes": codes, "scales": scales}
-
-
-def rounded(vectors: FloatArray) -> tuple[npt.NDArray[np.int8], FloatArray]:
-    """Return (n, d) int8 codes and (n,) scales of vectors, so that `codes * scales` is nearly `vectors`."""
-    scales = np.maximum(np.abs(vectors).max(axis=1, initial=0), 1e-12) / 127
-    return np.rint(vectors / scales[:, None]).astype(np.int8), scales.astype(np.float32)
-
-
-def code_products(codes: npt.NDArray[np.int8], query: FloatArray, *, parts: int) -> FloatArray:
-    """(n,) float32 product of each row of int8 codes with `query` (d,).
-
-    parts: how many int8 vectors stand for the query; each makes it 127 times as precise.
-    """
-    total = np.zeros(len(codes), dtype=np.float32)
-    rest = np.asarray(query, dtype=np.float32)[None]
-    for _ in range(parts):
-        part, scale = rounded(rest)
-        total += np.asarray(simsimd.cdist(part, codes, "dot", out_dtype="float32"))[0] * scale
-        rest = rest - part * scale[:, None]
-    return total
-
-
 @dataclass(frozen=True, kw_only=True)
 class VectorSettings:
     """Setting of indexes that store vectors.
@@ -91,17 +37,24 @@ class VectorSettings:
     precision: Literal["float32", "int8"] = "float32"
 
     def __post_init__(self) -> None:
-        if self.precision not in self.precisions:
-            given = shown(self.precision)
-            raise InputError(f"precision must be {' or '.join(map(repr, self.precisions))}, got {given}")
+        check_choice("precision", self.precision, self.precisions)
 
 
-def vector_columns(vectors: FloatArray, precision: str) -> Columns:
+def vector_columns(vectors: npt.NDArray[np.floating], precision: str) -> Columns:
     """Column "vectors" (n, d), and for int8 "vector_scales" (n,): the factor of each row."""
     if precision != "int8":
         return {"vectors": vectors.astype(precision, copy=False)}
-    codes, scales = rounded(vectors)
+    codes, scales = np.empty(vectors.shape, dtype=np.int8), np.empty(len(vectors), dtype=np.float32)
+    for first in range(0, len(vectors), _SLICE):
+        rows = slice(first, first + _SLICE)
+        codes[rows], scales[rows] = rounded(np.asarray(vectors[rows], dtype=np.float32))
     return {"vectors": codes, "vector_scales": scales}
+
+
+def rounded(vectors: FloatArray) -> tuple[npt.NDArray[np.int8], FloatArray]:
+    """Return (n, d) int8 codes and (n,) scales of vectors, so that `codes * scales` is nearly `vectors`."""
+    scales = np.maximum(np.abs(vectors).max(axis=1, initial=0), 1e-12) / 127
+    return np.rint(vectors / scales[:, None]).astype(np.int8), scales.astype(np.float32)
 
 
 def read_vectors(columns: Columns, rows: slice | IntArray) -> FloatArray:
@@ -114,20 +67,33 @@ def read_vectors(columns: Columns, rows: slice | IntArray) -> FloatArray:
     return vectors
 
 
-def dot(columns: Columns, query: FloatArray) -> FloatArray:
-    """(n,) float32 dot product of each vector with `query` (d,)."""
+def dot(columns: Columns, query: FloatArray, *, parts: int = 2) -> FloatArray:
+    """(n,) float32 dot product of each vector with `query` (d,).
+
+    parts: how many int8 vectors stand for the query if the vectors are int8; each makes it 127 times as
+        precise.
+    """
     vectors = columns["vectors"]
-    if vectors.dtype == np.int8:
-        return code_products(vectors, query, parts=2) * columns["vector_scales"]
-    return dots(vectors, query)
+    if vectors.dtype != np.int8:
+        return dots(vectors, query)
+    total = np.zeros(len(vectors), dtype=np.float32)
+    rest = np.asarray(query, dtype=np.float32)[None]
+    for _ in range(parts):
+        part, scale = rounded(rest)
+        total += np.asarray(simsimd.cdist(part, vectors, "dot", out_dtype="float32"))[0] * scale
+        rest = rest - part * scale[:, None]
+    return total * columns["vector_scales"]
 
 
 @dataclass(frozen=True, slots=True)
 class Products:
-    """Dot products with the vectors of a block, which stay where they are, memory-mapped or not."""
+    """Dot products with the vectors of a block, which stay where they are, memory-mapped or not.
+
+    rough_columns: columns of the same vectors in int8, if there are many rows.
+    """
 
     columns: Columns
-    rough_vectors: RoughVectors | None = None
+    rough_columns: Columns | None = None
 
     @classmethod
     def of(
@@ -141,9 +107,8 @@ class Products:
         if kept is None or len(vectors) < LEAST_ROWS:
             return cls(columns)
         if vectors.dtype == np.int8:
-            return cls(columns, RoughVectors(vectors, columns["vector_scales"]))
-        arrays = kept("rough", lambda: rough_columns(vectors))
-        return cls(columns, RoughVectors(arrays["codes"], arrays["scales"]))
+            return cls(columns, columns)
+        return cls(columns, kept("int8", lambda: vector_columns(vectors, "int8")))
 
     def all(self, query: FloatArray) -> FloatArray:
         """(n,) float32 product of each vector with `query` (d,)."""
@@ -151,11 +116,21 @@ class Products:
 
     def rough(self, query: FloatArray) -> FloatArray | None:
         """(n,) nearly the products, in less time; None if `all` is as fast."""
-        return None if self.rough_vectors is None else self.rough_vectors.products(query)
+        return None if self.rough_columns is None else dot(self.rough_columns, query, parts=1)
+
+    @property
+    def margin(self) -> float:
+        """How far a product of `rough` may be from the exact one, for vectors and queries of unit length.
+
+        The errors of the components are independent of each other and of the query, so that their sum has
+        the standard deviation of one component.
+        """
+        scales = () if self.rough_columns is None else self.rough_columns["vector_scales"]
+        return _DEVIATIONS * 2 * float(np.max(scales, initial=0)) / math.sqrt(12)
 
     def of_rows(self, rows: IntArray, query: FloatArray) -> FloatArray:
         """(k,) the products of some rows."""
-        return dot({"vectors": read_vectors(self.columns, rows)}, query)
+        return dots(read_vectors(self.columns, rows), query)
 
     def best(
         self, query: FloatArray, top_k: int, rows: IntArray | None = None
@@ -165,9 +140,9 @@ class Products:
         rows: ascending, those to compare; default: all.
         """
         compared = np.arange(len(self.columns["vectors"])) if rows is None else rows
-        if self.rough_vectors is not None and len(compared) >= max(_FEW, 4 * top_k):
-            nearly = self.rough_vectors.products(query)[compared]
-            least = nearly[top_rows(nearly, top_k)[-1]] - 2 * self.rough_vectors.margin
+        if len(compared) >= max(_FEW, 4 * top_k) and (rough := self.rough(query)) is not None:
+            nearly = rough[compared]
+            least = nearly[top_rows(nearly, top_k)[-1]] - 2 * self.margin
             rows = compared = compared[nearly >= least]
         scores = self.all(query) if rows is None else self.of_rows(rows, query)
         best = top_rows(scores, top_k)

@@ -13,8 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from precise_rag._extras import require
-from precise_rag.checks import items_of, shown
+from precise_rag.checks import items_of
 from precise_rag.errors import InputError
+from precise_rag.index.settings import check_choice
 from precise_rag.stems import with_parted_words
 from precise_rag.types import IntArray
 
@@ -47,10 +48,7 @@ class WordSettings:
     filter_statistics: Literal["shared", "matching"] = "shared"
 
     def __post_init__(self) -> None:
-        if self.filter_statistics not in ("shared", "matching"):
-            raise InputError(
-                f"filter_statistics must be 'shared' or 'matching', got {shown(self.filter_statistics)}"
-            )
+        check_choice("filter_statistics", self.filter_statistics, ("shared", "matching"))
         if isinstance(self.stop_words, list):  # from JSON
             object.__setattr__(self, "stop_words", tuple(self.stop_words))
         if not isinstance(self.stop_words, str):

@@ -26,7 +26,7 @@ from precise_rag.index.context import chunk_vectors
 from precise_rag.index.groups import Passages, passage_ids
 from precise_rag.index.hybrid import adaptive_weight
 from precise_rag.index.table import Columns
-from precise_rag.index.vectors import Products, RoughVectors, code_products, rough_columns
+from precise_rag.index.vectors import Products, dot, read_vectors, vector_columns
 from precise_rag.index.words import load_stop_words, split_words, word_columns, word_number, word_numbers
 from precise_rag.segmentation import GreedySegmenter
 from precise_rag.testing import HashEncoder
@@ -55,12 +55,14 @@ def test_rough_products_are_within_the_margin_two_parts_nearly_exact_and_few_not
     products = Products.of({"vectors": clustered(50)}, lambda *_: pytest.fail("was rounded"))
     assert products.rough(clustered(1)[0]) is None
     vectors = clustered(500)
-    rounded = RoughVectors(**rough_columns(vectors))
+    columns = vector_columns(vectors, "int8")
+    rounded = Products(columns, columns)
     for query in clustered(20, seed=1):
-        off = np.abs(rounded.products(query) - vectors @ query).max()
-        assert 0 < off < rounded.margin
-    exact = rounded.codes.astype(np.float32) @ query
-    one, two = (np.abs(code_products(rounded.codes, query, parts=k) - exact).max() for k in (1, 2))
+        rough = rounded.rough(query)
+        assert rough is not None
+        assert 0 < np.abs(rough - vectors @ query).max() < rounded.margin
+    exact = read_vectors(columns, slice(None)) @ query
+    one, two = (np.abs(dot(columns, query, parts=k) - exact).max() for k in (1, 2))
     assert two < one / 30
 
 
@@ -75,7 +77,7 @@ def test_the_best_rows_are_those_of_all_products(
     products = Products.of(columns, lambda name, make: kept.setdefault(name, make()))
     exact = Products.of(columns)
     assert exact.rough(columns["vectors"][0]) is None
-    assert set(kept) == {"rough"}
+    assert set(kept) == {"int8"}
     rows = None if share is None else np.flatnonzero(np.random.default_rng(0).random(2000) < share)
     for query in clustered(20, seed=1):
         for top_k in (1, 10, 3000):

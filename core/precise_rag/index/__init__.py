@@ -1,6 +1,6 @@
 """Indexes: they store documents and return scored candidates for a query.
 
-index.py, search.py, load.py        what users call: build, add, search, save, load
+index.py, load.py                   what users call: build, add, search, save, load
 sentence_index.py                   the same for kinds that score sentences with their context
 dense.py, hybrid.py, sentence_context.py, word_sentence.py   a kind each: its settings, the columns of its
                                     rows, and how rows score

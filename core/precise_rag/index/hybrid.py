@@ -16,8 +16,7 @@ from precise_rag.index.context import GroupMeans, check_alpha, group_norms
 from precise_rag.index.groups import Groups, Passages, check_passages, passage_ids
 from precise_rag.index.headings import Headings, heading_columns, headings_above
 from precise_rag.index.ranking import pooled, scaled
-from precise_rag.index.search import Returns
-from precise_rag.index.sentence_index import SentenceIndex, sentence_columns
+from precise_rag.index.sentence_index import Returns, SentenceIndex, sentence_columns
 from precise_rag.index.settings import check_choice
 from precise_rag.index.table import Block, Columns
 from precise_rag.index.vectors import Products, VectorSettings

@@ -1,28 +1,49 @@
-"""The index in memory that all kinds share: documents and their rows, searched and saved in a folder."""
+"""What all indexes share, and the index in memory: documents and their rows, saved in a folder."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import asyncio
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
+import numpy as np
+
 from precise_rag._processes import ProcessLock
-from precise_rag.checks import as_path, check_methods, items_of, shown
+from precise_rag.checks import as_path, check_methods, check_number, check_text, items_of, shown
 from precise_rag.encoded import encode_queries
+from precise_rag.encoders import FrameworkEncoder
 from precise_rag.encoders.geometry import with_levels
 from precise_rag.errors import EmptyIndexError, IndexFormatError, InputError
 from precise_rag.facts import copied
 from precise_rag.filters import Filter, as_filter
 from precise_rag.index.folder import WAIT, locked, read_index, version_of, write_index
-from precise_rag.index.search import Searched, check_search, query_direction, unique_documents
 from precise_rag.index.settings import check_opened, made_with, usable_settings
 from precise_rag.index.table import Block, Columns, Part, changed, merged
 from precise_rag.index.view import Hits, View
 from precise_rag.protocols import Encoder
-from precise_rag.types import Candidate, Document, FloatArray, ScoreScale
+from precise_rag.types import Candidate, Document, FloatArray, ScoreScale, check_query
+from precise_rag.vectors import unit_rows
+
+
+class Searched(ABC):
+    """An index that can be searched, also without blocking an event loop."""
+
+    settings: Any
+    search: Callable[..., list[Candidate]]
+
+    async def asearch(self, query: str, top_k: int = 10, **options: Any) -> list[Candidate]:
+        """Run `search` without blocking the event loop, with the same options.
+
+        The query is encoded by the asynchronous method of a framework's embedding object, if it is one.
+        """
+        encoder = getattr(self, "encoder", None)
+        if isinstance(encoder, FrameworkEncoder) and options.get("vector") is None:
+            (options["vector"],) = await encoder.aencode_queries([check_query(query)])
+        return await asyncio.to_thread(self.search, query, top_k, **options)
 
 
 class DocumentIndex(Searched):
@@ -188,10 +209,7 @@ class DocumentIndex(Searched):
         """
         check_search(query, top_k)
         view = self._ready(None if filter is None else as_filter(filter))
-        if view.matches_nothing:
-            return []
-        direction = self._direction(view, query, vector)
-        return self._candidates(view, self._best(view, query, direction, top_k), direction)
+        return self._found(view, query, vector, top_k)[1]
 
     def save(self, path: str | Path) -> None:
         """Save the index into the folder `path`; an index that is there is replaced in one step.
@@ -296,16 +314,21 @@ class DocumentIndex(Searched):
                 self._view = parts, view
             return self._view[1]
 
-    def _direction(self, view: View, query: str, vector: FloatArray | None) -> FloatArray:
-        """(d,) float32 vector of unit length of a query; vector: the user's, None to encode the query."""
+    def _found(
+        self, view: View, query: str, vector: FloatArray | None, top_k: int, **options: Any
+    ) -> tuple[list[int], list[Candidate]]:
+        """The best rows for a query, and their candidates.
+
+        vector: (d,) the user's, of any length; None to encode the query. options: of `_best`.
+        """
+        if view.matches_nothing:
+            return [], []
         if vector is None:
             vector = encode_queries(self.encoder, [query])[0]
-        return query_direction(vector, int(view.parts[0].block.columns["vectors"].shape[1]))
-
-    def _candidates(self, view: View, hits: Hits, direction: FloatArray) -> list[Candidate]:
-        """The rows that a query found, as candidates. direction: its vector."""
+        direction = query_direction(vector, int(view.parts[0].block.columns["vectors"].shape[1]))
+        hits = self._best(view, query, direction, top_k, **options)
         parts = with_levels(self.encoder, hits.parts, direction)
-        return view.candidates(hits._replace(parts=parts), self.score_scale)
+        return hits.rows.tolist(), view.candidates(hits._replace(parts=parts), self.score_scale)
 
     def _ready(self, wanted: Filter | None = None) -> View:
         """The present state, for a search of the documents that match a filter."""
@@ -320,3 +343,34 @@ class DocumentIndex(Searched):
             return view.within(wanted)
         with self._preparing:
             return view.holding_only(wanted, self._prepare)
+
+
+def unique_documents(documents: Iterable[Document]) -> list[Document]:
+    """The documents with copies of their metadata. Raises InputError for other types, and two of one id."""
+    given: dict[str, Document] = {}
+    for document in items_of("documents", documents, Document):
+        if document.id in given:
+            raise InputError(f"two documents have the id {document.id!r}; give each its own id")
+        given[document.id] = replace(document, metadata=copied(document.metadata))
+    return list(given.values())
+
+
+def check_search(query: str, top_k: int) -> None:
+    """Raise InputError unless the query is a string and `top_k` a whole number of at least 1."""
+    check_text("the query", query)
+    check_number("top_k", top_k, least=1, whole=True)
+
+
+def query_direction(vector: Any, dimension: int) -> FloatArray:
+    """(d,) float32 query vector of unit length. Raises InputError if its length is not `dimension`."""
+    try:
+        row = np.asarray(vector, dtype=np.float32)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputError(f"the query's vector must be numbers: {error}") from error
+    if row.shape != (dimension,) or not np.isfinite(row).all():
+        raise InputError(
+            f"the query's vector must be finite numbers of shape {(dimension,)} as those indexed, "
+            f"got {row.shape}"
+        )
+    direction: FloatArray = unit_rows(row[None])[0]
+    return direction

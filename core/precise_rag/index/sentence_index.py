@@ -1,23 +1,91 @@
-"""The index in memory of sentences that are scored together with their context."""
+"""The search of sentences that are scored together with their context, and the index of them in memory."""
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from typing_extensions import override
 
+from precise_rag.errors import InputError
+from precise_rag.filters import Filter, as_filter
 from precise_rag.index.context import check_alpha
 from precise_rag.index.groups import Groups, passage_ids
-from precise_rag.index.index import DocumentIndex
+from precise_rag.index.index import DocumentIndex, Searched, check_search
 from precise_rag.index.ranking import top_rows
-from precise_rag.index.search import Returns, SentenceQuery, SentenceSearch, merge_neighbours
+from precise_rag.index.settings import check_choice
 from precise_rag.index.table import Part
 from precise_rag.index.vectors import vector_columns
 from precise_rag.index.view import Hits, View
 from precise_rag.sentences.words import trim_spans
 from precise_rag.types import Candidate, Document, FloatArray, SentenceTable, Stretch
+
+Returns = Literal["sentence", "passage", "mixed"]
+"""What a search returns for a scored sentence: the "sentence"; the "passage" around it, with the score of its
+best sentence; or "mixed": the passage for the best sentence, and single sentences after it."""
+
+
+class SentenceQuery(NamedTuple):
+    """The checked arguments of a search; see `SentenceSearch.search`."""
+
+    text: str
+    top_k: int
+    filter: Filter | None
+    vector: FloatArray | None
+    alpha: float | None
+    returns: Returns
+    merge_adjacent: bool
+
+
+class SentenceSearch(Searched):
+    """An index of sentences that can be searched, in memory or in a database."""
+
+    @abstractmethod
+    def _find(self, asked: SentenceQuery) -> list[Candidate]:
+        """The candidates of a search, best first, with no limit on their tokens."""
+
+    def search(
+        self,
+        query: str,
+        top_k: int = 10,
+        *,
+        filter: Filter | Mapping[str, Any] | None = None,
+        vector: FloatArray | None = None,
+        alpha: float | None = None,
+        returns: Returns | None = None,
+        merge_adjacent: bool = False,
+        max_tokens: int | None = None,
+    ) -> list[Candidate]:
+        """Return at most `top_k` candidates, best first.
+
+        query: the query as text.
+        top_k: maximum number of candidates; at least 1.
+        filter: what the documents of all candidates must meet, see `as_filter`; default: nothing.
+        vector: (d,) the query's vector; default: `query` is encoded.
+        alpha: weight of a sentence against its context (0 to 1); default: the index's setting. The vectors
+            in a database are weighted by it, so there only that one is allowed.
+        returns: "sentence", "passage" or "mixed", see `Returns`; default: the index's `returns`.
+        merge_adjacent: join neighbouring sentences of a passage into one candidate.
+        max_tokens: limit on the tokens of all candidates; one that does not fit is skipped.
+        Raises EmptyIndexError if the index holds no text.
+        """
+        check_search(query, top_k)
+        default: Returns = getattr(self.settings, "returns", "sentence")
+        returns = returns or default
+        check_choice("returns", returns, get_args(Returns))
+        wanted = None if filter is None else as_filter(filter)
+        asked = SentenceQuery(query, top_k, wanted, vector, alpha, returns, merge_adjacent)
+        candidates = self._find(asked)
+        return candidates if max_tokens is None else limit_tokens(candidates, max_tokens)
+
+    @abstractmethod
+    def neighbours(self, sentences: Sequence[Candidate], reach: int) -> list[Stretch]:
+        """Return the stretches of `sentences` with up to `reach` sentences before and after each.
+
+        Each sentence is in one stretch; stretches of one document have a sentence between them. A candidate
+        that is not a sentence of the index is left out. Nothing is encoded.
+        """
 
 
 class SentenceIndex(SentenceSearch, DocumentIndex):
@@ -71,24 +139,17 @@ class SentenceIndex(SentenceSearch, DocumentIndex):
     @override
     def _find(self, asked: SentenceQuery) -> list[Candidate]:
         view = self._ready(asked.filter)
-        if view.matches_nothing:
-            return []
-        direction = self._direction(view, asked.text, asked.vector)
-        hits = self._best(view, asked.text, direction, asked.top_k, asked.alpha, asked.returns)
-        candidates = self._candidates(view, hits, direction)
-        rows = hits.rows.tolist()
+        rows, candidates = self._found(
+            view, asked.text, asked.vector, asked.top_k, alpha=asked.alpha, returns=asked.returns
+        )
         texts = {c.doc_id: view.document(row).text for c, row in zip(candidates, rows, strict=True)}
         n_wide = {"sentence": 0, "mixed": 1, "passage": len(candidates)}[asked.returns]
-        for place in range(n_wide):
-            candidates[place] = _widened(candidates[place], view, rows[place])
+        for place, row in enumerate(rows[:n_wide]):
+            candidates[place] = _widened(candidates[place], view, row)
         return merge_neighbours(candidates, texts) if asked.merge_adjacent else candidates
 
+    @override
     def neighbours(self, sentences: Sequence[Candidate], reach: int) -> list[Stretch]:
-        """Return the stretches of `sentences` with up to `reach` sentences before and after each.
-
-        Each sentence is in one stretch; stretches of one document have a sentence between them. A candidate
-        that is not a sentence of the index is left out. Nothing is encoded.
-        """
         return self._ready().stretches(sentences, reach, self.score_scale) if sentences else []
 
 
@@ -119,3 +180,44 @@ def _passage_of(view: View, row: int) -> tuple[Part, int, int]:
     part, offset = view.part_of(row)
     passages: Groups = part.prepared.passages
     return part, *passages.rows(int(passages.of_row[row - offset]))
+
+
+def merge_neighbours(candidates: Sequence[Candidate], texts: Mapping[str, str]) -> list[Candidate]:
+    """Join neighbouring candidates of the same passage, and sort by score.
+
+    texts: of the documents, by id.
+    A joined candidate has the text in document order and the best score of its parts.
+    """
+    merged: list[Candidate] = []
+    for candidate in sorted(candidates, key=lambda c: (c.doc_id, c.start)):
+        if merged and _adjacent(merged[-1], candidate, texts):
+            merged[-1] = _joined(merged[-1], candidate, texts)
+        else:
+            merged.append(candidate)
+    return sorted(merged, key=lambda c: -c.score)
+
+
+def limit_tokens(candidates: Sequence[Candidate], max_tokens: int) -> list[Candidate]:
+    """Keep the candidates that fit into `max_tokens` tokens, taken in order; skip those that do not fit."""
+    if max_tokens < 1:
+        raise InputError(f"max_tokens must be at least 1, got {max_tokens}")
+    kept, left = [], max_tokens
+    for candidate in candidates:
+        assert candidate.n_tokens is not None
+        if candidate.n_tokens <= left:
+            kept.append(candidate)
+            left -= candidate.n_tokens
+    return kept
+
+
+def _adjacent(left: Candidate, right: Candidate, texts: Mapping[str, str]) -> bool:
+    if left.doc_id != right.doc_id or left.passage != right.passage:
+        return False
+    return not texts[left.doc_id][left.end : right.start].strip()
+
+
+def _joined(left: Candidate, right: Candidate, texts: Mapping[str, str]) -> Candidate:
+    best = max(left, right, key=lambda c: c.score)
+    text = texts[left.doc_id][left.start : right.end]
+    n_tokens = (left.n_tokens or 0) + (right.n_tokens or 0)
+    return replace(best, start=left.start, end=right.end, text=text, n_tokens=n_tokens)

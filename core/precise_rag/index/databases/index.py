@@ -15,7 +15,8 @@ from precise_rag.index.databases.engine import PostgresEngine
 from precise_rag.index.databases.rows import StoredDocument, check_document, digest, rows_of_documents
 from precise_rag.index.databases.search import around, find
 from precise_rag.index.hybrid import SEARCH_SETTINGS, HybridSettings
-from precise_rag.index.search import SentenceQuery, SentenceSearch, query_direction, unique_documents
+from precise_rag.index.index import query_direction, unique_documents
+from precise_rag.index.sentence_index import SentenceQuery, SentenceSearch
 from precise_rag.index.settings import (
     check_made,
     check_opened,
@@ -183,12 +184,8 @@ class DatabaseIndex(SentenceSearch):
         with self.engine.view() as view:
             return find(view, asked, self.settings, direction, self.encoder)
 
+    @override
     def neighbours(self, sentences: Sequence[Candidate], reach: int) -> list[Stretch]:
-        """Return the stretches of `sentences` with up to `reach` sentences before and after each.
-
-        Each sentence is in one stretch; stretches of one document have a sentence between them. A candidate
-        that is not a sentence of the index is in none. Nothing is encoded.
-        """
         if not sentences or not self._exists:
             return []
         with self.engine.view() as view:

@@ -32,7 +32,7 @@ from precise_rag.index.folder import check_metadata
 from precise_rag.index.groups import Groups
 from precise_rag.index.headings import WEIGHT, Headings
 from precise_rag.index.hybrid import HybridSettings, hybrid_columns, level_groups, words_and_vectors
-from precise_rag.index.search import query_direction
+from precise_rag.index.index import query_direction
 from precise_rag.index.table import Block, Columns
 from precise_rag.protocols import Encoder
 from precise_rag.sentences.tables import tables_of

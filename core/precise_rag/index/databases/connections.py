@@ -9,6 +9,7 @@ from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
 from precise_rag._extras import require
 from precise_rag._processes import PerProcess, ProcessLock
+from precise_rag.checks import check_text
 from precise_rag.errors import DatabaseError, InputError
 from precise_rag.redaction import quoted, remember_fields, without_password, without_secrets
 
@@ -20,7 +21,7 @@ _WAIT = 30.0
 _IDLE = 60.0
 """Seconds after which one of the connections is ended, if so many were not used meanwhile."""
 _connecting = ProcessLock()
-_pools: PerProcess[dict[tuple[str, int], Any]] = PerProcess()
+_pools: PerProcess[dict[tuple[str, str], Any]] = PerProcess()
 """The pools of this process, by address and number of connections."""
 
 
@@ -28,12 +29,19 @@ class Connections:
     """Connections to the database of an address, for any number of threads and processes.
 
     location: a connection URI, with "collection=name" among its parameters for another collection than
-        "precise", and "max_connections=n" for another number than 10. After it is made, `location` is the
-        address without passwords, and `collection` the name.
-    The indexes of a process at one address share their connections. A pickle has no password.
+        "precise", and "max_connections=n" for another number of connections than 10; the next thread waits
+        for one. After it is made, `location` is the address without passwords, and `collection` the name.
+    The indexes of a process at one address share their connections. A pickle has no password: that of an
+    unpickled object is in PGPASSWORD or a password file.
     """
 
     def __init__(self, location: str) -> None:
+        check_text("location", location)
+        if not location.startswith(("postgresql://", "postgres://")):
+            raise InputError(
+                f"{location!r} is not a database: give postgresql://…; other stores are searched through "
+                "LlamaIndex or LangChain, by PreciseRetriever.from_store(store)"
+            )
         public, _ = without_password(location, user_is_key=False)
         try:
             parts, host = urlsplit(location), urlsplit(str(public)).netloc
@@ -46,7 +54,9 @@ class Connections:
         public_options = without_secrets(options)
         self.location = _address(parts.scheme, host, parts.path, public_options)
         self.collection = options.pop("collection", "precise")
-        self._most = _number(options.pop("max_connections", _MOST))
+        self._most = options.pop("max_connections", _MOST)
+        if not re.fullmatch("[1-9][0-9]{0,4}", self._most):
+            raise InputError(f"max_connections must be a whole number from 1, got {self._most!r}")
         for name in ("collection", "max_connections"):
             public_options.pop(name, None)
         if not _NAME.fullmatch(self.collection):
@@ -101,7 +111,7 @@ class Connections:
                 pools[key] = pool(
                     self._dsn,
                     min_size=0,
-                    max_size=self._most,
+                    max_size=int(self._most),
                     open=True,
                     check=pool.check_connection,
                     timeout=_WAIT,
@@ -109,12 +119,6 @@ class Connections:
                     reconnect_timeout=_WAIT,
                 )
             return pools[key]
-
-
-def _number(text: str) -> int:
-    if not re.fullmatch("[1-9][0-9]{0,4}", text):
-        raise InputError(f"max_connections must be a whole number from 1, got {text!r}")
-    return int(text)
 
 
 def _address(scheme: str, netloc: str, path: str, options: Mapping[str, str]) -> str:

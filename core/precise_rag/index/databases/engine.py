@@ -13,13 +13,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from precise_rag.checks import check_text
-from precise_rag.errors import InputError
 from precise_rag.filters.values import compared
 from precise_rag.index.databases.connections import Connections
 from precise_rag.index.databases.rows import StoredDocument
 from precise_rag.index.databases.view import PostgresView
-from precise_rag.index.ranking import lottery
 
 _TABLES = """
 CREATE TABLE {c}_settings (one int PRIMARY KEY CHECK (one = 1), settings text NOT NULL);
@@ -44,30 +41,22 @@ _INDEXED_FROM = 20_000
 """Rows from which `optimize` builds an approximate index of the vectors."""
 
 
-class PostgresEngine:
+class PostgresEngine(Connections):
     """A collection in a PostgreSQL database with pgvector 0.8 or newer.
 
     Writers in any number of processes may change it at once: of two that write the same document, one wins,
     with all of its rows.
 
-    location: a connection URI, with "collection=name" among its parameters for another one than "precise",
-        and "max_connections=n" for another number of connections than 10; the next thread waits for one.
-    A pickle has no password: that of an unpickled engine is in PGPASSWORD or a password file.
+    location: see `Connections`.
     """
 
     def __init__(self, location: str) -> None:
-        check_text("location", location)
-        if not location.startswith(("postgresql://", "postgres://")):
-            raise InputError(
-                f"{location!r} is not a database: give postgresql://…; other stores are searched through "
-                "LlamaIndex or LangChain, by PreciseRetriever.from_store(store)"
-            )
-        self._connections = Connections(location)
-        self.location, self._c = self._connections.location, self._connections.collection
+        super().__init__(location)
+        self._c = self.collection
 
     def settings(self) -> Any:
         """What `create` was given; None if the collection does not exist."""
-        with self._connections.connection() as db:
+        with self.connection() as db:
             if not self._exists(db):
                 return None
             row = db.execute(f"SELECT settings FROM {self._c}_settings").fetchone()
@@ -76,7 +65,7 @@ class PostgresEngine:
     def create(self, settings: Mapping[str, Any], dimension: int) -> None:
         """Make the collection; does nothing if another process has just made it."""
         kind = _VECTOR_TYPES[settings["settings"]["precision"]]
-        with self._connections.connection() as db:
+        with self.connection() as db:
             db.execute("SELECT pg_advisory_xact_lock(hashtext(%s))", [self._c])
             if not self._exists(db):
                 db.execute("CREATE EXTENSION IF NOT EXISTS vector")
@@ -86,24 +75,24 @@ class PostgresEngine:
     @contextmanager
     def view(self) -> Iterator[PostgresView]:
         """Open the present state for reading."""
-        with self._connections.snapshot() as db:
+        with self.snapshot() as db:
             yield PostgresView(db.execute, self._c)
 
     def digests(self, ids: Iterable[str]) -> dict[str, str]:
         """The digests of those of the documents that are stored, by id."""
-        with self._connections.snapshot() as db:
+        with self.snapshot() as db:
             query = f"SELECT id, digest FROM {self._c}_documents WHERE id = ANY(%s)"
             return dict(db.execute(query, [list(ids)]).fetchall())
 
-    def sizes(self) -> dict[str, int]:
-        """The number of rows of each document, by id."""
-        with self._connections.snapshot() as db:
-            return dict(db.execute(f"SELECT id, size FROM {self._c}_documents").fetchall())
+    def ids(self) -> tuple[str, ...]:
+        """The ids of all documents, in no order."""
+        with self.snapshot() as db:
+            return tuple(key for (key,) in db.execute(f"SELECT id FROM {self._c}_documents").fetchall())
 
     def write(self, documents: Sequence[StoredDocument]) -> None:
         """Add documents, or replace those with the same ids, all in one transaction."""
         ids = [document.id for document in documents]
-        with self._connections.connection() as db:
+        with self.connection() as db:
             self._lock(db, ids)
             self._remove(db, ids)
             self._insert(db, documents)
@@ -114,7 +103,7 @@ class PostgresEngine:
         documents: without sentences. Returns the ids of those that another writer has replaced or deleted.
         """
         ids = [document.id for document in documents]
-        with self._connections.connection() as db:
+        with self.connection() as db:
             self._lock(db, ids)
             query = f"SELECT id, digest FROM {self._c}_documents WHERE id = ANY(%s)"
             present = dict(db.execute(query, [ids]).fetchall())
@@ -130,7 +119,7 @@ class PostgresEngine:
 
     def delete(self, ids: Sequence[str]) -> None:
         """Remove documents; unknown ids are ignored."""
-        with self._connections.connection() as db:
+        with self.connection() as db:
             self._lock(db, ids)
             self._remove(db, ids)
 
@@ -141,24 +130,20 @@ class PostgresEngine:
         in the location sets; a large one is built several times as fast if it fits in there.
         """
         kind = _VECTOR_TYPES[self.settings()["settings"]["precision"]]
-        with self._connections.connection() as db:
+        with self.connection() as db:
             count = db.execute(f"SELECT coalesce(sum(size), 0) FROM {self._c}_documents").fetchone()[0]
             if count >= _INDEXED_FROM:
                 db.execute(
                     f"CREATE INDEX IF NOT EXISTS {self._c}_near ON {self._c}_sentences "
                     f"USING hnsw (vector {kind}_ip_ops)"
                 )
-        with self._connections.connection() as connection:
+        with self.connection() as connection:
             connection.autocommit = True
             try:
                 for table in ("documents", "sentences", "postings"):
                     connection.execute(f"VACUUM (ANALYZE) {self._c}_{table}")
             finally:
                 connection.autocommit = False
-
-    def close(self) -> None:
-        """End connections."""
-        self._connections.close()
 
     def _exists(self, db: Any) -> bool:
         # to_regclass would remember that it was not, even after waiting for the transaction that made it
@@ -191,28 +176,11 @@ class PostgresEngine:
             size, metadata = len(document.sentences), dict(document.metadata)
             fields = json.dumps(compared(metadata))
             rows["documents"].append((key, document.id, document.digest, size, json.dumps(metadata), fields))
-            drawn = lottery([document.id] * size, range(size))
             for place, sentence in enumerate(document.sentences):
-                sentence_key, words = next(sentence_keys), sentence.words.tolist()
-                rows["sentences"].append(
-                    (
-                        sentence_key,
-                        key,
-                        place,
-                        sentence.start,
-                        sentence.end,
-                        sentence.n_tokens,
-                        *sentence.passage,
-                        drawn[place],
-                        sentence.text,
-                        sentence.above.replace("\0", "\ufffd"),
-                        words,
-                        json.dumps(sentence.vector.tolist()),
-                        sentence.counted,
-                    )
-                )
-                weights = zip(words, sentence.weights.tolist(), strict=True)
-                rows["postings"] += [(word, weight, sentence_key, key) for word, weight in weights]
+                sentence_key = next(sentence_keys)
+                rows["sentences"].append((sentence_key, key, place, *sentence[:-1]))
+                weights = zip(sentence.terms, sentence.weights, strict=True)
+                rows["postings"] += [(term, weight, sentence_key, key) for term, weight in weights]
         for table, its in rows.items():
             with db.cursor().copy(f"COPY {self._c}_{table} FROM STDIN") as copy:
                 for row in its:

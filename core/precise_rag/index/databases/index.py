@@ -104,7 +104,7 @@ class DatabaseIndex(SentenceSearch):
     @property
     def document_ids(self) -> tuple[str, ...]:
         """Ids of all documents, including those without text, in no order."""
-        return tuple(self.engine.sizes()) if self._exists else ()
+        return self.engine.ids() if self._exists else ()
 
     def document(self, identifier: str) -> Document:
         """Return a document by its id. Raises InputError if it is not in the index.

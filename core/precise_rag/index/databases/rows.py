@@ -33,12 +33,13 @@ from precise_rag.index.groups import Groups
 from precise_rag.index.headings import WEIGHT, Headings
 from precise_rag.index.hybrid import HybridSettings, hybrid_columns, level_groups, words_and_vectors
 from precise_rag.index.index import query_direction
+from precise_rag.index.ranking import lottery
 from precise_rag.index.table import Block, Columns
 from precise_rag.protocols import Encoder
 from precise_rag.sentences.tables import tables_of
 from precise_rag.sentences.words import has_words
 from precise_rag.titles import joined_titles, saved_titles, titles_of
-from precise_rag.types import Document, FloatArray, IntArray, Span
+from precise_rag.types import Document, FloatArray, IntArray
 from precise_rag.vectors import slice_places, unit_rows
 
 _PER_ROW = 2**32
@@ -48,30 +49,32 @@ _USUAL_LENGTHS = np.array([11, 90, 180])
 
 
 class StoredSentence(NamedTuple):
-    """A sentence as a row.
+    """A sentence as a row: the columns of the table of sentences from `start` on, and then `weights`.
 
-    start, end: place of the sentence in the document, without the white space around it.
+    start, stop: place of the sentence in the document, without the white space around it.
     n_tokens: its tokens.
-    passage: span of its passage.
+    passage_start, passage_end: place of its passage.
+    lottery: its draw; see `precise_rag.index.ranking.lottery`.
     text: the document's text from the sentence to the next one.
     above: the title and the headings above it, as `saved_titles` writes them.
-    vector: (d,) float32; its inner product with a query's vector is the dense score.
-    words: numbers of the words in the sentence, ascending; see `word_number`.
-    weights: (len(words),) float32 weight of each; the sum of `weight * idf` over a query's words orders
-        rows by words.
+    terms: numbers of the words in the sentence, ascending; see `word_number`.
+    vector: d numbers, as text; their inner product with a query's vector is the dense score.
     counted: the words in the sentence and around it; see `packed`.
+    weights: of each term; the sum of `weight * idf` over a query's words orders rows by words.
     """
 
     start: int
-    end: int
+    stop: int
     n_tokens: int
-    passage: Span
+    passage_start: int
+    passage_end: int
+    lottery: int
     text: str
     above: str
-    vector: FloatArray
-    words: npt.NDArray[np.int32]
-    weights: FloatArray
+    terms: list[int]
+    vector: str
     counted: bytes
+    weights: list[float]
 
 
 class StoredDocument(NamedTuple):
@@ -160,18 +163,21 @@ def _sentences(document: Document, columns: Columns, settings: HybridSettings) -
     ends = np.cumsum(np.bincount(owners, minlength=len(spans)))[:-1]
     words = np.split(counted.terms[in_sentence], ends)
     weights = np.split(_weights(counted, owners, in_sentence, settings), ends)
+    drawn = lottery([document.id] * len(spans), range(len(spans)))
     return [
         StoredSentence(
             start=starts[place],
-            end=int(spans[place, 1]),
+            stop=int(spans[place, 1]),
             n_tokens=n_tokens[place],
-            passage=Span(*passages[place].tolist()),
+            passage_start=int(passages[place, 0]),
+            passage_end=int(passages[place, 1]),
+            lottery=drawn[place],
             text=document.text[starts[place] : starts[place + 1]],
-            above="" if headings is None else saved_titles(headings.above(place)),
-            vector=vectors[place],
-            words=words[place],
-            weights=weights[place],
+            above="" if headings is None else saved_titles(headings.above(place)).replace("\0", "\ufffd"),
+            terms=words[place].tolist(),
+            vector=json.dumps(vectors[place].tolist()),
             counted=as_bytes,
+            weights=weights[place].tolist(),
         )
         for place, as_bytes in enumerate(packed(counted))
     ]

@@ -12,7 +12,6 @@ from precise_rag.protocols import Encoder
 from precise_rag.types import Chunk, Document, SentenceTable
 
 _PLAIN = re.compile(r"sentences|paragraphs|segments|[1-9][0-9]{0,8} tokens")
-_STOP_WORDS = re.compile(r"english|none|nltk:[a-z]+")
 
 
 def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
@@ -37,17 +36,19 @@ def check_made(made: Mapping[str, Any]) -> None:
     ensure(all(isinstance(name, str | None) for name in names), "the encoder has no name")
 
 
-def usable_settings(settings_type: type, values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return saved settings as arguments of their type; see `without_models`.
+def usable_settings(settings_type: type, saved: Mapping[str, Any]) -> dict[str, Any]:
+    """Return saved settings as arguments of their type.
 
-    Raises TypeError or ValueError unless they are values that the type takes.
+    Segmenters that are not in this package are replaced by `MissingSegmenter`.
+    Raises TypeError or ValueError unless the settings are values that the type takes.
     """
-    stop_words = values.get("stop_words", "none")
-    ensure(
-        not isinstance(stop_words, str) or _STOP_WORDS.fullmatch(stop_words),
-        f"the setting 'stop_words' is {stop_words!r}",
-    )
-    usable = without_models(values)
+    usable = dict(saved)
+    for name in ("chunks", "passages", "surroundings"):
+        value = saved.get(name)
+        if isinstance(value, str) and not _PLAIN.fullmatch(value):
+            from precise_rag.segmentation.pretrained import PACKAGED
+
+            usable[name] = value if value in PACKAGED else MissingSegmenter(value, name)
     settings_type(**usable)
     return usable
 
@@ -81,7 +82,7 @@ def check_opened(
             f"{where} was built with encoder {name!r} but {given_name!r} was given; "
             f"open it with load_encoder({name!r}), or build it again"
         )
-    changed = {setting for setting, value in given.items() if saved.get(setting) != as_json(value)}
+    changed = {setting for setting, value in given.items() if as_json(saved.get(setting)) != as_json(value)}
     if fixed := sorted((changed & saved.keys()) - changeable):
         raise InputError(
             f"{fixed[0]} cannot change in {where} (settings that can: {', '.join(sorted(changeable))}); "
@@ -111,15 +112,3 @@ class MissingSegmenter:
             f"models to load; if you trust that one, load the index with {self._setting}= the same value "
             "or segmenter, then add documents"
         )
-
-
-def without_models(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """Saved settings in which segmenters that are not packaged are replaced by `MissingSegmenter`."""
-    usable = dict(settings)
-    for name in ("chunks", "passages", "surroundings"):
-        value = settings.get(name)
-        if isinstance(value, str) and not _PLAIN.fullmatch(value):
-            from precise_rag.segmentation.pretrained import PACKAGED
-
-            usable[name] = value if value in PACKAGED else MissingSegmenter(value, name)
-    return usable

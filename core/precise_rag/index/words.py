@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from precise_rag._extras import require
-from precise_rag.checks import items_of
+from precise_rag.checks import items_of, shown
 from precise_rag.errors import InputError
 from precise_rag.index.settings import check_choice
 from precise_rag.stems import with_parted_words
@@ -31,6 +31,8 @@ _ENGLISH = """
     up down in out on off over under again further upon within without
     only own same too very just also more most other few s t d ll m re ve
 """
+_LISTS = re.compile(r"english|none|nltk:[a-z]+")
+"""Names of lists of stop words; no file elsewhere can be named."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -49,11 +51,14 @@ class WordSettings:
 
     def __post_init__(self) -> None:
         check_choice("filter_statistics", self.filter_statistics, ("shared", "matching"))
-        if isinstance(self.stop_words, list):  # from JSON
-            object.__setattr__(self, "stop_words", tuple(self.stop_words))
         if not isinstance(self.stop_words, str):
             words = tuple(items_of("stop_words", self.stop_words, str))
             object.__setattr__(self, "stop_words", words)
+        elif not _LISTS.fullmatch(self.stop_words):
+            raise InputError(
+                "stop_words must be 'english', 'none', 'nltk:LANGUAGE' or a tuple of words, "
+                f"got {shown(self.stop_words)}"
+            )
 
 
 @lru_cache(maxsize=16)
@@ -69,11 +74,7 @@ def load_stop_words(source: str | tuple[str, ...]) -> frozenset[str]:
         return frozenset(_ENGLISH.split())
     if source == "none":
         return frozenset()
-    library, _, language = source.partition(":")
-    if library != "nltk" or not language:
-        raise InputError(
-            f"stop_words must be 'english', 'none', 'nltk:LANGUAGE' or a tuple of words, got {source!r}"
-        )
+    language = source.removeprefix("nltk:")
     corpus = require("nltk.corpus", extra="nltk").stopwords
     try:
         return frozenset(map(folded, corpus.words(language)))

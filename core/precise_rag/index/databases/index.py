@@ -23,7 +23,6 @@ from precise_rag.index.settings import (
     ensure,
     made_with,
     usable_settings,
-    without_models,
 )
 from precise_rag.protocols import Encoder
 from precise_rag.types import Candidate, Document, FloatArray, ScoreScale, Stretch
@@ -74,7 +73,7 @@ class DatabaseIndex(SentenceSearch):
         self._exists = made is not None
         if made is not None:
             check_opened(self.engine.location, made, encoder, settings, SEARCH_SETTINGS)
-            settings = {**without_models(made["settings"]), **settings}
+            settings = {**made["settings"], **settings}
         try:
             self.settings = DatabaseSettings(**settings)
         except TypeError as error:
@@ -212,7 +211,7 @@ class DatabaseIndex(SentenceSearch):
 
 
 def read_settings(engine: PostgresEngine) -> dict[str, Any] | None:
-    """What a collection was made with; None if there is none.
+    """What a collection was made with, its settings as arguments; None if there is none.
 
     Raises IndexFormatError if that is not an encoder and settings that this version knows.
     """
@@ -222,7 +221,7 @@ def read_settings(engine: PostgresEngine) -> dict[str, Any] | None:
             ensure(isinstance(made, dict), "no JSON object")
             check_made(made)
             ensure(made["encoder"]["name"], "the encoder has no name")
-            usable_settings(DatabaseSettings, made["settings"])
+            made["settings"] = usable_settings(DatabaseSettings, made["settings"])
     except DatabaseError:
         raise
     except (ValueError, TypeError, LookupError, OverflowError, RecursionError) as error:

@@ -32,17 +32,31 @@ from precise_rag.vectors import unit_rows
 class Searched(ABC):
     """An index that can be searched, also without blocking an event loop."""
 
-    settings: Any
+    kind: ClassVar[str]
+    """The name under which an index is saved."""
+    score_scale: ClassVar[ScoreScale]
+    """Scale of the scores of candidates."""
+    _settings_type: ClassVar[type]
     search: Callable[..., list[Candidate]]
+
+    def __init__(self, encoder: Encoder | None, **settings: Any) -> None:
+        if encoder is None:
+            raise InputError(f"{type(self).__name__} needs an encoder; pass encoder=load_encoder()")
+        methods = ("encode", "encode_queries", "count_tokens")
+        check_methods("encoder", encoder, methods, "pass encoder=load_encoder(…)")
+        self.encoder = encoder
+        try:
+            self.settings: Any = self._settings_type(**settings)
+        except TypeError as error:
+            raise InputError(f"an index of kind {self.kind!r}: {error}") from error
 
     async def asearch(self, query: str, top_k: int = 10, **options: Any) -> list[Candidate]:
         """Run `search` without blocking the event loop, with the same options.
 
         The query is encoded by the asynchronous method of a framework's embedding object, if it is one.
         """
-        encoder = getattr(self, "encoder", None)
-        if isinstance(encoder, FrameworkEncoder) and options.get("vector") is None:
-            (options["vector"],) = await encoder.aencode_queries([check_query(query)])
+        if isinstance(self.encoder, FrameworkEncoder) and options.get("vector") is None:
+            (options["vector"],) = await self.encoder.aencode_queries([check_query(query)])
         return await asyncio.to_thread(self.search, query, top_k, **options)
 
 
@@ -58,24 +72,11 @@ class DocumentIndex(Searched):
     Raises InputError for an encoder or settings that are not valid.
     """
 
-    kind: ClassVar[str]
-    """The name under which an index is saved."""
-    score_scale: ClassVar[ScoreScale]
-    """Scale of the scores of candidates."""
-    _settings_type: ClassVar[type]
     _search_settings: ClassVar[frozenset[str]]
     """Settings that only searches read; `load` may change them."""
 
     def __init__(self, encoder: Encoder | None = None, **settings: Any) -> None:
-        if encoder is None:
-            raise InputError(f"{type(self).__name__} needs an encoder; pass encoder=load_encoder()")
-        methods = ("encode", "encode_queries", "count_tokens")
-        check_methods("encoder", encoder, methods, "pass encoder=load_encoder(…)")
-        self.encoder = encoder
-        try:
-            self.settings = self._settings_type(**settings)
-        except TypeError as error:
-            raise InputError(f"an index of kind {self.kind!r}: {error}") from error
+        super().__init__(encoder, **settings)
         self._parts: tuple[Part, ...] = ()  # replaced in one step, so that other threads see a whole state
         self._view: tuple[tuple[Part, ...], View] | None = None
         self._writing, self._preparing = ProcessLock(), ProcessLock()

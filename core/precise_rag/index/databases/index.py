@@ -17,13 +17,7 @@ from precise_rag.index.databases.search import around, find
 from precise_rag.index.hybrid import SEARCH_SETTINGS, HybridSettings
 from precise_rag.index.index import query_direction, unique_documents
 from precise_rag.index.sentence_index import SentenceQuery, SentenceSearch
-from precise_rag.index.settings import (
-    check_made,
-    check_opened,
-    ensure,
-    made_with,
-    usable_settings,
-)
+from precise_rag.index.settings import check_made, check_opened, ensure, made_with, usable_settings
 from precise_rag.protocols import Encoder
 from precise_rag.types import Candidate, Document, FloatArray, ScoreScale, Stretch
 
@@ -61,23 +55,18 @@ class DatabaseIndex(SentenceSearch):
     docs/design.md.
     """
 
-    kind = "database"
+    kind: ClassVar[str] = "database"
     score_scale: ClassVar[ScoreScale] = "rank"
+    _settings_type = DatabaseSettings
 
     def __init__(self, location: str, encoder: Encoder, **settings: Any) -> None:
         self.engine = PostgresEngine(location)
-        if encoder is None:
-            raise InputError("DatabaseIndex needs an encoder; pass encoder=load_encoder()")
-        self.encoder = encoder
         made = read_settings(self.engine)
         self._exists = made is not None
         if made is not None:
             check_opened(self.engine.location, made, encoder, settings, SEARCH_SETTINGS)
             settings = {**made["settings"], **settings}
-        try:
-            self.settings = DatabaseSettings(**settings)
-        except TypeError as error:
-            raise InputError(f"DatabaseIndex: {error}") from error
+        super().__init__(encoder, **settings)
 
     @classmethod
     def build(

@@ -180,11 +180,10 @@ def _group_sums(
 
     Each is: rows, groups, vectors of the rows (n, d), weighted sums of the groups (k, d).
     """
-    ends = np.append(groups.starts[1:], len(weights))
     first = 0
     while first < len(groups.starts):
-        last = max(first + 1, int(np.searchsorted(ends, groups.starts[first] + _SLICE, side="right")))
-        rows = slice(int(groups.starts[first]), int(ends[last - 1]))
+        last = max(first + 1, int(np.searchsorted(groups.ends, groups.starts[first] + _SLICE, side="right")))
+        rows = slice(int(groups.starts[first]), int(groups.offsets[last]))
         vectors = read_vectors(columns, rows)
         sums = np.add.reduceat(vectors * weights[rows, None], groups.starts[first:last] - rows.start)
         yield rows, slice(first, last), vectors, sums

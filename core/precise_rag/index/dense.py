@@ -92,8 +92,7 @@ def chunk_columns(
             vectors = encode_documents(encoder, [document.text[start:end] for start, end in spans])
         else:
             alpha = settings.alpha if settings.chunk_vectors == "context" else 1.0
-            ends = groups.starts + groups.sizes
-            vectors = chunk_vectors(table.vectors, table.n_tokens, groups.starts, ends, alpha=alpha)
+            vectors = chunk_vectors(table.vectors, table.n_tokens, groups.starts, groups.ends, alpha=alpha)
         yield {"spans": spans, "n_tokens": n_tokens, **vector_columns(vectors, settings.precision)}
 
 

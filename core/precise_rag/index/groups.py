@@ -19,13 +19,13 @@ from precise_rag.vectors import slice_places
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """Consecutive rows in groups; group g has rows starts[g] to starts[g + 1].
+    """Consecutive rows in groups; group g has rows offsets[g] to offsets[g + 1].
 
-    starts: (n_groups,) first row of each group.
+    offsets: (n_groups + 1,) first row of each group, and the number of rows.
     of_row: (n,) group of each row.
     """
 
-    starts: IntArray
+    offsets: IntArray
     of_row: IntArray
 
     @classmethod
@@ -36,28 +36,31 @@ class Groups:
         for key in keys:
             different = key[1:] != key[:-1]
             changes[1:] |= different.any(axis=1) if different.ndim == 2 else different
-        return cls(np.flatnonzero(changes), np.cumsum(changes) - 1)
+        return cls(np.append(np.flatnonzero(changes), len(changes)), np.cumsum(changes) - 1)
+
+    @property
+    def starts(self) -> IntArray:
+        """(n_groups,) first row of each group."""
+        return self.offsets[:-1]
+
+    @property
+    def ends(self) -> IntArray:
+        """(n_groups,) the row behind the last of each group."""
+        return self.offsets[1:]
 
     @property
     def sizes(self) -> IntArray:
         """(n_groups,) number of rows in each group."""
-        return np.diff(np.append(self.starts, len(self.of_row)))
-
-    def rows(self, group: int) -> tuple[int, int]:
-        """Return the first row of a group and the row behind its last."""
-        end = self.starts[group + 1] if group + 1 < len(self.starts) else len(self.of_row)
-        return int(self.starts[group]), int(end)
+        return np.diff(self.offsets)
 
     def members(self, groups: IntArray) -> tuple[IntArray, IntArray]:
         """Return the rows of some groups, one group after another, and where each group begins among them."""
-        ends = np.append(self.starts[1:], len(self.of_row))
-        sizes = ends[groups] - self.starts[groups]
+        sizes = self.ends[groups] - self.starts[groups]
         return slice_places(self.starts[groups], sizes), np.cumsum(sizes) - sizes
 
     def spans(self, spans: IntArray) -> IntArray:
         """(n_groups, 2) from the first row's start to the last row's end; spans: (n, 2) of the rows."""
-        last = self.starts + self.sizes - 1
-        return np.stack([spans[self.starts, 0], spans[last, 1]], axis=1)
+        return np.stack([spans[self.starts, 0], spans[self.ends - 1, 1]], axis=1)
 
     def sums(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """(n_groups, …) sum of each group's rows."""
@@ -70,11 +73,8 @@ class Groups:
         scores: (n,) score of each row.
         """
         best = top_rows(np.maximum.reduceat(scores, self.starts), top_k)
-        sizes = self.sizes
-        return np.array(
-            [a + scores[a : a + sizes[g]].argmax() for g, a in zip(best, self.starts[best], strict=True)],
-            dtype=np.int64,
-        )
+        slices = zip(self.starts[best], self.ends[best], strict=True)
+        return np.array([first + scores[first:end].argmax() for first, end in slices], dtype=np.int64)
 
 
 class DocumentSegmenter(Protocol):

@@ -99,10 +99,9 @@ class SentenceContextIndex(SentenceIndex):
     def _encoded_contexts(self, document: Document, spans: IntArray, passages: IntArray) -> FloatArray:
         texts = [document.text[start:end] for start, end in spans]
         rows = np.zeros((len(texts), self.encoder.dimension), dtype=np.float32)
-        starts = [*Groups.by_change(passages).starts.tolist(), len(texts)]
         others = {
             i: " ".join(texts[j] for j in range(first, last) if j != i)
-            for first, last in pairwise(starts)
+            for first, last in pairwise(Groups.by_change(passages).offsets.tolist())
             if last - first > 1
             for i in range(first, last)
         }

@@ -15,11 +15,10 @@ from precise_rag.index.groups import Groups, passage_ids
 from precise_rag.index.index import DocumentIndex, Searched, check_search
 from precise_rag.index.ranking import top_rows
 from precise_rag.index.settings import check_choice
-from precise_rag.index.table import Part
 from precise_rag.index.vectors import vector_columns
 from precise_rag.index.view import Hits, View
 from precise_rag.sentences.words import trim_spans
-from precise_rag.types import Candidate, Document, FloatArray, SentenceTable, Stretch
+from precise_rag.types import Candidate, Document, FloatArray, SentenceTable, Span, Stretch
 
 Returns = Literal["sentence", "passage", "mixed"]
 """What a search returns for a scored sentence: the "sentence"; the "passage" around it, with the score of its
@@ -130,8 +129,7 @@ class SentenceIndex(SentenceSearch, DocumentIndex):
             rows = best[top_rows(scores[best], top_k)]
         else:
             best_row = int(np.argmax(scores))
-            _, first, end = _passage_of(view, best_row)
-            first, end = (place + view.part_of(best_row)[1] for place in (first, end))
+            first, end = _passage_of(view, best_row)
             others = top_rows(scores, top_k - 1 + end - first)
             rows = np.append(best_row, others[(others < first) | (others >= end)])[:top_k]
         return Hits.of(rows, scores, parts)
@@ -168,18 +166,20 @@ def sentence_columns(document: Document, table: SentenceTable, settings: Any) ->
 
 def _widened(sentence: Candidate, view: View, row: int) -> Candidate:
     """A sentence with the text of its whole passage; row: of the sentence."""
-    part, first, behind = _passage_of(view, row)
-    start, end = sentence.passage or (sentence.start, sentence.end)
-    text = view.document(row).text[start:end]
-    n_tokens = int(part.block.columns["n_tokens"][first:behind].sum())
-    return replace(sentence, start=start, end=end, text=text, n_tokens=n_tokens)
+    part, offset = view.part_of(row)
+    first, end = _passage_of(view, row)
+    n_tokens = int(part.block.columns["n_tokens"][first - offset : end - offset].sum())
+    passage = sentence.passage or Span(sentence.start, sentence.end)
+    text = view.document(row).text[passage.start : passage.end]
+    return replace(sentence, start=passage.start, end=passage.end, text=text, n_tokens=n_tokens)
 
 
-def _passage_of(view: View, row: int) -> tuple[Part, int, int]:
-    """The part that a row is in; the first row of its passage and the one behind the last, in the part."""
+def _passage_of(view: View, row: int) -> tuple[int, int]:
+    """The first row of the passage that a row is in, and the row behind its last."""
     part, offset = view.part_of(row)
     passages: Groups = part.prepared.passages
-    return part, *passages.rows(int(passages.of_row[row - offset]))
+    passage = passages.of_row[row - offset]
+    return int(passages.starts[passage]) + offset, int(passages.ends[passage]) + offset
 
 
 def merge_neighbours(candidates: Sequence[Candidate], texts: Mapping[str, str]) -> list[Candidate]:

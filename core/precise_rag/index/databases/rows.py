@@ -203,7 +203,7 @@ def _counted(columns: Columns, scales: Sequence[Groups], headings: Headings | No
     rows = np.arange(len(columns["spans"]))
     lengths, sizes = np.zeros((2, len(rows), SCALES), dtype=np.int64)
     found = []
-    for scale, groups in enumerate((Groups(rows, rows), *scales)):
+    for scale, groups in enumerate((Groups.by_change(rows), *scales)):
         words, texts = words_of_texts(columns, groups, headings if scale else None)
         words = words[np.argsort(texts, kind="stable")]
         n_in_text = np.bincount(texts, minlength=len(groups.starts))

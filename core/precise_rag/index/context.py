@@ -24,7 +24,7 @@ from precise_rag.checks import check_number, shown
 from precise_rag.errors import InputError
 from precise_rag.index.groups import Groups
 from precise_rag.index.headings import WEIGHT, Headings
-from precise_rag.index.table import Columns
+from precise_rag.index.table import Block, Columns
 from precise_rag.index.vectors import read_vectors
 from precise_rag.types import FloatArray, IntArray
 from precise_rag.vectors import unit_rows
@@ -49,7 +49,7 @@ def check_alpha(alpha: float) -> float:
 class SentenceContexts:
     """The contexts of all sentences.
 
-    groups: the sentences of each passage.
+    passages: the groups of the sentences.
     weights: (n,) w_i of the module's formula: tokens of each sentence.
     residuals: (n,) r_i of the module's formula; 1 if contexts are encoded.
     overlap: (n,) dot product of each sentence with its context.
@@ -57,7 +57,7 @@ class SentenceContexts:
     encoded: (n, d) vectors of the contexts, or None if contexts are means.
     """
 
-    groups: Groups
+    passages: Groups
     weights: npt.NDArray[np.float64]
     residuals: npt.NDArray[np.float64]
     overlap: npt.NDArray[np.float64]
@@ -100,7 +100,7 @@ class SentenceContexts:
         per_row = (-1,) + (1,) * (core.ndim - 1)
         if context is None:
             weighted = core * self.weights.reshape(per_row)
-            others = self.groups.sums(weighted)[self.groups.of_row] - weighted
+            others = self.passages.sums(weighted)[self.passages.of_row] - weighted
             context = others / self.residuals.reshape(per_row)
         total = alpha * core + (1 - alpha) * context
         if normalise:
@@ -125,12 +125,11 @@ class GroupMeans:
     headings: IntArray | None = None
 
     @classmethod
-    def of(
-        cls, columns: Columns, groups: Groups, norms: FloatArray, headings: Headings | None = None
-    ) -> GroupMeans:
-        """Build from column "n_tokens"; norms: from `group_norms` of the same groups and headings."""
+    def of(cls, block: Block, name: str, groups: Groups, headings: Headings | None) -> GroupMeans:
+        """Prepare the groups of rows of a block; their norms are kept with it under a name."""
+        kept = block.kept(name, lambda: {"norms": _group_norms(block.columns, groups, headings)})
         above = None if headings is None else headings.of_row[groups.starts]
-        return cls(groups, _weights(columns).astype(np.float32), norms.astype(np.float32), above)
+        return cls(groups, _weights(block.columns).astype(np.float32), kept["norms"], above)
 
     def scores(self, core: FloatArray, headings: FloatArray | None = None) -> FloatArray:
         """(n,) cosine of the query with the mean of each sentence's group.
@@ -157,7 +156,7 @@ class GroupMeans:
         return sums
 
 
-def group_norms(columns: Columns, groups: Groups, headings: Headings | None = None) -> FloatArray:
+def _group_norms(columns: Columns, groups: Groups, headings: Headings | None) -> FloatArray:
     """(n_groups,) norms of `GroupMeans`, from columns "vectors" and "n_tokens"."""
     weights = _weights(columns)
     norms = np.ones(len(groups.starts))

@@ -1,6 +1,5 @@
 """Dense search over chunks: exact, or by a faiss index."""
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
@@ -8,9 +7,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from typing_extensions import override
 
-from precise_rag.checks import shown
 from precise_rag.encoded import encode_documents
-from precise_rag.errors import InputError
 from precise_rag.index.context import check_alpha, chunk_vectors
 from precise_rag.index.faiss_rows import FaissBackend, FaissRows, check_faiss, load_rows, saved_rows
 from precise_rag.index.groups import Groups, Passages, check_passages, passage_ids
@@ -29,7 +26,6 @@ EXACT_ROWS = 10_000
 """A block with fewer rows has no faiss index: all of its rows are compared."""
 _EXACT_SHARE = 0.1
 """If less than this share of rows may be found, all of these are compared, without the faiss index."""
-_BACKEND = re.compile(r"numpy|faiss(-gpu)?(:[^@]+(@.+)?)?")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,10 +61,7 @@ class DenseSettings(ChunkVectorSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if not isinstance(self.backend, str) or not _BACKEND.fullmatch(self.backend):
-            raise InputError(
-                f"backend must be 'numpy' or an index of faiss like 'faiss:HNSW32', got {shown(self.backend)}"
-            )
+        FaissBackend.of(self.backend)
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,9 +143,9 @@ class DenseIndex(DocumentIndex):
     @override
     def _prepare(self, block: Block) -> Any:
         if self._faiss is None:
-            return _Prepared(Products.of(block.columns, block.kept), None)
+            return _Prepared(Products.of(block), None)
         near = load_rows(block, self._faiss) if len(block) >= EXACT_ROWS else None
-        return _Prepared(Products.of(block.columns), near)
+        return _Prepared(Products(block.columns), near)
 
     @override
     def _kept(self, block: Block) -> Mapping[str, Columns]:

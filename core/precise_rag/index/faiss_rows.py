@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,12 +11,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from precise_rag._extras import require
+from precise_rag.checks import shown
 from precise_rag.errors import IndexFormatError, InputError
 from precise_rag.index.matching import BoolArray
 from precise_rag.index.table import Block, Columns
 from precise_rag.index.vectors import read_vectors
 from precise_rag.types import FloatArray, IntArray
 
+_BACKEND = re.compile(r"faiss(?P<gpu>-gpu)?(:(?P<factory>[^@]+)(@(?P<search>.+))?)?")
 _MOST_ON_GPU = 2048
 """Rows that faiss finds on a GPU for one query at most."""
 
@@ -50,13 +53,16 @@ class FaissBackend(NamedTuple):
     def of(cls, backend: str) -> FaissBackend | None:
         """Read the setting "faiss", "faiss:factory" or "faiss:factory@search"; "faiss-gpu" likewise.
 
-        None for other backends.
+        None for "numpy". Raises InputError for anything else.
         """
-        library, _, rest = backend.partition(":")
-        if library not in ("faiss", "faiss-gpu"):
+        if backend == "numpy":
             return None
-        factory, _, search = rest.partition("@")
-        return cls(factory or "Flat", search, library == "faiss-gpu")
+        parts = _BACKEND.fullmatch(backend) if isinstance(backend, str) else None
+        if parts is None:
+            raise InputError(
+                f"backend must be 'numpy' or an index of faiss like 'faiss:HNSW32', got {shown(backend)}"
+            )
+        return cls(parts["factory"] or "Flat", parts["search"] or "", parts["gpu"] is not None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from precise_rag._processes import side_by_side
 from precise_rag.checks import check_number
 from precise_rag.encoded import encode_documents
 from precise_rag.index.bm25 import BM25Matrix, BM25Settings, bm25_scores
-from precise_rag.index.context import GroupMeans, check_alpha, group_norms
+from precise_rag.index.context import GroupMeans, check_alpha
 from precise_rag.index.groups import Groups, Passages, check_passages, passage_ids
 from precise_rag.index.headings import Headings, heading_columns, headings_above
 from precise_rag.index.ranking import pooled, scaled
@@ -131,7 +131,7 @@ def words_and_vectors(document: Document, table: SentenceTable, settings: Hybrid
 class _DenseSearch:
     """The dense scores of a block for a query.
 
-    core: (n,) cosine of each sentence, or nearly so if `is_rough`.
+    core: (n,) cosine of each sentence, or nearly so; see `Products.rough`.
     headings: (k,) cosine of each heading; None without headings.
     """
 
@@ -139,16 +139,13 @@ class _DenseSearch:
     vector: FloatArray
     alpha: float
     core: FloatArray
-    is_rough: bool
     headings: FloatArray | None
 
     @classmethod
     def of(cls, prepared: _Prepared, vector: FloatArray, alpha: float) -> "_DenseSearch":
         """Compare all sentences."""
         above = None if prepared.headings is None else prepared.headings.scores(vector)
-        rough = prepared.products.rough(vector)
-        core = prepared.products.all(vector) if rough is None else rough
-        return cls(prepared, vector, alpha, core, rough is not None, above)
+        return cls(prepared, vector, alpha, prepared.products.rough(vector), above)
 
     def scores(self) -> FloatArray:
         """(n,) dense score of each sentence."""
@@ -158,7 +155,7 @@ class _DenseSearch:
     def exact(self, rows: IntArray) -> tuple[FloatArray, FloatArray]:
         """(k,) cosines and dense scores of some rows, exactly."""
         means = [level.means for level in self.prepared.levels]
-        if self.is_rough and len(rows):
+        if self.prepared.products.rough_columns is not None and len(rows):
             is_near = np.zeros(len(self.core), dtype=np.bool_)
             for m in means:
                 is_near[m.groups.members(np.unique(m.groups.of_row[rows]))[0]] = True
@@ -173,12 +170,6 @@ def level_groups(block: Block) -> list[Groups]:
     owners = block.owners(np.arange(len(block)))
     names = [name for name in ("passage_spans", "surroundings") if name in block.columns]
     return [Groups.by_change(block.columns[name], owners) for name in names]
-
-
-def _level(block: Block, place: int, groups: Groups, headings: Headings | None) -> _Level:
-    kept = block.kept(f"means{place}", lambda: {"norms": group_norms(block.columns, groups, headings)})
-    means = GroupMeans.of(block.columns, groups, kept["norms"], headings)
-    return _Level(means, BM25Matrix.of(block, f"level{place}", groups, headings))
 
 
 def _joined(arrays: Sequence[FloatArray]) -> FloatArray:
@@ -246,11 +237,15 @@ class HybridIndex(SentenceIndex):
     @override
     def _prepare(self, block: Block) -> Any:
         headings = Headings.of(block)
-        levels = [_level(block, place, groups, headings) for place, groups in enumerate(level_groups(block))]
-        products = Products.of(block.columns, block.kept)
-        return _Prepared(
-            levels[0].means.groups, BM25Matrix.of(block, "sentences"), levels, products, headings
-        )
+        levels = [
+            _Level(
+                GroupMeans.of(block, f"means{place}", groups, headings),
+                BM25Matrix.of(block, f"level{place}", groups, headings),
+            )
+            for place, groups in enumerate(level_groups(block))
+        ]
+        sentences = BM25Matrix.of(block, "sentences")
+        return _Prepared(levels[0].means.groups, sentences, levels, Products.of(block), headings)
 
     @override
     def _scores(

@@ -14,10 +14,11 @@ from precise_rag.index.groups import Groups, Passages, check_passages
 from precise_rag.index.sentence_index import SentenceIndex, sentence_columns
 from precise_rag.index.settings import check_choice
 from precise_rag.index.table import Block, Columns
-from precise_rag.index.vectors import Products, VectorSettings, read_vectors
+from precise_rag.index.vectors import VectorSettings, dot, read_vectors
 from precise_rag.index.view import Hits, View
 from precise_rag.sentences.tables import tables_of
 from precise_rag.types import Candidate, Document, FloatArray, IntArray, ScoreScale
+from precise_rag.vectors import dots
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -41,16 +42,6 @@ class ContextSettings(VectorSettings):
         check_choice("context", self.context, ("mean", "encode"))
         check_choice("similarity", self.similarity, ("cosine", "dot"))
         check_passages("passages", self.passages)
-
-
-@dataclass(frozen=True, slots=True)
-class _Prepared:
-    """context_products: products with the encoded contexts, or None if contexts are means."""
-
-    passages: Groups
-    contexts: SentenceContexts
-    products: Products
-    context_products: Products | None = None
 
 
 class SentenceContextIndex(SentenceIndex):
@@ -80,7 +71,7 @@ class SentenceContextIndex(SentenceIndex):
         normalise = self.settings.similarity == "cosine"
         weight: float = self.settings.alpha if alpha is None else check_alpha(alpha)
         for part, rows in view.slices():
-            core, contexts = read_vectors(part.block.columns, slice(None)), part.prepared.contexts
+            core, contexts = read_vectors(part.block.columns, slice(None)), part.prepared
             vectors = contexts.weighted(core, contexts.encoded, weight, normalise=normalise)
             alive = np.arange(len(vectors)) if part.rows is None else np.flatnonzero(part.rows)
             hits = Hits(alive + rows.start, np.zeros(len(alive), dtype=np.float32))
@@ -113,29 +104,22 @@ class SentenceContextIndex(SentenceIndex):
     def _prepare(self, block: Block) -> Any:
         columns = block.columns
         passages = Groups.by_change(columns["passage_spans"], block.owners(np.arange(len(block))))
-        products = Products.of(columns)
-        if "context" not in columns:
-            return _Prepared(passages, SentenceContexts.of_means(columns, passages), products)
-        encoded = columns["context"]
-        contexts = SentenceContexts.of_vectors(columns, passages, encoded)
-        context_products = Products.of({"vectors": encoded})
-        return _Prepared(passages, contexts, products, context_products)
+        if "context" in columns:
+            return SentenceContexts.of_vectors(columns, passages, columns["context"])
+        return SentenceContexts.of_means(columns, passages)
 
     @override
     def _scores(
         self, view: View, query: str, vector: FloatArray, alpha: float
     ) -> tuple[FloatArray, Mapping[str, FloatArray]]:
-        of_part = [self._scores_of(part.prepared, vector, alpha) for part in view.parts]
+        normalise = self.settings.similarity == "cosine"
+        of_part = []
+        for part in view.parts:
+            contexts: SentenceContexts = part.prepared
+            core = dot(part.block.columns, vector)
+            encoded = None if contexts.encoded is None else dots(contexts.encoded, vector)
+            of_part.append((contexts.weighted(core, encoded, alpha, normalise=normalise), core))
         scores, core = (np.concatenate(arrays) for arrays in zip(*of_part, strict=True))
         if view.matching is not None:
             scores[~view.matching] = -np.inf
         return scores, {"dense": scores, "core": core}
-
-    def _scores_of(
-        self, prepared: "_Prepared", vector: FloatArray, alpha: float
-    ) -> tuple[FloatArray, FloatArray]:
-        """(n,) scores and cosines of the rows of a block."""
-        core = prepared.products.all(vector)
-        encoded = prepared.context_products.all(vector) if prepared.context_products else None
-        normalise = self.settings.similarity == "cosine"
-        return prepared.contexts.weighted(core, encoded, alpha, normalise=normalise), core

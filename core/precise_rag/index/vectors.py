@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
@@ -13,7 +12,7 @@ import simsimd
 
 from precise_rag.index.ranking import top_rows
 from precise_rag.index.settings import check_choice
-from precise_rag.index.table import Columns
+from precise_rag.index.table import Block, Columns
 from precise_rag.types import FloatArray, IntArray
 from precise_rag.vectors import dots
 
@@ -96,27 +95,23 @@ class Products:
     rough_columns: Columns | None = None
 
     @classmethod
-    def of(
-        cls, columns: Columns, kept: Callable[[str, Callable[[], Columns]], Columns] | None = None
-    ) -> Products:
-        """Prepare the vectors of `columns`.
-
-        kept: keeps the rough vectors of many rows, which are then used; see `Block.kept`. Default: none.
-        """
+    def of(cls, block: Block) -> Products:
+        """Prepare the vectors of a block; rough ones of many rows are kept with it."""
+        columns = block.columns
         vectors = columns["vectors"]
-        if kept is None or len(vectors) < LEAST_ROWS:
+        if len(vectors) < LEAST_ROWS:
             return cls(columns)
         if vectors.dtype == np.int8:
             return cls(columns, columns)
-        return cls(columns, kept("int8", lambda: vector_columns(vectors, "int8")))
+        return cls(columns, block.kept("int8", lambda: vector_columns(vectors, "int8")))
 
     def all(self, query: FloatArray) -> FloatArray:
         """(n,) float32 product of each vector with `query` (d,)."""
         return dot(self.columns, query)
 
-    def rough(self, query: FloatArray) -> FloatArray | None:
-        """(n,) nearly the products, in less time; None if `all` is as fast."""
-        return None if self.rough_columns is None else dot(self.rough_columns, query, parts=1)
+    def rough(self, query: FloatArray) -> FloatArray:
+        """(n,) float32 products that may be off by `margin`, in less time if there are many rows."""
+        return self.all(query) if self.rough_columns is None else dot(self.rough_columns, query, parts=1)
 
     @property
     def margin(self) -> float:
@@ -140,8 +135,8 @@ class Products:
         rows: ascending, those to compare; default: all.
         """
         compared = np.arange(len(self.columns["vectors"])) if rows is None else rows
-        if len(compared) >= max(_FEW, 4 * top_k) and (rough := self.rough(query)) is not None:
-            nearly = rough[compared]
+        if self.rough_columns is not None and len(compared) >= max(_FEW, 4 * top_k):
+            nearly = self.rough(query)[compared]
             least = nearly[top_rows(nearly, top_k)[-1]] - 2 * self.margin
             rows = compared = compared[nearly >= least]
         scores = self.all(query) if rows is None else self.of_rows(rows, query)

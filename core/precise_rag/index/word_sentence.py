@@ -99,7 +99,7 @@ class WordSentenceIndex(DocumentIndex):
         lengths = block.columns["pieces.lengths"]
         rows = np.repeat(np.arange(len(lengths)), lengths)
         postings = Postings.of(block.columns["pieces.values"], rows, len(lengths))
-        return _Prepared(postings, Products.of(block.columns, block.kept))
+        return _Prepared(postings, Products.of(block))
 
     @override
     def _best(self, view: View, query: str, direction: FloatArray, top_k: int) -> Hits:

@@ -25,7 +25,7 @@ from precise_rag.index.bm25 import BM25Matrix, BM25Settings, Postings, bm25_scor
 from precise_rag.index.context import chunk_vectors
 from precise_rag.index.groups import Passages, passage_ids
 from precise_rag.index.hybrid import adaptive_weight
-from precise_rag.index.table import Columns
+from precise_rag.index.table import Block, Columns
 from precise_rag.index.vectors import Products, dot, read_vectors, vector_columns
 from precise_rag.index.words import load_stop_words, split_words, word_columns, word_number, word_numbers
 from precise_rag.segmentation import GreedySegmenter
@@ -51,16 +51,18 @@ def test_every_index_of_vectors_takes_a_precision_and_maps_what_it_loads(
     assert found == pytest.approx(expected, abs=0.03)
 
 
+def block_of(columns: Columns) -> Block:
+    """A block of one document with these rows."""
+    return Block([Document("one", "")], np.array([0, len(columns["vectors"])]), columns)
+
+
 def test_rough_products_are_within_the_margin_two_parts_nearly_exact_and_few_not_rounded() -> None:
-    products = Products.of({"vectors": clustered(50)}, lambda *_: pytest.fail("was rounded"))
-    assert products.rough(clustered(1)[0]) is None
+    assert Products.of(block_of({"vectors": clustered(50)})).rough_columns is None
     vectors = clustered(500)
     columns = vector_columns(vectors, "int8")
     rounded = Products(columns, columns)
     for query in clustered(20, seed=1):
-        rough = rounded.rough(query)
-        assert rough is not None
-        assert 0 < np.abs(rough - vectors @ query).max() < rounded.margin
+        assert 0 < np.abs(rounded.rough(query) - vectors @ query).max() < rounded.margin
     exact = read_vectors(columns, slice(None)) @ query
     one, two = (np.abs(dot(columns, query, parts=k) - exact).max() for k in (1, 2))
     assert two < one / 30
@@ -73,11 +75,9 @@ def test_the_best_rows_are_those_of_all_products(
     monkeypatch.setattr(module, "LEAST_ROWS", 1)
     monkeypatch.setattr(module, "_FEW", 1)
     columns = {"vectors": clustered(2000)}
-    kept: dict[str, Columns] = {}
-    products = Products.of(columns, lambda name, make: kept.setdefault(name, make()))
-    exact = Products.of(columns)
-    assert exact.rough(columns["vectors"][0]) is None
-    assert set(kept) == {"int8"}
+    block = block_of(columns)
+    products, exact = Products.of(block), Products(columns)
+    assert set(block.derived) == {"int8"}
     rows = None if share is None else np.flatnonzero(np.random.default_rng(0).random(2000) < share)
     for query in clustered(20, seed=1):
         for top_k in (1, 10, 3000):

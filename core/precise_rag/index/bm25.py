@@ -92,8 +92,7 @@ class Postings:
 
 def idf(frequencies: IntArray, n_rows: int) -> FloatArray:
     """(k,) log(1 + (N - df + 0.5) / (df + 0.5)), never negative; frequencies: (k,) df. n_rows: N."""
-    weights: FloatArray = np.log1p((n_rows - frequencies + 0.5) / (frequencies + 0.5)).astype(np.float32)
-    return weights
+    return np.log1p((n_rows - frequencies + 0.5) / (frequencies + 0.5)).astype(np.float32)
 
 
 class BM25Matrix:

@@ -137,16 +137,14 @@ class GroupMeans:
         core: (n,) cosine of the query with each sentence. headings: (k,) with each heading, if there are any.
         """
         sums: FloatArray = np.add.reduceat(core * self.weights, self.groups.starts)
-        means: FloatArray = self._means(sums, slice(None), headings)[self.groups.of_row]
-        return means
+        return self._means(sums, slice(None), headings)[self.groups.of_row]
 
     def scores_of(self, rows: IntArray, core: FloatArray, headings: FloatArray | None = None) -> FloatArray:
         """(k,) the `scores` of some rows; core: only the rows of their groups are read."""
         groups, places = np.unique(self.groups.of_row[rows], return_inverse=True)
         members, begins = self.groups.members(groups)
         sums: FloatArray = np.add.reduceat(core[members] * self.weights[members], begins)
-        means: FloatArray = self._means(sums, groups, headings)[places]
-        return means
+        return self._means(sums, groups, headings)[places]
 
     def _means(self, sums: FloatArray, groups: IntArray | slice, headings: FloatArray | None) -> FloatArray:
         """(k,) cosines of some groups, from the weighted sums of those of their sentences."""
@@ -223,5 +221,4 @@ def chunk_vectors(
 
 def _sums(rows: FloatArray, starts: IntArray, ends: IntArray) -> FloatArray:
     """(m, d) sums of rows[start:end]; no slice is empty, and none reaches the last row."""
-    total: FloatArray = np.add.reduceat(rows, np.stack([starts, ends], axis=1).ravel())[::2]
-    return total
+    return np.add.reduceat(rows, np.stack([starts, ends], axis=1).ravel())[::2]

@@ -129,8 +129,7 @@ def passage_ids(document: Document, table: SentenceTable, passages: Passages) ->
         return _packed(table, int(limit[1]))
     segmenter = _pretrained(passages) if isinstance(passages, str) else passages
     starts = np.array([chunk.start for chunk in segmenter.segment(document, table)], dtype=np.int64)
-    ids: IntArray = np.searchsorted(starts, table.spans[:, 0], side="right") - 1
-    return ids
+    return np.searchsorted(starts, table.spans[:, 0], side="right") - 1
 
 
 def _packed(table: SentenceTable, max_tokens: int) -> IntArray:

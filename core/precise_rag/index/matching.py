@@ -64,8 +64,7 @@ class DocumentMatcher:
     def _meeting(self, condition: Condition) -> BoolArray:
         numbers, values = self._values(condition.field)
         holds = np.array([condition.holds(value) for value in values], dtype=np.bool_)
-        meets: BoolArray = holds[numbers]
-        return meets
+        return holds[numbers]
 
     def _values(self, field: str) -> tuple[npt.NDArray[np.int64], list[object]]:
         """The number of each document's value of a field, and the values by their numbers."""

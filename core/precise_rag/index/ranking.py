@@ -97,8 +97,7 @@ def scaled(scores: FloatArray, low: float | None = None) -> FloatArray:
     low: default: the lowest of them.
     """
     low, high = scores.min() if low is None else low, scores.max()
-    parts: FloatArray = (scores - low) / (high - low) if high > low else np.zeros_like(scores)
-    return parts
+    return (scores - low) / (high - low) if high > low else np.zeros_like(scores)
 
 
 def pooled(parts: Sequence[FloatArray], pool: int, drawn: Callable[[IntArray], IntArray]) -> IntArray:
@@ -107,5 +106,4 @@ def pooled(parts: Sequence[FloatArray], pool: int, drawn: Callable[[IntArray], I
     parts: (n,) scores of all rows. drawn: see `fair_rows`.
     Differs from ChunkRAG: a row found by one part has its true score in the other parts, too.
     """
-    rows: IntArray = np.unique(np.concatenate([fair_rows(part, pool, drawn) for part in parts]))
-    return rows
+    return np.unique(np.concatenate([fair_rows(part, pool, drawn) for part in parts]))

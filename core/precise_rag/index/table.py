@@ -200,8 +200,7 @@ def merged(parts: Sequence[Part]) -> Block:
 
 def offsets_of(sizes: npt.ArrayLike) -> IntArray:
     """(n + 1,) where each of n pieces of some sizes begins, and where the last one ends."""
-    offsets: IntArray = np.cumsum(np.append(0, np.asarray(sizes, dtype=np.int64)))
-    return offsets
+    return np.cumsum(np.append(0, np.asarray(sizes, dtype=np.int64)))
 
 
 def _joined(rows: Sequence[Columns]) -> Columns:

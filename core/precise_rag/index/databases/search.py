@@ -110,8 +110,7 @@ def _fused(
     scales = [scaled(scores, 0.0) for scores in by_words]
     wider = scales[1:] if settings.surroundings is not None else scales[1:2]
     words = weighted_scales(settings.alpha, scales[0], wider)
-    fused: FloatArray = weight * by_vector + (1 - weight) * scaled(words, 0.0)
-    return fused
+    return weight * by_vector + (1 - weight) * scaled(words, 0.0)
 
 
 def _candidate(sentence: FoundSentence, score: float, scores: Mapping[str, Any]) -> Candidate:

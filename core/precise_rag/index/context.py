@@ -20,8 +20,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from precise_rag.checks import check_number, shown
-from precise_rag.errors import InputError
 from precise_rag.index.groups import Groups
 from precise_rag.index.headings import WEIGHT, Headings
 from precise_rag.index.table import Block, Columns
@@ -32,17 +30,6 @@ from precise_rag.vectors import unit_rows
 _SLICE = 8_192
 """Rows read at a time."""
 _TINY = 1e-6
-
-
-def check_alpha(alpha: float) -> float:
-    """Return alpha. Raises InputError unless it is between 0 and 1."""
-    try:
-        check_number("alpha", alpha, least=0, most=1)
-    except InputError as error:
-        raise InputError(
-            f"alpha must be between 0 (context alone) and 1 (no context), got {shown(alpha)}"
-        ) from error
-    return alpha
 
 
 @dataclass(frozen=True, slots=True)

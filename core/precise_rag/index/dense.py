@@ -7,8 +7,9 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from typing_extensions import override
 
+from precise_rag.checks import check_number
 from precise_rag.encoded import encode_documents
-from precise_rag.index.context import check_alpha, chunk_vectors
+from precise_rag.index.context import chunk_vectors
 from precise_rag.index.faiss_rows import FaissBackend, FaissRows, check_faiss, load_rows, saved_rows
 from precise_rag.index.groups import Groups, Passages, check_passages, passage_ids
 from precise_rag.index.index import DocumentIndex
@@ -45,7 +46,7 @@ class ChunkVectorSettings(VectorSettings):
     def __post_init__(self) -> None:
         VectorSettings.__post_init__(self)
         check_passages("chunks", self.chunks)
-        check_alpha(self.alpha)
+        check_number("alpha", self.alpha, least=0, most=1)
         check_choice("chunk_vectors", self.chunk_vectors, ("encode", "mean", "context"))
 
 

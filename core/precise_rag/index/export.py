@@ -9,7 +9,7 @@ import numpy as np
 from precise_rag.checks import check_number, items_of
 from precise_rag.encoded import encode_documents
 from precise_rag.facts import FACTS_KEY, piece_id, place_facts, write_facts
-from precise_rag.index.context import check_alpha, chunk_vectors
+from precise_rag.index.context import chunk_vectors
 from precise_rag.index.groups import DocumentSegmenter
 from precise_rag.index.sentence_context import SentenceContextIndex
 from precise_rag.protocols import Encoder
@@ -89,7 +89,7 @@ def weighted_chunks(
         tokens at most 256 / n, because common encoders read no more.
     show_progress: show a progress bar.
     """
-    check_alpha(alpha)
+    check_number("alpha", alpha, least=0, most=1)
     check_number("whole", whole, least=0, most=1)
     if isinstance(segmenter, str):
         segmenter = Segmenter.from_pretrained(segmenter)

@@ -62,13 +62,8 @@ def has_index(path: str | Path) -> bool:
     return os.path.lexists(Path(path) / MANIFEST)
 
 
-def version_of(manifest: Mapping[str, Any]) -> str:
-    """The identity of a saved state of an index."""
-    return str(manifest["sha256"])
-
-
 def read_manifest(path: str | Path) -> dict[str, Any]:
-    """Read the manifest of a saved index.
+    """Read the manifest of a saved index; its own checksum, "sha256", tells one saved state from another.
 
     Raises IndexFormatError if it is missing or damaged, or if this version cannot read it.
     """
@@ -168,8 +163,7 @@ def write_index(
     """Save into a folder that is `locked`, replacing an index that is already there.
 
     parts: the parts of the index, each with its derived arrays.
-    known: versions of which the folder must still have one, see `version_of`; the new one is added.
-        Default: any.
+    known: checksums of manifests of which the folder must still have one; the new one is added. Default: any.
     Raises InputError if a document or a setting cannot be saved as it is; IndexChangedError if another
     writer has replaced the index; IndexWriteError.
     """
@@ -179,7 +173,7 @@ def write_index(
         present = None
         with suppress(IndexFormatError):  # a new folder, or a damaged index
             present = read_manifest(path)
-        if known is not None and present is not None and version_of(present) not in known:
+        if known is not None and present is not None and present["sha256"] not in known:
             raise IndexChangedError(
                 f"{path} was saved by another writer since this index was loaded; "
                 "load it again, repeat the change and save, or save into another folder"

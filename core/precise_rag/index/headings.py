@@ -9,16 +9,18 @@ another heading than the row before, has one vector, zero without a heading, and
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
+from precise_rag.encoded import encode_documents
 from precise_rag.index.groups import Groups
 from precise_rag.index.table import Block, Columns
 from precise_rag.index.words import word_columns
+from precise_rag.protocols import Encoder
 from precise_rag.structure import read_structure
 from precise_rag.titles import above_piece, below, joined_titles, read_titles, saved_titles, titles_of
 from precise_rag.types import Document, FloatArray, IntArray, Titles
@@ -41,34 +43,36 @@ def headings_above(document: Document, spans: IntArray) -> list[Titles]:
 
 
 def heading_columns(
-    above: Sequence[Sequence[Titles]],
-    encode: Callable[[Sequence[str]], FloatArray],
+    documents: Sequence[Document],
+    columns: Sequence[Columns],
+    encoder: Encoder,
     stop_words: str | tuple[str, ...],
-    dimension: int,
+    show_progress: bool,
 ) -> list[Columns]:
     """Return the columns of each document; every distinct heading is encoded once.
 
-    above: what stands above each row of each document. encode: turns k texts into (k, d) vectors.
-    stop_words: words to leave out. dimension: d.
+    columns: those of each document's rows. stop_words: words to leave out.
     """
+    above = [headings_above(d, its["spans"]) for d, its in zip(documents, columns, strict=True)]
     texts = [[joined_titles(titles) for titles in rows] for rows in above]
     distinct = sorted({text for rows in texts for text in rows if text})
-    vectors = dict(zip(distinct, encode(distinct), strict=True))
-    nothing = np.zeros(dimension, dtype=np.float32)
+    encoded = encode_documents(encoder, distinct, show_progress=show_progress)
+    vectors = dict(zip(distinct, encoded, strict=True))
+    nothing = np.zeros(encoder.dimension, dtype=np.float32)
     made: list[Columns] = []
     for rows in texts:
         begins = np.array([i == 0 or text != rows[i - 1] for i, text in enumerate(rows)], dtype=bool)
         runs = [text for text, new in zip(rows, begins.tolist(), strict=True) if new]
-        columns = word_columns(runs, stop_words)
+        words = word_columns(runs, stop_words)
         lengths = np.zeros(len(rows), dtype=np.int32)
-        lengths[begins] = columns["words.lengths"]
+        lengths[begins] = words["words.lengths"]
         made.append(
             {
                 "heading_vectors.values": np.array(
                     [vectors.get(text, nothing) for text in runs], dtype=np.float32
-                ).reshape(-1, dimension),
+                ).reshape(-1, encoder.dimension),
                 "heading_vectors.lengths": begins.astype(np.int32),
-                "heading_words.values": columns["words.values"],
+                "heading_words.values": words["words.values"],
                 "heading_words.lengths": lengths,
             }
         )

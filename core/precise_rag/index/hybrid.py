@@ -10,11 +10,10 @@ from typing_extensions import override
 
 from precise_rag._processes import side_by_side
 from precise_rag.checks import check_number
-from precise_rag.encoded import encode_documents
 from precise_rag.index.bm25 import BM25Matrix, BM25Settings, bm25_scores
-from precise_rag.index.context import GroupMeans, check_alpha
+from precise_rag.index.context import GroupMeans
 from precise_rag.index.groups import Groups, Passages, check_passages, passage_ids
-from precise_rag.index.headings import Headings, heading_columns, headings_above
+from precise_rag.index.headings import Headings, heading_columns
 from precise_rag.index.ranking import pooled, scaled
 from precise_rag.index.sentence_index import Returns, SentenceIndex, sentence_columns
 from precise_rag.index.settings import check_choice
@@ -56,7 +55,7 @@ class HybridSettings(BM25Settings, VectorSettings):
     def __post_init__(self) -> None:
         BM25Settings.__post_init__(self)
         VectorSettings.__post_init__(self)
-        check_alpha(self.alpha)
+        check_number("alpha", self.alpha, least=0, most=1)
         check_choice("returns", self.returns, get_args(Returns))
         check_passages("passages", self.passages)
         if self.surroundings is not None:
@@ -112,9 +111,7 @@ def hybrid_columns(
         yield from read
         return
     columns = list(read)
-    above = [headings_above(d, its["spans"]) for d, its in zip(documents, columns, strict=True)]
-    encode = partial(encode_documents, encoder, show_progress=show_progress)
-    added = heading_columns(above, encode, settings.stop_words, encoder.dimension)
+    added = heading_columns(documents, columns, encoder, settings.stop_words, show_progress)
     yield from ({**its, **of_headings} for its, of_headings in zip(columns, added, strict=True))
 
 

@@ -20,7 +20,7 @@ from precise_rag.encoders.geometry import with_levels
 from precise_rag.errors import EmptyIndexError, IndexFormatError, InputError
 from precise_rag.facts import copied
 from precise_rag.filters import Filter, as_filter
-from precise_rag.index.folder import WAIT, locked, read_index, version_of, write_index
+from precise_rag.index.folder import WAIT, locked, read_index, write_index
 from precise_rag.index.settings import check_opened, made_with, usable_settings
 from precise_rag.index.table import Block, Columns, Part, changed, merged
 from precise_rag.index.view import Hits, View
@@ -158,7 +158,7 @@ class DocumentIndex(Searched):
         Raises InputError if two of `documents` have the same id, or the encoder's vectors do not fit.
         The index stays as it was if anything is raised.
         """
-        given = unique_documents(documents)
+        given = list(unique_documents(documents))
         with self._writing:
             known = {d.id: known_one for d in given if (known_one := self._get(d.id))}
             same = {d.id for d in given if d.id in known and self._reads_same(known[d.id], d)}
@@ -283,7 +283,7 @@ class DocumentIndex(Searched):
             raise IndexFormatError(f"{path} is damaged ({error}); build the index again") from error
         index = cls(encoder, **{**saved, **settings})
         index._parts = tuple(parts)
-        index._loaded_from = path.resolve(), {version_of(manifest)}
+        index._loaded_from = path.resolve(), {manifest["sha256"]}
         if trusted:
             index._prepared_view()  # a damaged faiss index is an error here, not in a search
         else:
@@ -346,14 +346,17 @@ class DocumentIndex(Searched):
             return view.holding_only(wanted, self._prepare)
 
 
-def unique_documents(documents: Iterable[Document]) -> list[Document]:
-    """The documents with copies of their metadata. Raises InputError for other types, and two of one id."""
-    given: dict[str, Document] = {}
+def unique_documents(documents: Iterable[Document]) -> Iterator[Document]:
+    """Yield documents with copies of their metadata.
+
+    Raises InputError for an object of another type, and for a document that has the id of an earlier one.
+    """
+    seen = set()
     for document in items_of("documents", documents, Document):
-        if document.id in given:
+        if document.id in seen:
             raise InputError(f"two documents have the id {document.id!r}; give each its own id")
-        given[document.id] = replace(document, metadata=copied(document.metadata))
-    return list(given.values())
+        seen.add(document.id)
+        yield replace(document, metadata=copied(document.metadata))
 
 
 def check_search(query: str, top_k: int) -> None:

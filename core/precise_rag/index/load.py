@@ -11,7 +11,7 @@ from precise_rag.index.databases import DatabaseIndex, is_database
 from precise_rag.index.databases.engine import PostgresEngine
 from precise_rag.index.databases.index import read_settings
 from precise_rag.index.dense import DenseIndex
-from precise_rag.index.folder import read_manifest, version_of
+from precise_rag.index.folder import read_manifest
 from precise_rag.index.hybrid import HybridIndex
 from precise_rag.index.index import DocumentIndex
 from precise_rag.index.sentence_context import SentenceContextIndex
@@ -61,7 +61,7 @@ def load_index(
             loaded = _encoder(encoder, str(path), manifest["encoder"], device)
             return KINDS[manifest["kind"]].load(path, loaded, **settings)
         except (PreciseRagError, OSError):
-            if version_of(read_manifest(path)) == version_of(manifest):
+            if read_manifest(path)["sha256"] == manifest["sha256"]:
                 raise
             # else another process has saved an index, perhaps of another kind, since the manifest was read
 

@@ -16,12 +16,6 @@ _MOST_FILTERS = 64
 """Filters whose documents are remembered."""
 
 
-def matching_documents(matchers: Sequence["DocumentMatcher"], wanted: Filter) -> list[BoolArray]:
-    """For the documents of each matcher, whether each meets the filter; a field that none has is logged."""
-    warn_of_unknown_fields(wanted, lambda field: any(matcher.has(field) for matcher in matchers))
-    return [matcher.matching(wanted) for matcher in matchers]
-
-
 def warn_of_unknown_fields(wanted: Filter, has: Callable[[str], bool]) -> None:
     """Log each field that a filter names and no document has. has: whether one of them has a field."""
     for field in dict.fromkeys(c.field for c in wanted.conditions() if c.operator != "$exists"):

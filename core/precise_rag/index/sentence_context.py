@@ -8,8 +8,9 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from typing_extensions import override
 
+from precise_rag.checks import check_number
 from precise_rag.encoded import encode_documents
-from precise_rag.index.context import SentenceContexts, check_alpha
+from precise_rag.index.context import SentenceContexts
 from precise_rag.index.groups import Groups, Passages, check_passages
 from precise_rag.index.sentence_index import SentenceIndex, sentence_columns
 from precise_rag.index.settings import check_choice
@@ -38,7 +39,7 @@ class ContextSettings(VectorSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_alpha(self.alpha)
+        check_number("alpha", self.alpha, least=0, most=1)
         check_choice("context", self.context, ("mean", "encode"))
         check_choice("similarity", self.similarity, ("cosine", "dot"))
         check_passages("passages", self.passages)
@@ -69,7 +70,8 @@ class SentenceContextIndex(SentenceIndex):
             return
         view = self._ready()
         normalise = self.settings.similarity == "cosine"
-        weight: float = self.settings.alpha if alpha is None else check_alpha(alpha)
+        check_number("alpha", alpha, least=0, most=1, none="the index's setting")
+        weight = self.settings.alpha if alpha is None else alpha
         for part, rows in view.slices():
             core, contexts = read_vectors(part.block.columns, slice(None)), part.prepared
             vectors = contexts.weighted(core, contexts.encoded, weight, normalise=normalise)

@@ -8,9 +8,9 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 from typing_extensions import override
 
+from precise_rag.checks import check_number
 from precise_rag.errors import InputError
 from precise_rag.filters import Filter, as_filter
-from precise_rag.index.context import check_alpha
 from precise_rag.index.groups import Groups, passage_ids
 from precise_rag.index.index import DocumentIndex, Searched, check_search
 from precise_rag.index.ranking import top_rows
@@ -70,6 +70,7 @@ class SentenceSearch(Searched):
         Raises EmptyIndexError if the index holds no text.
         """
         check_search(query, top_k)
+        check_number("alpha", alpha, least=0, most=1, none="the index's setting")
         default: Returns = getattr(self.settings, "returns", "sentence")
         returns = returns or default
         check_choice("returns", returns, get_args(Returns))
@@ -115,7 +116,7 @@ class SentenceIndex(SentenceSearch, DocumentIndex):
         returns: Returns = "sentence",
     ) -> Hits:
         """Return the best rows for a query; of a passage, the row of its best sentence is returned."""
-        weight: float = self.settings.alpha if alpha is None else check_alpha(alpha)
+        weight = self.settings.alpha if alpha is None else alpha
         scores, parts = self._scores(view, query, direction, weight)
         if returns == "sentence":
             rows = top_rows(scores, top_k)

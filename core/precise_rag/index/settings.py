@@ -21,19 +21,12 @@ def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
         raise InputError(f"{name} must be {', '.join(others)} or {last}, got {shown(value)}")
 
 
-def ensure(holds: object, message: str) -> None:
-    """Raise ValueError with a message unless something holds."""
-    if not holds:
-        raise ValueError(message)
-
-
-def check_made(made: Mapping[str, Any]) -> None:
+def check_made(made: object) -> None:
     """Raise ValueError unless the encoder and the settings of an index are there."""
-    ensure(isinstance(made.get("settings"), dict), "the settings are missing")
-    encoder: Any = made.get("encoder")
-    ensure(isinstance(encoder, dict) and {"name", "source"} <= encoder.keys(), "the encoder is missing")
-    names = (encoder["name"], encoder["source"])
-    ensure(all(isinstance(name, str | None) for name in names), "the encoder has no name")
+    match made:
+        case {"settings": dict(), "encoder": {"name": str(), "source": str()}}:
+            return
+    raise ValueError("its encoder or its settings are missing")
 
 
 def usable_settings(settings_type: type, saved: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import numpy as np
 
 from precise_rag.facts import copied
 from precise_rag.filters import Filter
-from precise_rag.index.matching import BoolArray, matching_documents
+from precise_rag.index.matching import BoolArray, warn_of_unknown_fields
 from precise_rag.index.table import Block, Part, offsets_of
 from precise_rag.types import Candidate, Document, FloatArray, IntArray, ScoreScale, Span, Stretch
 
@@ -174,7 +174,10 @@ class View(NamedTuple):
                     yield rows.start + first + low, rows.start + first + high
 
     def _meeting(self, wanted: Filter) -> list[BoolArray]:
-        return matching_documents([part.block.matcher for part in self.parts], wanted)
+        """For the documents of each part, whether each meets a filter; a field that none has is logged."""
+        matchers = [part.block.matcher for part in self.parts]
+        warn_of_unknown_fields(wanted, lambda field: any(matcher.has(field) for matcher in matchers))
+        return [matcher.matching(wanted) for matcher in matchers]
 
 
 def rows_around(rows: Iterable[int], n_rows: int, reach: int) -> list[tuple[int, int]]:

@@ -1,6 +1,6 @@
 """An index whose rows live in PostgreSQL."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -12,12 +12,12 @@ from precise_rag.checks import as_path, shown
 from precise_rag.encoded import encode_queries
 from precise_rag.errors import DatabaseError, EmptyIndexError, IndexFormatError, InputError
 from precise_rag.index.databases.engine import PostgresEngine
-from precise_rag.index.databases.rows import StoredDocument, check_document, digest, rows_of_documents
+from precise_rag.index.databases.rows import StoredDocument, checked_document, digest, rows_of_documents
 from precise_rag.index.databases.search import around, find
 from precise_rag.index.hybrid import SEARCH_SETTINGS, HybridSettings
 from precise_rag.index.index import query_direction, unique_documents
 from precise_rag.index.sentence_index import SentenceQuery, SentenceSearch
-from precise_rag.index.settings import check_made, check_opened, ensure, made_with, usable_settings
+from precise_rag.index.settings import check_made, check_opened, made_with, usable_settings
 from precise_rag.protocols import Encoder
 from precise_rag.types import Candidate, Document, FloatArray, ScoreScale, Stretch
 
@@ -126,16 +126,10 @@ class DatabaseIndex(SentenceSearch):
             encoded: those of nodes that come with embeddings of the same model. Default: none.
         show_progress: show a progress bar.
         """
+        remaining: Iterator[Document] = map(checked_document, unique_documents(documents))
         if isinstance(documents, Sequence):
-            for document in unique_documents(documents):
-                check_document(document)
-        remaining, seen = iter(documents), set[str]()
-        while batch := unique_documents(islice(remaining, _BATCH)):
-            for document in batch:
-                if document.id in seen:
-                    raise InputError(f"two documents have the id {document.id!r}; give each its own id")
-                seen.add(document.id)
-                check_document(document)
+            remaining = iter(list(remaining))
+        while batch := list(islice(remaining, _BATCH)):
             self._write(batch, vectors or {}, show_progress)
 
     def delete(self, ids: Iterable[str]) -> None:
@@ -207,9 +201,7 @@ def read_settings(engine: PostgresEngine) -> dict[str, Any] | None:
     try:
         made: dict[str, Any] | None = engine.settings()
         if made is not None:
-            ensure(isinstance(made, dict), "no JSON object")
             check_made(made)
-            ensure(made["encoder"]["name"], "the encoder has no name")
             made["settings"] = usable_settings(DatabaseSettings, made["settings"])
     except DatabaseError:
         raise

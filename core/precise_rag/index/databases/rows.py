@@ -99,8 +99,8 @@ def digest(document: Document, settings: HybridSettings) -> str:
     return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 
-def check_document(document: Document) -> None:
-    """Raise InputError unless a database can hold a document."""
+def checked_document(document: Document) -> Document:
+    """Return a document. Raises InputError unless a database can hold it."""
     about, metadata = f"document {document.id!r}", dict(document.metadata)
     for name, text in (("its id", document.id), ("its text", document.text)):
         _check_text(f"{about}: {name}", text)
@@ -112,6 +112,7 @@ def check_document(document: Document) -> None:
         raise
     except (TypeError, ValueError, RecursionError) as error:
         raise InputError(f"{about}: metadata cannot be saved as JSON: {error}") from error
+    return document
 
 
 def _check_text(what: str, text: str) -> None:

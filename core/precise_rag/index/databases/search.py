@@ -6,6 +6,7 @@ sample. In HybridIndex the worst row of the pool has 0. So a row's score does no
 are read. See `counted` for what is estimated in scores by words.
 """
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -25,7 +26,7 @@ from precise_rag.index.view import rows_around
 from precise_rag.index.words import word_numbers
 from precise_rag.protocols import Encoder
 from precise_rag.titles import read_titles
-from precise_rag.types import Candidate, FloatArray, Stretch
+from precise_rag.types import Candidate, FloatArray, Span, Stretch
 
 _SAMPLE = 1_000
 """Rows whose scores stand for those of all, to see whether the best one stands out."""
@@ -68,7 +69,9 @@ def find(
     chosen = _chosen(fused, pool, returns, top_k)
     sentences = view.read([pool.keys[i] for i in chosen])
     n_wide = {"sentence": 0, "mixed": 1, "passage": len(chosen)}[returns]
-    ranges = [(sentence.doc_id, *sentence.passage) for sentence in sentences[:n_wide]]
+    ranges = [
+        (sentence.doc_id, sentence.passage_start, sentence.passage_end) for sentence in sentences[:n_wide]
+    ]
     between = view.between(ranges, "start") if ranges else []
     rows = [*map(_joined, between), *sentences[n_wide:]]
     candidates = [
@@ -122,9 +125,9 @@ def _candidate(sentence: FoundSentence, score: float, scores: Mapping[str, Any])
         score=score,
         score_scale="rank",
         n_tokens=sentence.n_tokens,
-        passage=sentence.passage,
+        passage=Span(sentence.passage_start, sentence.passage_end),
         scores={name: float(value) for name, value in scores.items()},
-        metadata=sentence.metadata,
+        metadata=json.loads(sentence.metadata),
         above=read_titles(sentence.above),
     )
 

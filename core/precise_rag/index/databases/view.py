@@ -10,7 +10,7 @@ from precise_rag.filters import Filter
 from precise_rag.index.databases.counted import HEAD_BYTES, CountedRows, Usual, unpacked, usual
 from precise_rag.index.databases.filters import where_clause
 from precise_rag.index.ranking import LOTTERY
-from precise_rag.types import FloatArray, IntArray, Span
+from precise_rag.types import FloatArray, IntArray
 
 _MOST_POSTINGS = 200_000
 """Entries of `postings` that a search reads; the commonest words of a query are left out if there are more.
@@ -42,24 +42,21 @@ class Pool(NamedTuple):
 
 
 class FoundSentence(NamedTuple):
-    """A row as it is read back; see `StoredSentence`. place: its number in the document, from 0."""
+    """A row as it is read back: the columns of `_SENTENCE`; see `StoredSentence`.
+
+    place: its number in the document, from 0. metadata: the document's, as JSON.
+    """
 
     doc_id: str
     place: int
     start: int
     end: int
     n_tokens: int
-    passage: Span
+    passage_start: int
+    passage_end: int
     text: str
     above: str
-    metadata: Mapping[str, Any]
-
-    @classmethod
-    def of(cls, *columns: Any) -> "FoundSentence":
-        """The row with the values of the columns of `_SENTENCE`."""
-        doc_id, place, start, end, n_tokens, passage_start, passage_end, text, above, metadata = columns
-        passage = Span(passage_start, passage_end)
-        return cls(doc_id, place, start, end, n_tokens, passage, text, above, json.loads(metadata))
+    metadata: str
 
 
 class PostgresView:
@@ -75,9 +72,13 @@ class PostgresView:
         self._counts: dict[Filter | None, int] = {}
         self._frequency: dict[int, int] = {}
 
-    def count(self) -> int:
-        """Number of rows."""
-        return self._counted(None)
+    def count(self, wanted: Filter | None = None) -> int:
+        """Number of rows whose documents meet a filter."""
+        if wanted not in self._counts:
+            clause, values = ("true", []) if wanted is None else where_clause(wanted)
+            query = f"SELECT coalesce(sum(d.size), 0) FROM {self._c}_documents d WHERE {clause}"
+            self._counts[wanted] = int(self._run(query, values).fetchone()[0])
+        return self._counts[wanted]
 
     def frequencies(self, terms: IntArray, wanted: Filter | None = None) -> tuple[IntArray, int]:
         """In how many rows' sentences each word is, and the number of rows."""
@@ -88,12 +89,12 @@ class PostgresView:
         )
         self._frequency = dict(self._run(query, [terms.tolist(), *values]).fetchall())
         counts = [self._frequency.get(term, 0) for term in terms.tolist()]
-        return np.array(counts, dtype=np.int64), self._counted(wanted)
+        return np.array(counts, dtype=np.int64), self.count(wanted)
 
     def sample(self, n: int, vector: FloatArray, wanted: Filter | None) -> tuple[FloatArray, Usual]:
         """The scores by vector of about `n` rows at most, chosen at random, and what is usual among them."""
         among, values = self._among(wanted, "s")
-        count = self._counted(wanted)
+        count = self.count(wanted)
         limit = LOTTERY if count <= n else int(LOTTERY * n / count)
         query = (
             f"SELECT -(s.vector::vector <#> %s), substring(s.counted FOR {HEAD_BYTES}) "
@@ -110,7 +111,7 @@ class PostgresView:
         direction = _as_text(vector)
         self._run("SELECT set_config('hnsw.ef_search', %s, true)", [str(min(size, 1_000))])
         self._run("SELECT set_config('hnsw.iterative_scan', 'relaxed_order', true)")
-        keys = self._near(direction, size, wanted)
+        found = self._near(direction, size, wanted)
         read = self._affordable(terms, idf)
         if len(read[0]):
             among, values = self._among(wanted, "p")
@@ -119,21 +120,15 @@ class PostgresView:
                 f"JOIN unnest(%s::int[], %s::real[]) AS q(term, idf) ON p.term = q.term WHERE {among} "
                 "GROUP BY p.sentence ORDER BY sum(p.weight * q.idf) DESC LIMIT %s"
             )
-            keys |= {key for (key,) in self._run(query, [*read, *values, size]).fetchall()}
+            found |= {key for (key,) in self._run(query, [*read, *values, size]).fetchall()}
         query = (
             f"SELECT s.key, d.id, s.passage_start, -(s.vector <#> %s), s.counted "
             f"FROM {self._c}_sentences s "
             f"JOIN {self._c}_documents d ON d.key = s.document WHERE s.key = ANY(%s) ORDER BY s.key"
         )
-        rows = self._run(query, [direction, list(keys)], binary=True).fetchall()
-        columns = list(zip(*rows, strict=True)) or [()] * 5
-        return Pool(
-            keys=columns[0],
-            doc_ids=columns[1],
-            passages=columns[2],
-            dense=np.array(columns[3], dtype=np.float32),
-            counted=unpacked(columns[4]),
-        )
+        rows = self._run(query, [direction, list(found)], binary=True).fetchall()
+        keys, doc_ids, passages, dense, counted = list(zip(*rows, strict=True)) or [()] * 5
+        return Pool(keys, doc_ids, passages, np.array(dense, dtype=np.float32), unpacked(counted))
 
     def read(self, keys: Sequence[Any]) -> list[FoundSentence]:
         """Rows by key, in this order."""
@@ -141,7 +136,7 @@ class PostgresView:
             f"SELECT s.key, {_SENTENCE} FROM {self._c}_sentences s "
             f"JOIN {self._c}_documents d ON d.key = s.document WHERE s.key = ANY(%s)"
         )
-        by_key = {key: FoundSentence.of(*rest) for key, *rest in self._run(query, [list(keys)]).fetchall()}
+        by_key = {key: FoundSentence(*rest) for key, *rest in self._run(query, [list(keys)]).fetchall()}
         return [by_key[key] for key in keys]
 
     def between(
@@ -157,7 +152,7 @@ class PostgresView:
         of_range: list[list[FoundSentence]] = [[] for _ in ranges]
         columns = [list(column) for column in zip(*ranges, strict=True)]
         for number, *rest in self._run(query, columns).fetchall():
-            of_range[number - 1].append(FoundSentence.of(*rest))
+            of_range[number - 1].append(FoundSentence(*rest))
         return of_range
 
     def metadata(self, doc_id: str) -> Mapping[str, Any] | None:
@@ -174,7 +169,7 @@ class PostgresView:
         """The best rows by vector. direction: the vector as text."""
         among, values = self._among(wanted, "s")
         query = f"SELECT s.key FROM {self._c}_sentences s WHERE {among} ORDER BY"
-        matching = self._counted(wanted)
+        matching = self.count(wanted)
         keys: list[Any] = []
         if wanted is None or matching > _COMPARED:
             near = f"{query} s.vector <#> %s LIMIT %s"
@@ -183,14 +178,6 @@ class PostgresView:
             near = f"{query} -(s.vector <#> %s) DESC LIMIT %s"  # in an order that no index has
             keys = self._run(near, [*values, direction, size]).fetchall()
         return {key for (key,) in keys}
-
-    def _counted(self, wanted: Filter | None) -> int:
-        """Number of rows whose documents meet a filter."""
-        if wanted not in self._counts:
-            clause, values = ("true", []) if wanted is None else where_clause(wanted)
-            query = f"SELECT coalesce(sum(d.size), 0) FROM {self._c}_documents d WHERE {clause}"
-            self._counts[wanted] = int(self._run(query, values).fetchone()[0])
-        return self._counts[wanted]
 
     def _among(self, wanted: Filter | None, table: str) -> tuple[str, list[Any]]:
         """A condition on sentences `s`, or on postings `p`, and its values."""

@@ -11,8 +11,7 @@ import numpy.typing as npt
 from precise_rag.checks import check_number
 from precise_rag.index.groups import Groups
 from precise_rag.index.headings import Headings
-from precise_rag.index.matching import BoolArray
-from precise_rag.index.table import Block, Columns
+from precise_rag.index.table import Block, BoolArray, Columns
 from precise_rag.index.words import WordSettings
 from precise_rag.types import FloatArray, IntArray
 

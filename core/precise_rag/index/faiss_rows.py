@@ -13,8 +13,7 @@ import numpy as np
 from precise_rag._extras import require
 from precise_rag.checks import shown
 from precise_rag.errors import IndexFormatError, InputError
-from precise_rag.index.matching import BoolArray
-from precise_rag.index.table import Block, Columns
+from precise_rag.index.table import Block, BoolArray, Columns
 from precise_rag.index.vectors import read_vectors
 from precise_rag.types import FloatArray, IntArray
 

@@ -78,19 +78,14 @@ SEARCH_SETTINGS = frozenset({"dense_weight", "adaptive", "pool", "returns", "fil
 
 
 @dataclass(frozen=True, slots=True)
-class _Level:
-    """A scale above the sentence: passages or surroundings."""
-
-    means: GroupMeans
-    bm25: BM25Matrix
-
-
-@dataclass(frozen=True, slots=True)
 class _Prepared:
+    """means, wider: by vector and by words, of each scale above the sentence: passages and surroundings."""
+
     passages: Groups
-    sentences: BM25Matrix
-    levels: Sequence[_Level]
     products: Products
+    means: Sequence[GroupMeans]
+    sentences: BM25Matrix
+    wider: Sequence[BM25Matrix]
     headings: Headings | None
 
     @property
@@ -124,42 +119,33 @@ def words_and_vectors(document: Document, table: SentenceTable, settings: Hybrid
     return columns | word_columns(texts, settings.stop_words)
 
 
-@dataclass(frozen=True, slots=True)
 class _DenseSearch:
     """The dense scores of a block for a query.
 
     core: (n,) cosine of each sentence, or nearly so; see `Products.rough`.
-    headings: (k,) cosine of each heading; None without headings.
     """
 
-    prepared: _Prepared
-    vector: FloatArray
-    alpha: float
-    core: FloatArray
-    headings: FloatArray | None
-
-    @classmethod
-    def of(cls, prepared: _Prepared, vector: FloatArray, alpha: float) -> "_DenseSearch":
-        """Compare all sentences."""
-        above = None if prepared.headings is None else prepared.headings.scores(vector)
-        return cls(prepared, vector, alpha, prepared.products.rough(vector), above)
+    def __init__(self, prepared: _Prepared, vector: FloatArray, alpha: float) -> None:
+        self._products, self._means, self._vector = prepared.products, prepared.means, vector
+        self._alpha = alpha
+        self._headings = None if prepared.headings is None else prepared.headings.scores(vector)
+        self.core = prepared.products.rough(vector)
 
     def scores(self) -> FloatArray:
         """(n,) dense score of each sentence."""
-        means = [level.means for level in self.prepared.levels]
-        return weighted_scales(self.alpha, self.core, [m.scores(self.core, self.headings) for m in means])
+        wider = [means.scores(self.core, self._headings) for means in self._means]
+        return weighted_scales(self._alpha, self.core, wider)
 
     def exact(self, rows: IntArray) -> tuple[FloatArray, FloatArray]:
         """(k,) cosines and dense scores of some rows, exactly."""
-        means = [level.means for level in self.prepared.levels]
-        if self.prepared.products.rough_columns is not None and len(rows):
+        if self._products.rough_columns is not None and len(rows):
             is_near = np.zeros(len(self.core), dtype=np.bool_)
-            for m in means:
-                is_near[m.groups.members(np.unique(m.groups.of_row[rows]))[0]] = True
+            for groups in (means.groups for means in self._means):
+                is_near[groups.members(np.unique(groups.of_row[rows]))[0]] = True
             near = np.flatnonzero(is_near)
-            self.core[near] = self.prepared.products.of_rows(near, self.vector)
-        wider = [m.scores_of(rows, self.core, self.headings) for m in means]
-        return self.core[rows], weighted_scales(self.alpha, self.core[rows], wider)
+            self.core[near] = self._products.of_rows(near, self._vector)
+        wider = [means.scores_of(rows, self.core, self._headings) for means in self._means]
+        return self.core[rows], weighted_scales(self._alpha, self.core[rows], wider)
 
 
 def level_groups(block: Block) -> list[Groups]:
@@ -234,15 +220,15 @@ class HybridIndex(SentenceIndex):
     @override
     def _prepare(self, block: Block) -> Any:
         headings = Headings.of(block)
-        levels = [
-            _Level(
-                GroupMeans.of(block, f"means{place}", groups, headings),
-                BM25Matrix.of(block, f"level{place}", groups, headings),
-            )
-            for place, groups in enumerate(level_groups(block))
-        ]
-        sentences = BM25Matrix.of(block, "sentences")
-        return _Prepared(levels[0].means.groups, sentences, levels, Products.of(block), headings)
+        groups = level_groups(block)
+        return _Prepared(
+            passages=groups[0],
+            products=Products.of(block),
+            means=[GroupMeans.of(block, f"means{i}", its, headings) for i, its in enumerate(groups)],
+            sentences=BM25Matrix.of(block, "sentences"),
+            wider=[BM25Matrix.of(block, f"level{i}", its, headings) for i, its in enumerate(groups)],
+            headings=headings,
+        )
 
     @override
     def _scores(
@@ -275,7 +261,7 @@ class HybridIndex(SentenceIndex):
         self, view: View, vector: FloatArray, alpha: float
     ) -> "tuple[list[_DenseSearch], FloatArray, FloatArray]":
         """The searches of all parts, and (n,) cosines and dense scores of all sentences."""
-        searches = [_DenseSearch.of(part.prepared, vector, alpha) for part in view.parts]
+        searches = [_DenseSearch(part.prepared, vector, alpha) for part in view.parts]
         core = _joined([search.core for search in searches])
         return searches, core, _joined([search.scores() for search in searches])
 
@@ -289,9 +275,9 @@ class HybridIndex(SentenceIndex):
         terms = np.array(list(dict.fromkeys(numbers)), dtype=np.int64)
         sentence = _joined(bm25_scores([one.sentences for one in prepared], alive, terms, self.settings))
         wider = []
-        for levels in zip(*(one.levels for one in prepared), strict=True):
-            of_groups = bm25_scores([level.bm25 for level in levels], alive, terms, self.settings)
-            pairs = zip(of_groups, levels, strict=True)
-            wider.append(_joined([scores[level.means.groups.of_row] for scores, level in pairs]))
+        for place, means in enumerate(zip(*(one.means for one in prepared), strict=True)):
+            of_texts = bm25_scores([one.wider[place] for one in prepared], alive, terms, self.settings)
+            pairs = zip(of_texts, means, strict=True)
+            wider.append(_joined([scores[its.groups.of_row] for scores, its in pairs]))
         bm25 = weighted_scales(alpha, scaled(sentence[rows]), [scaled(scores[rows]) for scores in wider])
         return bm25, sentence, wider[0]

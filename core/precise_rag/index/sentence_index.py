@@ -133,7 +133,8 @@ class SentenceIndex(SentenceSearch, DocumentIndex):
             first, end = _passage_of(view, best_row)
             others = top_rows(scores, top_k - 1 + end - first)
             rows = np.append(best_row, others[(others < first) | (others >= end)])[:top_k]
-        return Hits.of(rows, scores, parts)
+        rows = rows[np.isfinite(scores[rows])]
+        return Hits(rows, scores[rows], {name: values[rows] for name, values in parts.items()})
 
     @override
     def _find(self, asked: SentenceQuery) -> list[Candidate]:

@@ -16,10 +16,11 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from precise_rag.index.matching import BoolArray, DocumentMatcher
+from precise_rag.filters import Condition, Filter, field_value
 from precise_rag.index.ranking import draws, seeds_of
 from precise_rag.types import Document, IntArray
 
+BoolArray = npt.NDArray[np.bool_]
 Columns = Mapping[str, npt.NDArray[Any]]
 """Arrays by name; the first axis of each is rows. A ragged column x is two arrays: "x.values", all values
 one row after another, and "x.lengths", how many values each row has."""
@@ -30,6 +31,60 @@ FACTOR = 2
 """A block with fewer than this many times the rows of the next one is merged with it."""
 MOST_DELETED = 0.25
 """A block with a larger share of deleted rows is written again without them."""
+
+_MOST_FILTERS = 64
+"""Filters whose documents are remembered."""
+
+
+class DocumentMatcher:
+    """Tells which documents meet a filter. Each field is read once, and compared once per value.
+
+    documents: the documents, in order; they must not change.
+    """
+
+    def __init__(self, documents: Sequence[Document]) -> None:
+        self._documents = documents
+        self._fields: dict[str, tuple[npt.NDArray[np.int64], list[object]]] = {}
+        self._matching: dict[Filter, BoolArray] = {}
+
+    def has(self, field: str) -> bool:
+        """Whether a document has the field in its metadata."""
+        return self._values(field)[1] != [None]
+
+    def matching(self, wanted: Filter) -> BoolArray:
+        """(n_documents,) whether each document meets the filter."""
+        mask = self._matching.get(wanted)
+        if mask is None:
+            nothing = np.zeros(len(self._documents), dtype=np.bool_)
+            mask = wanted.fold(
+                self._meeting,
+                lambda parts: np.logical_and.reduce([~nothing, *parts]),
+                lambda parts: np.logical_or.reduce([nothing, *parts]),
+            )
+            if len(self._matching) >= _MOST_FILTERS:
+                self._matching.clear()
+            self._matching[wanted] = mask
+        return mask
+
+    def _meeting(self, condition: Condition) -> BoolArray:
+        numbers, values = self._values(condition.field)
+        holds = np.array([condition.holds(value) for value in values], dtype=np.bool_)
+        return holds[numbers]
+
+    def _values(self, field: str) -> tuple[npt.NDArray[np.int64], list[object]]:
+        """The number of each document's value of a field, and the values by their numbers."""
+        if field not in self._fields:
+            numbers: dict[object, int] = {}
+            values: list[object] = []
+            column = np.empty(len(self._documents), dtype=np.int64)
+            for place, document in enumerate(self._documents):
+                value = field_value(document, field)
+                key = (type(value), value) if isinstance(value, str | int | float | None) else place
+                column[place] = number = numbers.setdefault(key, len(values))
+                if number == len(values):
+                    values.append(value)
+            self._fields[field] = column, values
+        return self._fields[field]
 
 
 class Stored(NamedTuple):

@@ -1,5 +1,6 @@
 """One state of an index, and the rows that a search finds in it."""
 
+import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple, Self
@@ -8,10 +9,10 @@ import numpy as np
 
 from precise_rag.facts import copied
 from precise_rag.filters import Filter
-from precise_rag.index.matching import BoolArray, warn_of_unknown_fields
-from precise_rag.index.table import Block, Part, offsets_of
+from precise_rag.index.table import Block, BoolArray, Part, offsets_of
 from precise_rag.types import Candidate, Document, FloatArray, IntArray, ScoreScale, Span, Stretch
 
+_log = logging.getLogger(__name__)
 _MOST_NARROWED = 16
 """Filters whose own states are kept."""
 
@@ -27,12 +28,6 @@ class Hits(NamedTuple):
     rows: IntArray
     scores: FloatArray
     parts: Mapping[str, FloatArray] = {}
-
-    @classmethod
-    def of(cls, rows: IntArray, scores: FloatArray, parts: Mapping[str, FloatArray]) -> Self:
-        """Take `rows` from scores of all rows; rows with score -inf are left out."""
-        rows = rows[np.isfinite(scores[rows])]
-        return cls(rows, scores[rows], {name: values[rows] for name, values in parts.items()})
 
 
 class View(NamedTuple):
@@ -193,3 +188,12 @@ def rows_around(rows: Iterable[int], n_rows: int, reach: int) -> list[tuple[int,
         else:
             ranges.append((first, last))
     return ranges
+
+
+def warn_of_unknown_fields(wanted: Filter, has: Callable[[str], bool]) -> None:
+    """Log each field that a filter names and no document has. has: whether one of them has a field."""
+    for field in dict.fromkeys(c.field for c in wanted.conditions() if c.operator != "$exists"):
+        if not has(field):
+            _log.warning(
+                "the filter names %r, which no document has in its metadata, so nothing meets it", field
+            )

@@ -19,10 +19,9 @@ from precise_rag.index.bm25 import idf
 from precise_rag.index.databases.counted import bm25
 from precise_rag.index.databases.view import FoundSentence, Pool, PostgresView
 from precise_rag.index.hybrid import HybridSettings, adaptive_weight, weighted_scales
-from precise_rag.index.matching import warn_of_unknown_fields
 from precise_rag.index.ranking import scaled, top_rows
 from precise_rag.index.sentence_index import Returns, SentenceQuery, merge_neighbours
-from precise_rag.index.view import rows_around
+from precise_rag.index.view import rows_around, warn_of_unknown_fields
 from precise_rag.index.words import word_numbers
 from precise_rag.protocols import Encoder
 from precise_rag.titles import read_titles

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -37,18 +38,15 @@ class BM25Settings(WordSettings):
         check_number("b", self.b, least=0, most=1)
 
 
-@dataclass(frozen=True, slots=True)
-class Postings:
+class Postings(NamedTuple):
     """An inverted index in arrays: for each term, the rows that contain it, and how often.
 
-    n_rows: number of rows.
     terms: (n_terms,) the numbers of all terms, ascending.
     starts: (n_terms + 1,) terms[i] is in rows[starts[i]:starts[i + 1]].
     rows: row numbers, ascending within a term.
     counts: how often the term is in each of these rows.
     """
 
-    n_rows: int
     terms: IntArray
     starts: IntArray
     rows: npt.NDArray[np.int32]
@@ -60,9 +58,7 @@ class Postings:
         pairs, counts = np.unique(terms.astype(np.int64) * n_rows + rows, return_counts=True)
         known, starts = np.unique(pairs // max(n_rows, 1), return_index=True)
         counts = np.minimum(counts, _MOST).astype(np.uint16)
-        return cls(
-            n_rows, known, np.append(starts, len(pairs)), (pairs % max(n_rows, 1)).astype(np.int32), counts
-        )
+        return cls(known, np.append(starts, len(pairs)), (pairs % max(n_rows, 1)).astype(np.int32), counts)
 
     def places_of(self, term: int) -> slice:
         """Where a term's rows are in `rows` and `counts`; nowhere for a term that no row contains."""
@@ -81,9 +77,9 @@ class Postings:
         counted = (len(rows) if alive is None else int(np.count_nonzero(alive[rows])) for rows in posted)
         return np.fromiter(counted, dtype=np.int64, count=len(terms))
 
-    def overlap(self, terms: IntArray, least: int) -> BoolArray:
+    def overlap(self, terms: IntArray, least: int, n_rows: int) -> BoolArray:
         """(n_rows,) whether each row contains at least `least` of these distinct terms."""
-        shared = np.zeros(self.n_rows, dtype=np.int32)
+        shared = np.zeros(n_rows, dtype=np.int32)
         for term in terms.tolist():
             shared[self.rows_of(term)] += 1
         return shared >= least
@@ -103,8 +99,7 @@ class BM25Matrix:
 
     def __init__(self, arrays: Columns, starts: IntArray | None = None) -> None:
         self.lengths, self._starts = arrays["lengths"], starts
-        n_texts = len(self.lengths)
-        self.postings = Postings(n_texts, arrays["terms"], arrays["starts"], arrays["rows"], arrays["counts"])
+        self.postings = Postings(*(arrays[name] for name in Postings._fields))
 
     @classmethod
     def of(
@@ -127,7 +122,7 @@ class BM25Matrix:
 
         terms: (k,) distinct words. weights: (k,) their idf.
         """
-        scores = np.zeros(self.postings.n_rows, dtype=np.float32)
+        scores = np.zeros(len(self.lengths), dtype=np.float32)
         for term, weight in zip(terms.tolist(), weights, strict=True):
             places = self.postings.places_of(term)
             texts, counts = self.postings.rows[places], self.postings.counts[places].astype(np.float32)
@@ -141,14 +136,8 @@ def counted_words(
     """Count the words of texts; see `BM25Matrix.of`."""
     n_texts = len(columns["words.lengths"] if groups is None else groups.starts)
     terms, texts = words_of_texts(columns, groups, headings)
-    postings = Postings.of(terms, texts, n_texts)
-    return {
-        "terms": postings.terms,
-        "starts": postings.starts,
-        "rows": postings.rows,
-        "counts": postings.counts,
-        "lengths": np.bincount(texts, minlength=n_texts).astype(np.float32),
-    }
+    lengths = np.bincount(texts, minlength=n_texts).astype(np.float32)
+    return {**Postings.of(terms, texts, n_texts)._asdict(), "lengths": lengths}
 
 
 def words_of_texts(

@@ -85,16 +85,15 @@ class Headings:
 
     of_row: (n,) heading of each row. vectors: (k, d) of unit length, or zero.
     words: numbers of the words of all headings, one heading after another. ends: (k,) where each one's end.
-    titles: UTF-8 of the titles that all headings are made of, one heading after another. title_ends: (k,)
-    where each one's end.
+    titles: "values", UTF-8 of the titles that all headings are made of, one heading after another; and
+        "ends", (k,) where each one's end.
     """
 
     of_row: IntArray
     vectors: FloatArray
     words: npt.NDArray[np.int32]
     ends: IntArray
-    titles: npt.NDArray[np.uint8]
-    title_ends: IntArray
+    titles: Columns
 
     @classmethod
     def of(cls, block: Block) -> Headings | None:
@@ -103,14 +102,12 @@ class Headings:
         if "heading_vectors.lengths" not in columns:
             return None
         begins = np.asarray(columns["heading_vectors.lengths"]) > 0
-        titles = block.kept("above", lambda: _written_titles(block, begins))
         return cls(
             np.cumsum(begins) - 1,
             np.asarray(columns["heading_vectors.values"], dtype=np.float32),
             np.asarray(columns["heading_words.values"]),
             np.cumsum(np.asarray(columns["heading_words.lengths"])[begins], dtype=np.int64),
-            titles["values"],
-            titles["ends"],
+            block.kept("above", lambda: _written_titles(block, begins)),
         )
 
     def scores(self, vector: FloatArray) -> FloatArray:
@@ -129,10 +126,9 @@ class Headings:
 
     def above(self, row: int) -> Titles:
         """Return the titles above a row."""
-        heading = self.of_row[row]
-        first = self.title_ends[heading - 1] if heading else 0
-        written = self.titles[first : self.title_ends[heading]].tobytes()
-        return read_titles(written.decode("utf-8", "replace"))
+        heading, ends = self.of_row[row], self.titles["ends"]
+        written = self.titles["values"][ends[heading - 1] if heading else 0 : ends[heading]]
+        return read_titles(written.tobytes().decode("utf-8", "replace"))
 
 
 def _written_titles(block: Block, begins: npt.NDArray[np.bool_]) -> Columns:

@@ -9,7 +9,6 @@ import numpy as np
 from typing_extensions import override
 
 from precise_rag.checks import check_number
-from precise_rag.errors import InputError
 from precise_rag.filters import Filter, as_filter
 from precise_rag.index.groups import Groups, passage_ids
 from precise_rag.index.index import DocumentIndex, Searched, check_search
@@ -201,8 +200,7 @@ def merge_neighbours(candidates: Sequence[Candidate], texts: Mapping[str, str]) 
 
 def limit_tokens(candidates: Sequence[Candidate], max_tokens: int) -> list[Candidate]:
     """Keep the candidates that fit into `max_tokens` tokens, taken in order; skip those that do not fit."""
-    if max_tokens < 1:
-        raise InputError(f"max_tokens must be at least 1, got {max_tokens}")
+    check_number("max_tokens", max_tokens, least=1, whole=True)
     kept, left = [], max_tokens
     for candidate in candidates:
         assert candidate.n_tokens is not None
@@ -213,9 +211,8 @@ def limit_tokens(candidates: Sequence[Candidate], max_tokens: int) -> list[Candi
 
 
 def _adjacent(left: Candidate, right: Candidate, texts: Mapping[str, str]) -> bool:
-    if left.doc_id != right.doc_id or left.passage != right.passage:
-        return False
-    return not texts[left.doc_id][left.end : right.start].strip()
+    is_same = (left.doc_id, left.passage) == (right.doc_id, right.passage)
+    return is_same and not texts[left.doc_id][left.end : right.start].strip()
 
 
 def _joined(left: Candidate, right: Candidate, texts: Mapping[str, str]) -> Candidate:

@@ -116,8 +116,7 @@ class Block:
     prepared: Any = None
 
     def __getstate__(self) -> dict[str, Any]:
-        lasting = {"documents": self.documents, "offsets": self.offsets, "columns": self.columns}
-        return {**lasting, "derived": {}, "stored": None, "prepared": None}
+        return vars(Block(self.documents, self.offsets, self.columns))
 
     def __len__(self) -> int:
         """The number of rows."""

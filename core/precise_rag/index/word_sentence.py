@@ -109,7 +109,9 @@ class WordSentenceIndex(DocumentIndex):
         """Return the rows that pass the word filter and match, ascending."""
         terms = np.unique(self._tokens([query])[0]).astype(np.int64)
         least = self.settings.min_overlap
-        passes = np.concatenate([part.prepared.postings.overlap(terms, least) for part in view.parts])
+        passes = np.concatenate(
+            [part.prepared.postings.overlap(terms, least, len(part.block)) for part in view.parts]
+        )
         rows = np.flatnonzero(passes if view.matching is None else passes & view.matching)
         limit = self.settings.max_candidates
         if limit is None or len(rows) <= limit:

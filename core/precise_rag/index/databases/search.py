@@ -68,9 +68,7 @@ def find(
     chosen = _chosen(fused, pool, returns, top_k)
     sentences = view.read([pool.keys[i] for i in chosen])
     n_wide = {"sentence": 0, "mixed": 1, "passage": len(chosen)}[returns]
-    ranges = [
-        (sentence.doc_id, sentence.passage_start, sentence.passage_end) for sentence in sentences[:n_wide]
-    ]
+    ranges = [(row.doc_id, row.passage_start, row.passage_end) for row in sentences[:n_wide]]
     between = view.between(ranges, "start") if ranges else []
     rows = [*map(_joined, between), *sentences[n_wide:]]
     candidates = [

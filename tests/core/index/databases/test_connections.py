@@ -12,7 +12,7 @@ from precise_rag.testing import HashEncoder
 from precise_rag.types import Document
 from support.children import has_fork, in_child
 
-WAIT = "precise_rag.index.databases.connections._WAIT"
+WAIT = "precise_rag.index.databases.engine._WAIT"
 DOCUMENTS = [Document("a", "The cat sleeps."), Document("b", "A dog barks.")]
 
 
@@ -132,10 +132,10 @@ def test_connections_that_the_server_ended_are_opened_again(postgres: str) -> No
 
 def test_options_of_an_address_reach_the_server(postgres: str) -> None:
     pytest.importorskip("psycopg")
-    from precise_rag.index.databases.connections import Connections
+    from precise_rag.index.databases.engine import PostgresEngine
 
     options = "-c%20statement_timeout%3D7s%20-c%20work_mem%3D9MB"
-    with Connections(f"{postgres}&options={options}").connection() as db:
+    with PostgresEngine(f"{postgres}&options={options}").connection() as db:
         assert db.execute("SHOW statement_timeout").fetchone()[0] == "7s"
         assert db.execute("SHOW work_mem").fetchone()[0] == "9MB"
 

@@ -177,9 +177,12 @@ class Part:
     block: Block
     alive: BoolArray | None = None
 
+    def __getstate__(self) -> dict[str, Any]:
+        return {"block": self.block, "alive": self.alive}  # another thread may be caching the rest
+
     def __len__(self) -> int:
         """The number of rows that are not deleted."""
-        return len(self.block) - len(self.dead_rows)
+        return len(self.block) - self.n_dead
 
     @property
     def prepared(self) -> Any:
@@ -192,9 +195,9 @@ class Part:
         return None if self.alive is None else np.repeat(self.alive, np.diff(self.block.offsets))
 
     @cached_property
-    def dead_rows(self) -> IntArray:
-        """The deleted rows."""
-        return np.zeros(0, dtype=np.int64) if self.rows is None else np.flatnonzero(~self.rows)
+    def n_dead(self) -> int:
+        """The number of deleted rows."""
+        return 0 if self.rows is None else int(np.count_nonzero(~self.rows))
 
     @property
     def documents(self) -> Sequence[Document]:
@@ -282,8 +285,7 @@ def _tidied(parts: Sequence[Part]) -> tuple[Part, ...]:
 
 def _stays(group: Sequence[Part]) -> bool:
     """Whether a group is one part that need not be written again."""
-    if len(group) > 1:
-        return False
-    n_rows = len(group[0].block)
-    n_dead = len(group[0].dead_rows)
-    return group[0].alive is None or (n_rows >= SMALL and n_dead <= MOST_DELETED * n_rows)
+    part, *others = group
+    if others or part.alive is None:
+        return not others
+    return len(part.block) >= SMALL and part.n_dead <= MOST_DELETED * len(part.block)

@@ -88,22 +88,18 @@ class PostgresEngine:
             ) from None
         options = dict(parse_qsl(parts.query))
         remember_fields(options)
-        public_options = without_secrets(options)
-        self.location = _address(parts.scheme, host, parts.path, public_options)
+        self.location = _address(parts.scheme, host, parts.path, without_secrets(options))
         self._c = options.pop("collection", "precise")
         self._most = options.pop("max_connections", _MOST)
         if not re.fullmatch("[1-9][0-9]{0,4}", self._most):
             raise InputError(f"max_connections must be a whole number from 1, got {self._most!r}")
-        for name in ("collection", "max_connections"):
-            public_options.pop(name, None)
         if not _NAME.fullmatch(self._c):
             raise InputError(f"collection must be lower-case letters, digits and _, got {self._c!r}")
         user, _, password = parts.netloc.rpartition("@")[0].partition(":")
         login = f"{user}:{password}" if password else user
         self._dsn = _address(parts.scheme, f"{login}@{host}" if login else host, parts.path, options)
-        self._public_dsn = _address(
-            parts.scheme, f"{user}@{host}" if user else host, parts.path, public_options
-        )
+        public_host = f"{user}@{host}" if user else host
+        self._public_dsn = _address(parts.scheme, public_host, parts.path, without_secrets(options))
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_dsn": self._public_dsn}

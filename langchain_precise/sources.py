@@ -44,14 +44,7 @@ class RetrieverSource:
 
 
 class StoreSource(RetrieverSource):
-    """A vector store of chunks as what a pipeline searches. A filter is the store's own.
-
-    store: a LangChain vector store.
-    fetch_k: chunks to read for a question; at least 1. More are fetched where a few documents or texts take
-        all places.
-    search_kwargs: other options of the store's search.
-    filter: for searches that have none of their own.
-    """
+    """A vector store of chunks as what a pipeline searches; see `PreciseRetriever.from_store`."""
 
     def __init__(
         self, store: VectorStore, fetch_k: int, search_kwargs: Mapping[str, Any], filter: Any = None

@@ -22,12 +22,53 @@ from precise_rag.protocols import Encoder
 from precise_rag.types import Candidate, FloatArray
 
 
-class RetrieverSource:
-    """What a retriever finds, as candidates; it decides how many.
+class _Source:
+    """What is found for a question, as candidates."""
 
-    retriever: any LlamaIndex retriever.
-    node_postprocessors: applied to what it finds, in order.
-    """
+    node_postprocessors: Sequence[BaseNodePostprocessor] = ()
+
+    def _retriever(self, filter: Any, top_k: int) -> BaseRetriever:
+        raise NotImplementedError
+
+    def search(
+        self,
+        query: QueryBundle | str,
+        top_k: int = 0,
+        /,
+        *,
+        filter: Any = None,
+        vector: FloatArray | None = None,
+    ) -> list[Candidate]:
+        """Return what is found as candidates, best first. Raises InputError for a filter that does not fit.
+
+        top_k: how many a store returns; 0 for its `fetch_k`. A retriever decides by itself.
+        vector: searched for in place of the query's own.
+        """
+        bundle = _bundle(query, vector)
+        nodes = self._retriever(filter, top_k).retrieve(bundle)
+        for postprocessor in self.node_postprocessors:
+            nodes = postprocessor.postprocess_nodes(nodes, query_bundle=bundle)
+        return to_candidates(nodes, text_alone=True)
+
+    async def asearch(
+        self,
+        query: QueryBundle | str,
+        top_k: int = 0,
+        /,
+        *,
+        filter: Any = None,
+        vector: FloatArray | None = None,
+    ) -> list[Candidate]:
+        """Run `search` without blocking the event loop."""
+        bundle = _bundle(query, vector)
+        nodes = await self._retriever(filter, top_k).aretrieve(bundle)
+        for postprocessor in self.node_postprocessors:
+            nodes = await postprocessor.apostprocess_nodes(nodes, query_bundle=bundle)
+        return to_candidates(nodes, text_alone=True)
+
+
+class RetrieverSource(_Source):
+    """Any LlamaIndex retriever with its postprocessors as what a pipeline searches."""
 
     def __init__(
         self, retriever: BaseRetriever, node_postprocessors: Sequence[BaseNodePostprocessor] = ()
@@ -41,34 +82,14 @@ class RetrieverSource:
                 "node_postprocessors", one, ("postprocess_nodes",), "pass LlamaIndex postprocessors"
             )
 
-    def search(self, query: QueryBundle | str, top_k: int = 0, /, *, filter: Any = None) -> list[Candidate]:
-        """Return the retriever's nodes as candidates. Raises InputError for a filter."""
-        bundle = _unfiltered(query, filter)
-        nodes = self.retriever.retrieve(bundle)
-        for postprocessor in self.node_postprocessors:
-            nodes = postprocessor.postprocess_nodes(nodes, query_bundle=bundle)
-        return to_candidates(nodes, text_alone=True)
-
-    async def asearch(
-        self, query: QueryBundle | str, top_k: int = 0, /, *, filter: Any = None
-    ) -> list[Candidate]:
-        """Run `search` without blocking the event loop."""
-        bundle = _unfiltered(query, filter)
-        nodes = await self.retriever.aretrieve(bundle)
-        for postprocessor in self.node_postprocessors:
-            nodes = await postprocessor.apostprocess_nodes(nodes, query_bundle=bundle)
-        return to_candidates(nodes, text_alone=True)
+    def _retriever(self, filter: Any, top_k: int) -> BaseRetriever:
+        if filter is not None:
+            raise InputError("a filter is for a pipeline over an index; set it on the retriever instead")
+        return self.retriever
 
 
-class StoreSource:
-    """A vector store of chunks as what a pipeline searches. Its filters are LlamaIndex's.
-
-    store: a vector store, or an index over one.
-    embed_model: the embedding that a vector store was filled with; None for that of `Settings` or, without
-        one, the offline encoder. An index has its own.
-    fetch_k: chunks to read for a question; at least 1. More are fetched where a few documents or texts take
-        all places.
-    """
+class StoreSource(_Source):
+    """A vector store of chunks as what a pipeline searches; see `PreciseRetriever.from_store`."""
 
     def __init__(
         self,
@@ -90,24 +111,6 @@ class StoreSource:
             raise InputError("an index has its own embed_model; pass its vector store to choose another")
         self.store, self.fetch_k = store, fetch_k
 
-    def search(
-        self, query: str, top_k: int = 0, /, *, filter: Any = None, vector: FloatArray | None = None
-    ) -> list[Candidate]:
-        """Return the store's nodes as candidates, best first.
-
-        top_k: how many; 0 for `fetch_k`.
-        vector: searched for in place of the query's own.
-        """
-        nodes = self._retriever(filter, top_k).retrieve(_with_vector(query, vector))
-        return to_candidates(nodes, text_alone=True)
-
-    async def asearch(
-        self, query: str, top_k: int = 0, /, *, filter: Any = None, vector: FloatArray | None = None
-    ) -> list[Candidate]:
-        """Run `search` without blocking the event loop."""
-        nodes = await self._retriever(filter, top_k).aretrieve(_with_vector(query, vector))
-        return to_candidates(nodes, text_alone=True)
-
     def _retriever(self, filter: Any, top_k: int) -> BaseRetriever:
         filters = MetadataFilters(filters=[filter]) if isinstance(filter, MetadataFilter) else filter
         if not isinstance(filters, MetadataFilters | None):
@@ -124,11 +127,7 @@ def query_vector(bundle: QueryBundle, encoder: Encoder | None) -> FloatArray | N
     return None
 
 
-def _unfiltered(query: QueryBundle | str, filter: Any) -> QueryBundle:
-    if filter is not None:
-        raise InputError("a filter is for a pipeline over an index; set it on the retriever instead")
-    return query if isinstance(query, QueryBundle) else QueryBundle(query)
-
-
-def _with_vector(query: str, vector: FloatArray | None) -> QueryBundle:
+def _bundle(query: QueryBundle | str, vector: FloatArray | None) -> QueryBundle:
+    if isinstance(query, QueryBundle):
+        return query
     return QueryBundle(query, embedding=None if vector is None else vector.tolist())

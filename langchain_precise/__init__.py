@@ -28,8 +28,8 @@ from langchain_precise.compressors import (
     RelevanceFilterCompressor,
     RerankCompressor,
 )
+from langchain_precise.convert import DOCUMENT_PROMPT
 from langchain_precise.embeddings import PreciseEmbeddings
-from langchain_precise.prompts import DOCUMENT_PROMPT
 from langchain_precise.retrievers import PreciseRetriever
 from langchain_precise.self_feedback import SelfFeedbackChain, SelfFeedbackInput, SelfFeedbackOutput
 from langchain_precise.text_splitters import SemanticSegmentationTextSplitter, SentenceContextTextSplitter

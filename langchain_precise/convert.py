@@ -16,9 +16,8 @@ from hashlib import blake2b
 from typing import Any
 
 from langchain_core.documents import Document
-from langchain_core.prompts import format_document
+from langchain_core.prompts import PromptTemplate, format_document
 
-from langchain_precise.prompts import DOCUMENT_PROMPT
 from precise_rag.checks import items_of
 from precise_rag.facts import (
     FACTS_KEY,
@@ -38,6 +37,15 @@ from precise_rag.facts import (
 from precise_rag.titles import joined_titles, new_sections
 from precise_rag.types import Candidate, ScoreScale, Selection, Span, finite_score, with_scores
 from precise_rag.types import Document as CoreDocument
+
+DOCUMENT_PROMPT = PromptTemplate.from_template(
+    "{{#section}}{{{section}}}\n{{/section}}{{{page_content}}}", template_format="mustache"
+)
+"""Document prompt for chains that take one: the text of an excerpt below the titles and headings above it.
+
+It is for what our retriever, compressors and chain return: the first document of each section has what stands
+above it in its metadata "section", the others an empty text. Others' documents need the entry, too.
+"""
 
 _START_INDEX = "start_index"
 """Metadata key under which text splitters of LangChain keep the place of a piece."""
@@ -60,7 +68,6 @@ def document_names(documents: Iterable[Document]) -> list[str]:
 
     If an id comes again, `#2`, `#3` … is added.
     """
-    documents = list(items_of("documents", documents, Document))
     return distinct_names((document.id or _content_id(document), None) for document in documents)
 
 

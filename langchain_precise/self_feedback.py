@@ -1,12 +1,13 @@
 """A chain that judges its answers and tries again with more or less context."""
 
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any, Literal, Self, TypeAlias, cast
 
 from langchain_core.documents import Document
 from langchain_core.language_models import LanguageModelInput
-from langchain_core.messages import BaseMessage
+from langchain_core.messages import BaseMessage, convert_to_messages
+from langchain_core.prompt_values import PromptValue
 from langchain_core.retrievers import RetrieverLike
 from langchain_core.runnables import RunnableConfig, RunnableSerializable
 from langchain_core.runnables.utils import AddableDict
@@ -15,14 +16,16 @@ from typing_extensions import TypedDict
 
 from langchain_precise.convert import from_selection, to_core_documents
 from langchain_precise.events import observe, observing
-from langchain_precise.questions import read_question
 from langchain_precise.sources import RetrieverSource
 from precise_rag.answer import Answer
 from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
 from precise_rag.errors import InputError
 from precise_rag.pipeline import PreciseRAG, check_pipeline
 from precise_rag.trace import Trace
-from precise_rag.types import Selection
+from precise_rag.types import Message, Selection, check_query
+
+_ROLES = {"human": "user", "ai": "assistant", "system": "system"}
+_KEYS = ("input", "chat_history", "options", "filter")
 
 
 class SelfFeedbackInput(TypedDict, total=False):
@@ -168,30 +171,77 @@ class SelfFeedbackChain(RunnableSerializable[ChainInput, SelfFeedbackOutput]):
         return self._atransform_stream_with_config(once(), self._astream, config, **kwargs)
 
     def _answer(self, input: ChainInput) -> SelfFeedbackOutput:
-        question = read_question(input)
+        question = _read_question(input)
         trace = Trace(question["query"], observer=observe)
         return _output(self.rag.answer(**question, trace=trace))
 
     async def _aanswer(self, input: ChainInput) -> SelfFeedbackOutput:
-        question = read_question(input)
+        question = _read_question(input)
         async with observing() as observer:
             trace = Trace(question["query"], observer=observer)
             return _output(await self.rag.aanswer(**question, trace=trace))
 
     def _stream(self, inputs: Iterator[ChainInput]) -> Iterator[SelfFeedbackOutput]:
-        question = read_question(next(inputs))
+        question = _read_question(next(inputs))
         trace = Trace(question["query"], observer=observe)
         for item in self.rag.stream(**question, trace=trace, live_final=self.live_final):
             yield _piece(item)
 
     async def _astream(self, inputs: AsyncIterator[ChainInput]) -> AsyncIterator[SelfFeedbackOutput]:
-        question = read_question(await anext(inputs))
+        question = _read_question(await anext(inputs))
         async with observing() as observer:
             trace = Trace(question["query"], observer=observer)
             items = self.rag.astream(**question, trace=trace, live_final=self.live_final)
             async with aclosing(items):
                 async for item in items:
                     yield _piece(item)
+
+
+def _read_question(given: Any) -> dict[str, Any]:
+    """Return the arguments of `PreciseRAG.answer` for a string, a mapping, or the messages of a chat.
+
+    given: the question; `{"input": …}` with `chat_history`, `options` and `filter` if there are any;
+    messages in any form that LangChain takes, of which the last is the question; or `{"messages": …}`.
+    Raises InputError for anything else.
+    """
+    if isinstance(given, PromptValue):
+        given = given.to_messages()
+    if isinstance(given, Mapping) and set(given) == {"messages"}:
+        given = given["messages"]
+    if isinstance(given, Mapping):
+        unknown = sorted(str(key) for key in given if key not in _KEYS)
+        if "input" not in given or unknown:
+            raise InputError(
+                f'the input must have the key "input", and may have {", ".join(_KEYS[1:])}; '
+                f"got {', '.join(map(str, given)) or 'no keys'}"
+            )
+        question = _read_question(given["input"])
+        before = _messages("chat_history", given.get("chat_history") or ())
+        further = {"options": tuple(given.get("options") or ()), "filter": given.get("filter")}
+        return question | {"history": [*question["history"], *before], **further}
+    if isinstance(given, BaseMessage):
+        given = [given]
+    if isinstance(given, Sequence) and not isinstance(given, str | bytes):
+        messages = _messages("the input", given)
+        if not messages or messages[-1].role != "user":
+            raise InputError("the last message must be the user's question")
+        return {"query": check_query(messages[-1].content), "history": messages[:-1]}
+    return {"query": check_query(given), "history": []}
+
+
+def _messages(name: str, given: Sequence[Any]) -> list[Message]:
+    """Return the messages of people and models that have text; those of tools say nothing here."""
+    try:
+        converted = convert_to_messages(given)
+    except (NotImplementedError, TypeError, ValueError) as error:
+        raise InputError(
+            f"{name} must hold messages, as LangChain takes them: {str(error).splitlines()[0]}"
+        ) from error
+    return [
+        Message(_ROLES[message.type], str(message.text))  # type: ignore[arg-type]
+        for message in converted
+        if message.type in _ROLES and message.text
+    ]
 
 
 def _output(answer: Answer) -> SelfFeedbackOutput:

@@ -79,7 +79,6 @@ class ToolResultPruningMiddleware(AgentMiddleware[Any, Any, Any]):
         return replace(result, update=result.update | ({"messages": messages} if messages else {}))
 
     def _message(self, message: Any, question: str) -> Any:
-        """A message, cut if it is the result of a tool that worked."""
         if not isinstance(message, ToolMessage) or message.status == "error":
             return message
         whole = message.content
@@ -88,7 +87,6 @@ class ToolResultPruningMiddleware(AgentMiddleware[Any, Any, Any]):
         return message if cut == whole else message.model_copy(update={"content": cut})
 
     def _block(self, block: Any, question: str) -> Any:
-        """A block of content, cut if it is text."""
         if isinstance(block, str):
             return self._pruner.prune(block, question)
         if block.get("type") != "text":

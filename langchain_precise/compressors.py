@@ -24,17 +24,7 @@ from precise_rag.checks import own_errors
 from precise_rag.encoders import load_encoder
 from precise_rag.excerpts import Form
 from precise_rag.llm import Budget
-from precise_rag.pipeline.parts import (
-    EvidenceOptions,
-    EvidencePart,
-    GradientOptions,
-    GradientPart,
-    RedundancyPart,
-    RelevanceOptions,
-    RelevancePart,
-    RerankPart,
-    SelectionPart,
-)
+from precise_rag.pipeline import parts
 from precise_rag.rerank import load_reranker
 from precise_rag.trace import Trace
 from precise_rag.types import Candidate, ScoreScale, Selection
@@ -58,7 +48,7 @@ class SelectionCompressor(BaseDocumentCompressor, RunnableSerializable[Mapping[s
 
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
 
-    _part: SelectionPart = PrivateAttr()
+    _part: parts.SelectionPart = PrivateAttr()
 
     def __init__(self, **fields: Any) -> None:
         with own_errors(type(self).__name__, type(self).model_fields):
@@ -79,10 +69,10 @@ class SelectionCompressor(BaseDocumentCompressor, RunnableSerializable[Mapping[s
         return CompressorInput
 
     @abstractmethod
-    def _make_part(self) -> SelectionPart:
+    def _make_part(self) -> parts.SelectionPart:
         """Return the part of the core that decides what is kept."""
 
-    def _part_for_call(self) -> SelectionPart:
+    def _part_for_call(self) -> parts.SelectionPart:
         """Return the part for the config of the running call."""
         return self._part
 
@@ -154,11 +144,11 @@ class RerankCompressor(SelectionCompressor):
     top_n: int | None = Field(default=None, gt=0)
     score_scale: ScoreScale | None = None
 
-    def _make_part(self) -> SelectionPart:
-        return RerankPart(load_reranker(self.reranker, score_scale=self.score_scale), self.top_n)
+    def _make_part(self) -> parts.SelectionPart:
+        return parts.RerankPart(load_reranker(self.reranker, score_scale=self.score_scale), self.top_n)
 
 
-class GradientSelectionCompressor(SelectionCompressor, GradientOptions):
+class GradientSelectionCompressor(SelectionCompressor, parts.GradientOptions):
     """Compressor that keeps documents up to the first sharp drop of the score (SAGE, section V).
 
     reranker: gives the scores to cut on; None never reranks. It is not called if the documents come
@@ -172,8 +162,8 @@ class GradientSelectionCompressor(SelectionCompressor, GradientOptions):
     score_scale: ScoreScale | None = None
     count_tokens: Callable[[str], int] | None = Field(default=None, exclude=True)
 
-    def _make_part(self) -> SelectionPart:
-        return GradientPart.of(self, self.model_fields_set, shown)
+    def _make_part(self) -> parts.SelectionPart:
+        return parts.GradientPart.of(self, self.model_fields_set, shown)
 
     def _candidates(self, documents: Sequence[Document]) -> list[Candidate]:
         return to_candidates(documents, self.score_scale)
@@ -192,12 +182,12 @@ class RedundancyCompressor(SelectionCompressor):
     similarity_threshold: float = _REDUNDANCY.similarity_threshold
     prefilter: float = _REDUNDANCY.prefilter
 
-    def _make_part(self) -> SelectionPart:
+    def _make_part(self) -> parts.SelectionPart:
         encoder = None if self.embeddings is None else load_encoder(self.embeddings, argument="embeddings")
-        return RedundancyPart.of(self, encoder)
+        return parts.RedundancyPart.of(self, encoder)
 
 
-class RelevanceFilterCompressor(SelectionCompressor, RelevanceOptions):
+class RelevanceFilterCompressor(SelectionCompressor, parts.RelevanceOptions):
     """Compressor that keeps documents that a language model finds relevant (ChunkRAG, section 3).
 
     Documents keep their own scores; the model's are in `read_facts(document)["scores"]`. The
@@ -212,15 +202,15 @@ class RelevanceFilterCompressor(SelectionCompressor, RelevanceOptions):
     llm: Any
     budget: Budget | None = None
 
-    def _make_part(self, most_calls: int | None = None) -> SelectionPart:
+    def _make_part(self, most_calls: int | None = None) -> parts.SelectionPart:
         limit = {"max_concurrency": min(most_calls or self.max_concurrency, self.max_concurrency)}
-        return RelevancePart(RelevanceFilter(self.llm, budget=self.budget, **self._settings | limit))
+        return parts.RelevancePart(RelevanceFilter(self.llm, budget=self.budget, **self._settings | limit))
 
-    def _part_for_call(self) -> SelectionPart:
+    def _part_for_call(self) -> parts.SelectionPart:
         return self._make_part(ensure_config().get("max_concurrency"))
 
 
-class EvidenceCompressor(SelectionCompressor, EvidenceOptions):
+class EvidenceCompressor(SelectionCompressor, parts.EvidenceOptions):
     """Compressor that returns excerpts: the relevant sentences of the documents and what belongs to them.
 
     The sentences of all documents are reranked, grow to the neighbours that probably belong to the same
@@ -239,5 +229,5 @@ class EvidenceCompressor(SelectionCompressor, EvidenceOptions):
     reranker: Any = "default"
     count_tokens: Callable[[str], int] | None = Field(default=None, exclude=True)
 
-    def _make_part(self) -> SelectionPart:
-        return EvidencePart.of(self, self.reranker, Form(shown))
+    def _make_part(self) -> parts.SelectionPart:
+        return parts.EvidencePart.of(self, self.reranker, Form(shown))

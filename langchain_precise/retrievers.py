@@ -104,7 +104,8 @@ class PreciseRetriever(BaseRetriever):
         The sentences of the chunks that the store finds are reranked and grow to evidence.
 
         store: a LangChain vector store.
-        fetch_k: chunks to fetch from the store for each question.
+        fetch_k: chunks to fetch from the store for each question; more are fetched where a few documents or
+            texts take all places.
         filter: in the store's own form; that of a call goes before it.
         search_kwargs: other options of the store's search.
         options: of `PreciseRAG`.
@@ -156,7 +157,6 @@ class PreciseRetriever(BaseRetriever):
         }
 
     def _documents(self, selection: Selection, search: Mapping[str, Any]) -> list[Document]:
-        """Return what is sent of a selection: excerpts, or the best `k` by themselves."""
         order = self.rag.with_k(search["k"]).order
         return from_selection(Selection.keep_all(excerpts_of(selection, order)))
 

@@ -68,11 +68,9 @@ class _PrunedTool(FunctionTool):
         self._tool, self._pruner = tool, pruner
 
     def call(self, *args: Any, **kwargs: Any) -> ToolOutput:
-        """Call the tool, and cut its result if it is long."""
         return self._cut(self._tool.call(*args, **kwargs), question_of(kwargs))
 
     async def acall(self, *args: Any, run_context: Context | None = None, **kwargs: Any) -> ToolOutput:
-        """Call the tool, and cut its result if it is long, without blocking the event loop."""
         asked = run_context and await run_context.store.get("user_msg_str", default="")
         question = question_of(kwargs, asked or "")
         if run_context and isinstance(self._tool, FunctionTool) and self._tool.ctx_param_name:

@@ -195,7 +195,6 @@ def root_offset(node: BaseNode) -> int | None:
 
 
 def _found_node(candidate: Candidate) -> FoundNode:
-    """Return a new node for what an index found, with the layout of the node that was indexed."""
     layout = candidate.metadata.get(LAYOUT_KEY)
     if layout is None:  # a document of `read_documents`, whose pages no model reads
         pages = {f"excluded_{reader}_metadata_keys": [PAGES_KEY] for reader in ("embed", "llm")}

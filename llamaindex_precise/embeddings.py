@@ -1,14 +1,16 @@
-"""Core encoders as LlamaIndex embeddings, and the choice of a component's encoder."""
+"""Core encoders as LlamaIndex embeddings, and the bases of components, which are saved as settings."""
 
 import asyncio
-from functools import cached_property
-from typing import Any, TypeAlias
+from functools import cached_property, partial
+from typing import Any, Self, TypeAlias
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
-from llama_index.core.bridge.pydantic import Field
+from llama_index.core.bridge.pydantic import ConfigDict, Field
+from llama_index.core.node_parser.node_utils import default_id_func
+from llama_index.core.schema import BaseComponent
 from llama_index.core.settings import Settings
 
-from llamaindex_precise.component import SettingsComponent
+from precise_rag.checks import own_errors
 from precise_rag.encoded import encode_documents, encode_queries
 from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
 from precise_rag.protocols import Encoder
@@ -18,6 +20,46 @@ EmbedModel: TypeAlias = BaseEmbedding | Encoder | str | None
 
 _LOCAL = "BAAI/bge-small-en-v1.5"
 """The model that LlamaIndex means by "local"."""
+
+
+class SettingsComponent(BaseComponent):
+    """A component that `to_dict`, `from_dict` and `pickle` carry as its settings alone.
+
+    Models and clients are loaded again where the settings arrive, so worker processes receive no
+    weights. Unknown settings raise an InputError.
+    """
+
+    model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
+
+    def __init__(self, **settings: Any) -> None:
+        with own_errors(type(self).__name__, type(self).model_fields):
+            super().__init__(**settings)
+
+    @classmethod
+    def class_name(cls) -> str:
+        """Return the name under which settings are saved."""
+        return cls.__name__
+
+    @classmethod
+    def from_defaults(cls, **settings: Any) -> Self:
+        """Return a component with these settings and defaults for the rest."""
+        return cls(**settings)
+
+    @classmethod
+    def from_dict(cls, data: dict[str, Any], **kwargs: Any) -> Self:
+        """Return the component that `to_dict` described.
+
+        kwargs: settings that replace saved ones, and those that are not saved, such as clients and
+            functions, of which only the names are.
+        """
+        settings = {**data, **kwargs}
+        if settings.get("id_func") == {"id_func_name": default_id_func.__name__, "title": "id_func"}:
+            del settings["id_func"]
+        return super().from_dict(settings)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        names = (name for name in type(self).model_fields if name != "callback_manager")
+        return partial(type(self), **{name: getattr(self, name) for name in names}), ()
 
 
 class PreciseEmbedding(SettingsComponent, BaseEmbedding):
@@ -70,7 +112,6 @@ class EncoderComponent(SettingsComponent):
         return self.embed_model is not None or bool(self.encoder_name)
 
     def _load_encoder(self) -> Encoder:
-        """Return the encoder, and keep its name."""
         encoder = resolve_encoder(self.embed_model, self.encoder_name)
         self.encoder_name = encoder.name
         return encoder

@@ -12,7 +12,6 @@ from itertools import groupby
 from typing import Any, Literal, TypeAlias
 
 from llama_index.core.bridge.pydantic import Field, PrivateAttr, field_serializer
-from llama_index.core.instrumentation import get_dispatcher
 from llama_index.core.node_parser import NodeParser
 from llama_index.core.node_parser.node_utils import build_nodes_from_splits, default_id_func
 from llama_index.core.schema import BaseNode, NodeRelationship, TextNode
@@ -20,6 +19,7 @@ from llama_index.core.utils import get_tokenizer
 
 from llamaindex_precise.convert import own_text, root_offset, root_source, shown_metadata
 from llamaindex_precise.embeddings import EncoderComponent
+from llamaindex_precise.events import dispatcher
 from precise_rag import __version__
 from precise_rag.checks import check_number
 from precise_rag.errors import InputError
@@ -32,8 +32,6 @@ from precise_rag.segmentation import GreedySegmenter, Segmenter, SegmenterOption
 from precise_rag.sentences import load_sentence_splitter
 from precise_rag.titles import HEADER_PATH, titles_of
 from precise_rag.types import Chunk, Document, FloatArray
-
-dispatcher = get_dispatcher(__name__)
 
 _CONTEXT = ContextSettings()
 
@@ -176,7 +174,7 @@ class SemanticSegmentationNodeParser(SpanNodeParser):
             self.max_tokens = self.chunk_size
         if self._has_encoder:
             self._encoder = self._load_encoder()
-        self._segmenter = self._greedy() if self.model == "greedy" else self._trained()
+        self._segmenter = self._make_segmenter()
         self.weights_sha256 = self._segmenter.weights_sha256
         self.sentence_splitter_name = self._segmenter.splitter.name
         self.chunk_size = self.max_tokens
@@ -185,34 +183,24 @@ class SemanticSegmentationNodeParser(SpanNodeParser):
     def _saved_tokenizer(self, tokenizer: Any) -> str | None:
         return None if tokenizer is None else getattr(tokenizer, "__qualname__", type(tokenizer).__name__)
 
-    def _trained(self) -> Segmenter:
-        segmenter = Segmenter.from_pretrained(
-            self.model,
-            device=self.device,
-            splitter=load_sentence_splitter(self.sentence_splitter),
-            count_tokens=partial(_length, self.tokenizer or get_tokenizer()),
-            **{"max_tokens": _MAX_TOKENS, **self._options()},
-        )
+    def _make_segmenter(self) -> Segmenter | GreedySegmenter:
+        names = (field.name for field in fields(SegmenterOptions))
+        options = {name: value for name in names if (value := getattr(self, name)) is not None}
+        splitter = load_sentence_splitter(self.sentence_splitter)
+        count_tokens = partial(_length, self.tokenizer or get_tokenizer())
+        if self.model == "greedy":
+            if self._encoder is None:
+                raise InputError(
+                    'model="greedy" needs an embed_model, whose vectors say which sentences are alike'
+                )
+            if "max_tokens" in options:
+                options |= {"max_chars": options.pop("max_tokens"), "length_function": count_tokens}
+            return GreedySegmenter(self._encoder, splitter=splitter, **options)
+        options = {"device": self.device, "splitter": splitter, "max_tokens": _MAX_TOKENS, **options}
+        segmenter = Segmenter.from_pretrained(self.model, count_tokens=count_tokens, **options)
         for name, value in asdict(segmenter.options).items():
             setattr(self, name, value)
         return segmenter
-
-    def _greedy(self) -> GreedySegmenter:
-        if self._encoder is None:
-            raise InputError(
-                'model="greedy" needs an embed_model, whose vectors say which sentences are alike'
-            )
-        options = self._options()
-        if "max_tokens" in options:
-            options["max_chars"] = options.pop("max_tokens")
-            options["length_function"] = partial(_length, self.tokenizer or get_tokenizer())
-        splitter = load_sentence_splitter(self.sentence_splitter)
-        return GreedySegmenter(self._encoder, splitter=splitter, **options)
-
-    def _options(self) -> dict[str, Any]:
-        """Return the options of the segmenter that are set."""
-        names = (field.name for field in fields(SegmenterOptions))
-        return {name: value for name in names if (value := getattr(self, name)) is not None}
 
     def _pieces(self, documents: Sequence[Document], show_progress: bool) -> Iterator[Piece]:
         if self._encoder is None:

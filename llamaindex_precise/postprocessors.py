@@ -6,39 +6,25 @@ of the core decides what is kept, see `precise_rag.pipeline.parts`.
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, ClassVar
 
 from llama_index.core.bridge.pydantic import Field, PrivateAttr, field_serializer
 from llama_index.core.callbacks import CBEventType, EventPayload
-from llama_index.core.instrumentation import get_dispatcher
 from llama_index.core.instrumentation.events.rerank import ReRankEndEvent, ReRankStartEvent
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import NodeWithScore, QueryBundle
 from llama_index.core.settings import Settings
 
-from llamaindex_precise.component import SettingsComponent
 from llamaindex_precise.convert import from_selection, piece_tokens, shown, to_candidates
-from llamaindex_precise.embeddings import EncoderComponent
-from llamaindex_precise.events import observe
+from llamaindex_precise.embeddings import EncoderComponent, SettingsComponent
+from llamaindex_precise.events import dispatcher, observe
 from precise_rag.candidate_filters import RedundancyFilter, RelevanceFilter
 from precise_rag.excerpts import Form
 from precise_rag.llm import Budget
-from precise_rag.pipeline.parts import (
-    EvidenceOptions,
-    EvidencePart,
-    GradientOptions,
-    GradientPart,
-    RedundancyPart,
-    RelevanceOptions,
-    RelevancePart,
-    RerankPart,
-    SelectionPart,
-)
+from precise_rag.pipeline import parts
 from precise_rag.rerank import load_reranker
 from precise_rag.trace import Trace
 from precise_rag.types import Candidate, ScoreScale, Selection
-
-dispatcher = get_dispatcher(__name__)
 
 _REDUNDANCY = RedundancyFilter()
 
@@ -50,19 +36,20 @@ class SelectionPostprocessor(SettingsComponent, BaseNodePostprocessor):
     `read_facts`. Every decision, on dropped nodes too, is sent as a PreciseStageEvent.
     """
 
-    _part: SelectionPart = PrivateAttr()
+    _part: parts.SelectionPart = PrivateAttr()
+    _text_alone: ClassVar[bool] = False
 
     def model_post_init(self, context: Any) -> None:
         """Check the settings and load the models now, not at the first query."""
         super().model_post_init(context)
         self._part = self._make_part()
 
-    def _make_part(self) -> SelectionPart:
+    def _make_part(self) -> parts.SelectionPart:
         """Return the part of the core that decides what is kept."""
         raise NotImplementedError
 
     def _candidates(self, nodes: Sequence[NodeWithScore]) -> list[Candidate]:
-        return to_candidates(nodes)
+        return to_candidates(nodes, text_alone=self._text_alone)
 
     def select(self, nodes: Sequence[NodeWithScore], query: QueryBundle | str | None = None) -> Selection:
         """Return the decision on each node: kept or dropped, with its score and the reason."""
@@ -143,11 +130,11 @@ class PreciseRerankPostprocessor(RerankerPostprocessor):
     top_n: int | None = Field(default=None, gt=0)
     score_scale: ScoreScale | None = None
 
-    def _make_part(self) -> SelectionPart:
-        return RerankPart(load_reranker(self.reranker, score_scale=self.score_scale), self.top_n)
+    def _make_part(self) -> parts.SelectionPart:
+        return parts.RerankPart(load_reranker(self.reranker, score_scale=self.score_scale), self.top_n)
 
 
-class GradientSelectionPostprocessor(RerankerPostprocessor, GradientOptions):
+class GradientSelectionPostprocessor(RerankerPostprocessor, parts.GradientOptions):
     """Postprocessor that keeps nodes up to the first sharp drop of the score (SAGE, section V).
 
     reranker: gives the scores to cut on; None never reranks. It is not called if the nodes come from
@@ -160,8 +147,8 @@ class GradientSelectionPostprocessor(RerankerPostprocessor, GradientOptions):
     score_scale: ScoreScale | None = None
     count_tokens: Callable[[str], int] | None = Field(default=None, exclude=True)
 
-    def _make_part(self) -> SelectionPart:
-        return GradientPart.of(self, self.model_fields_set, shown)
+    def _make_part(self) -> parts.SelectionPart:
+        return parts.GradientPart.of(self, self.model_fields_set, shown)
 
     def _candidates(self, nodes: Sequence[NodeWithScore]) -> list[Candidate]:
         return to_candidates(nodes, self.score_scale)
@@ -176,17 +163,15 @@ class RedundancyPostprocessor(EncoderComponent, SelectionPostprocessor):
     The other fields are those of `RedundancyFilter`.
     """
 
+    _text_alone = True
     similarity_threshold: float = _REDUNDANCY.similarity_threshold
     prefilter: float = _REDUNDANCY.prefilter
 
-    def _make_part(self) -> SelectionPart:
-        return RedundancyPart.of(self, self._load_encoder() if self._has_encoder else None)
-
-    def _candidates(self, nodes: Sequence[NodeWithScore]) -> list[Candidate]:
-        return to_candidates(nodes, text_alone=True)
+    def _make_part(self) -> parts.SelectionPart:
+        return parts.RedundancyPart.of(self, self._load_encoder() if self._has_encoder else None)
 
 
-class RelevanceFilterPostprocessor(SelectionPostprocessor, RelevanceOptions):
+class RelevanceFilterPostprocessor(SelectionPostprocessor, parts.RelevanceOptions):
     """Postprocessor that keeps nodes that a language model finds relevant (ChunkRAG, section 3).
 
     Nodes keep their own scores; the model's are in `read_facts(node)["scores"]`. The
@@ -200,12 +185,12 @@ class RelevanceFilterPostprocessor(SelectionPostprocessor, RelevanceOptions):
     llm: Any = Field(default=None, exclude=True)
     budget: Budget | None = Field(default=None, exclude=True)
 
-    def _make_part(self) -> SelectionPart:
+    def _make_part(self) -> parts.SelectionPart:
         self.llm = self.llm or Settings.llm
-        return RelevancePart(RelevanceFilter(self.llm, budget=self.budget, **self._settings))
+        return parts.RelevancePart(RelevanceFilter(self.llm, budget=self.budget, **self._settings))
 
 
-class EvidencePostprocessor(RerankerPostprocessor, EvidenceOptions):
+class EvidencePostprocessor(RerankerPostprocessor, parts.EvidenceOptions):
     """Postprocessor that returns excerpts: the relevant sentences of the nodes and what belongs to them.
 
     The sentences of all nodes are reranked, grow to the neighbours that probably belong to the same
@@ -221,13 +206,11 @@ class EvidencePostprocessor(RerankerPostprocessor, EvidenceOptions):
     relevant.
     """
 
+    _text_alone = True
     count_tokens: Callable[[str], int] | None = Field(default=None, exclude=True)
 
-    def _make_part(self) -> SelectionPart:
-        return EvidencePart.of(self, self.reranker, Form(shown, piece_tokens))
-
-    def _candidates(self, nodes: Sequence[NodeWithScore]) -> list[Candidate]:
-        return to_candidates(nodes, text_alone=True)
+    def _make_part(self) -> parts.SelectionPart:
+        return parts.EvidencePart.of(self, self.reranker, Form(shown, piece_tokens))
 
 
 def _trace(query: QueryBundle | str | None) -> Trace:

@@ -9,13 +9,12 @@ from llama_index.core.base.base_retriever import BaseRetriever
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.callbacks import CallbackManager
 from llama_index.core.indices.base import BaseIndex
-from llama_index.core.instrumentation import get_dispatcher
 from llama_index.core.schema import BaseNode, NodeWithScore, QueryBundle, QueryType
 from llama_index.core.vector_stores.types import BasePydanticVectorStore, MetadataFilter, MetadataFilters
 
 from llamaindex_precise.convert import from_selection, piece_tokens, shown, to_core_documents
 from llamaindex_precise.embeddings import EmbedModel, resolve_encoder
-from llamaindex_precise.events import observe
+from llamaindex_precise.events import dispatcher, observe
 from llamaindex_precise.filters import MetadataFilterInput, to_core_filter
 from llamaindex_precise.sources import StoreSource, query_vector
 from precise_rag.checks import check_number
@@ -25,8 +24,6 @@ from precise_rag.pipeline import PreciseRAG, check_pipeline
 from precise_rag.protocols import Index
 from precise_rag.trace import Trace
 from precise_rag.types import Selection, check_query
-
-dispatcher = get_dispatcher(__name__)
 
 
 class PreciseRetriever(BaseRetriever):
@@ -113,7 +110,8 @@ class PreciseRetriever(BaseRetriever):
         store: a vector store, or an index over one.
         embed_model: the embedding that a vector store was filled with; default: `Settings.embed_model` if
             the application has set one, otherwise the offline encoder. An index has its own.
-        fetch_k: chunks to fetch from the store for each question.
+        fetch_k: chunks to fetch from the store for each question; more are fetched where a few documents or
+            texts take all places.
         filters: the store's own.
         options: of `PreciseRAG`.
         """
@@ -166,7 +164,6 @@ class PreciseRetriever(BaseRetriever):
         return self._nodes(await self.aselect(query_bundle))
 
     def _nodes(self, selection: Selection) -> list[NodeWithScore]:
-        """Return what is sent of a selection: excerpts, or the best `similarity_top_k` by themselves."""
         order = self.rag.with_k(self.similarity_top_k).order
         return from_selection(Selection.keep_all(excerpts_of(selection, order, piece_tokens)))
 
@@ -191,7 +188,6 @@ class PreciseRetriever(BaseRetriever):
 
 
 def _bundle(query: QueryBundle | str) -> QueryBundle:
-    """Return the query as a bundle. Raises InputError if its text is blank or no text."""
     bundle = query if isinstance(query, QueryBundle) else QueryBundle(check_query(query))
     check_query(bundle.query_str)
     return bundle

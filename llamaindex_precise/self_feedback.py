@@ -15,7 +15,6 @@ from llama_index.core.base.response.schema import (
     StreamingResponse,
 )
 from llama_index.core.callbacks import CallbackManager, CBEventType, EventPayload
-from llama_index.core.instrumentation import get_dispatcher
 from llama_index.core.llms import LLM
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.prompts.mixin import PromptMixinType
@@ -24,7 +23,7 @@ from llama_index.core.settings import Settings
 
 from llamaindex_precise.convert import from_candidate, from_selection, to_candidates, to_core_documents
 from llamaindex_precise.embeddings import EmbedModel, resolve_encoder
-from llamaindex_precise.events import observe
+from llamaindex_precise.events import dispatcher, observe
 from llamaindex_precise.sources import RetrieverSource, query_vector
 from precise_rag.answer import Answer
 from precise_rag.context import context_passages
@@ -34,8 +33,6 @@ from precise_rag.facts import FACTS_KEY
 from precise_rag.pipeline import PreciseRAG, check_pipeline
 from precise_rag.trace import Trace
 from precise_rag.types import Selection
-
-dispatcher = get_dispatcher(__name__)
 
 _R = TypeVar("_R", Response, StreamingResponse, AsyncStreamingResponse)
 

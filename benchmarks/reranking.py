@@ -20,9 +20,10 @@ import numpy as np
 from benchmarks.harness.datasets import HALVED, UNSEEN, unseen
 from benchmarks.harness.statistics import compare_over_sets
 from benchmarks.harness.tables import about, new_parser, save, table
+from precise_rag.encoders import load_encoder
 from precise_rag.protocols import Reranker
 from precise_rag.rerank import CascadeReranker, load_reranker
-from training.candidate_lists import KINDS, CandidateList, cached_encoder, candidate_lists, read_set
+from training.candidate_lists import KINDS, CandidateList, candidate_lists, read_set
 
 SEARCH = "retrieval"
 """The order of the search; its scores are not probabilities."""
@@ -48,7 +49,6 @@ class Ranked(NamedTuple):
 
 def main() -> None:
     parser = new_parser(__spec__.name, __doc__)
-    parser.add_argument("--vectors", help="file that keeps sentence vectors")
     parser.add_argument("--cache", type=Path, help="folder that keeps candidate lists")
     parser.add_argument("--reranker", nargs="*", default=[], help="further names or paths for load_reranker")
     parser.add_argument("--cascade", nargs="*", default=[], metavar="FOLDER", help="further saved cascades")
@@ -145,7 +145,7 @@ def _row(one: Ranked) -> dict[str, Any]:
 
 def all_lists(args: Namespace) -> Iterator[tuple[str, str, list[CandidateList]]]:
     """Yield (set, kind, lists) of the unseen sets and the halves, all kept out of training."""
-    encoder = cached_encoder(args.vectors)
+    encoder = load_encoder()
     for name in (*UNSEEN, *HALVED):
         dataset = unseen(read_set(f"dev/{name}", args.data), name)
         dataset = replace(dataset.sample(SAMPLES.get(name), seed=1), name=f"held-out/{name}")

@@ -26,7 +26,6 @@ from benchmarks.harness.datasets import (
     load_development_set,
     may_train_on,
 )
-from precise_rag.encoders import DEFAULT_ENCODER, CachedEncoder, load_encoder
 from precise_rag.index import DenseIndex, HybridIndex
 from precise_rag.protocols import Encoder
 from precise_rag.rerank.candidate_texts import text_around
@@ -37,9 +36,6 @@ T = TypeVar("T")
 
 N_CANDIDATES = 50
 KINDS = ("sentences", "passages", "dense", "bm25")
-
-TRAINING = ("fairytaleqa", "qmsum")
-"""Sets with a training split."""
 
 N_DOCUMENTS = {"fairytaleqa": 90, "qmsum": 24}
 """Documents drawn from the training splits."""
@@ -87,9 +83,9 @@ class CandidateList(NamedTuple):
     evidence: tuple[Evidence, ...]
 
 
-def calibrates(doc_id: str) -> bool:
-    """Check whether a training document is kept out to calibrate with: one in four, by its id."""
-    return hashlib.sha256(doc_id.encode()).digest()[1] % 4 == 0
+def is_kept(doc_id: str, one_in: int = 8) -> bool:
+    """Check whether the questions about a document are kept out of training, by its id."""
+    return hashlib.sha256(doc_id.encode()).digest()[1] % one_in == 0
 
 
 def read_set(name: str, folder: str | None, n_documents: int | None = None) -> Dataset:
@@ -105,22 +101,13 @@ def read_set(name: str, folder: str | None, n_documents: int | None = None) -> D
     return dataset
 
 
-class Collection(NamedTuple):
-    """Documents of a set, and the questions asked of them. number: of the collection in its set."""
-
-    name: str
-    number: int
-    documents: tuple[Document, ...]
-    questions: tuple[Question, ...]
-
-
-def load_trainable(name: str, folder: str | None) -> Dataset:
+def load_trainable(name: str, folder: str) -> Dataset:
     """Load what may be trained on of a set such as "train/nq", with questions that have no answer there.
 
     The metadata of a document are its title, empty where it says nothing, and its "id", to search it alone.
     """
     split, _, stem = name.partition("/")
-    dataset = load_development_set(stem, folder, split).with_evidence()
+    dataset = read_set(name, folder)
     if split == "dev":
         dataset = dataset.restrict([d.id for d in dataset.documents if may_train_on(d.id)])
     titles = [d.metadata.get("title") or "" if stem not in JOINED else "" for d in dataset.documents]
@@ -130,7 +117,7 @@ def load_trainable(name: str, folder: str | None) -> Dataset:
     )
     dataset = replace(dataset, name=name, documents=tuple(documents))
     if (asking := "squad2" if name == "dev/squad" else stem) in UNANSWERABLE:
-        data = Path(folder or os.environ["PRECISE_DATA"])
+        data = Path(folder)
         asked = data / f"{split}_qa_questions_{asking}_unanswerable.jsonl.gz"
         unanswered = load_dataset(data / f"{split}_qa_docs_{stem}.jsonl.gz", asked, stem)
         known = {d.id for d in dataset.documents}
@@ -139,29 +126,24 @@ def load_trainable(name: str, folder: str | None) -> Dataset:
     return dataset
 
 
-def collections_of(dataset: Dataset, characters: Sequence[int]) -> Iterator[Collection]:
+def collections_of(dataset: Dataset, characters: int) -> Iterator[Dataset]:
     """Split a set into collections of documents that questions need together, in random order.
 
-    characters: size of each collection, in turn, as often as the set suffices for; of a smaller set each is
-    smaller in proportion, so that there is one of every size. Documents that no question is about, and
-    questions that need documents of several collections, are left out.
+    characters: of a collection, at least; the last one may have fewer. Documents that no question is about,
+    and questions that need documents of several collections, are left out.
     """
-    texts = {document.id: document for document in dataset.documents}
-    share = min(1.0, sum(len(document.text) for document in dataset.documents) / sum(characters))
-    order = np.random.default_rng(0).permutation(len(dataset.questions))
+    texts = {document.id: document.text for document in dataset.documents}
     taken: set[str] = set()
-    inside: dict[str, None] = {}
-    number = size = 0
-    for row in order:
-        new = [key for key in documents_of(dataset.questions[row]) if key in texts and key not in taken]
-        taken.update(new)
-        inside.update(dict.fromkeys(new))
-        size += sum(len(texts[key].text) for key in new)
-        if size > share * characters[number % len(characters)]:
-            yield _collection(dataset, number, inside)
-            inside, size, number = {}, 0, number + 1
+    inside: set[str] = set()
+    for row in np.random.default_rng(0).permutation(len(dataset.questions)):
+        new = texts.keys() & set(documents_of(dataset.questions[row])) - taken
+        taken |= new
+        inside |= new
+        if sum(len(texts[key]) for key in inside) > characters:
+            yield _collection(dataset, inside)
+            inside = set()
     if inside:
-        yield _collection(dataset, number, inside)
+        yield _collection(dataset, inside)
 
 
 def documents_of(question: Question) -> list[str]:
@@ -171,24 +153,29 @@ def documents_of(question: Question) -> list[str]:
     return list(dict.fromkeys([*(one.doc_id for one in question.evidence), *own, *offered]))
 
 
-def _collection(dataset: Dataset, number: int, inside: dict[str, None]) -> Collection:
-    questions = tuple(q for q in dataset.questions if inside.keys() >= set(documents_of(q)))
+def _collection(dataset: Dataset, inside: set[str]) -> Dataset:
     documents = tuple(d for d in dataset.documents if d.id in inside)
-    return Collection(dataset.name, number, documents, questions)
-
-
-def cached_encoder(cache: str | None) -> Encoder:
-    """Load the default encoder; it keeps its vectors in the file `cache`, if one is given."""
-    plain = load_encoder(DEFAULT_ENCODER)
-    return CachedEncoder(plain, cache) if cache else plain
+    questions = tuple(q for q in dataset.questions if inside >= set(documents_of(q)))
+    return replace(dataset, documents=documents, questions=questions)
 
 
 def candidate_lists(
     dataset: Dataset, kind: str, encoder: Encoder, cache: Path | None = None
 ) -> list[CandidateList]:
     """Retrieve one list for each question of the dataset. cache: folder that keeps the lists."""
+
+    def make() -> list[CandidateList]:
+        index, settings = index_of(dataset.documents, kind, encoder)
+        texts = {document.id: document.text for document in dataset.documents}
+        lists = []
+        for question in dataset.questions:
+            found = index.search(question.text, N_CANDIDATES, **settings)
+            found = in_their_texts(found, texts) if kind == "sentences" else found
+            lists.append(as_candidate_list(question, found))
+        return lists
+
     name = f"{dataset.name.replace('/', '_')}-{len(dataset.questions)}-{kind}"
-    return made_once(cache, name, lambda: list(_lists(dataset, kind, encoder)))
+    return made_once(cache, name, make)
 
 
 def made_once(cache: Path | None, name: str, make: Callable[[], T]) -> T:
@@ -203,33 +190,6 @@ def made_once(cache: Path | None, name: str, make: Callable[[], T]) -> T:
         os.replace(part, path)
     kept: T = pickle.loads(path.read_bytes())
     return kept
-
-
-def trainable_lists(
-    names: Iterable[str], n_questions: Mapping[str, int], options: Namespace
-) -> Iterator[tuple[str, str, list[CandidateList]]]:
-    """Yield (name, kind, lists) of what may be trained on: whole training splits, half of a development set.
-
-    names: such as "train/qmsum". n_questions: most questions of a set, by kind of list.
-    """
-    encoder = cached_encoder(options.vectors)
-    for name in names:
-        split, _, stem = name.partition("/")
-        dataset = read_set(name, options.data, N_DOCUMENTS.get(stem) if split == "train" else None)
-        if split == "dev":
-            allowed = tuple(q for q in dataset.questions if may_train_on(q.group))
-            dataset = replace(dataset, questions=allowed)
-        for kind in KINDS:
-            sample = replace(dataset.sample(n_questions[kind], seed=0), name=name)
-            yield name, kind, candidate_lists(sample, kind, encoder, options.cache)
-
-
-def _lists(dataset: Dataset, kind: str, encoder: Encoder) -> Iterator[CandidateList]:
-    index, settings = index_of(dataset.documents, kind, encoder)
-    texts = {document.id: document.text for document in dataset.documents}
-    for question in dataset.questions:
-        found = index.search(question.text, N_CANDIDATES, **settings)
-        yield as_candidate_list(question, in_their_texts(found, texts) if kind == "sentences" else found)
 
 
 def in_their_texts(found: Iterable[Candidate], texts: Mapping[str, str]) -> list[Candidate]:
@@ -259,8 +219,15 @@ def index_of(documents: Sequence[Document], kind: str, encoder: Encoder) -> tupl
 def new_parser(module: str, doc: str) -> ArgumentParser:
     """Make a parser with the folders of a training command; `doc` begins with its description."""
     parser = ArgumentParser(prog=f"python -m {module}", description=doc.splitlines()[0])
-    parser.add_argument("out", type=Path, metavar="OUT", help="folder for the model")
-    parser.add_argument("--data", metavar="DIR", help="folder of the sets (default: PRECISE_DATA)")
-    parser.add_argument("--vectors", help="file that keeps sentence vectors")
-    parser.add_argument("--cache", type=Path, help="folder that keeps candidate lists and networks")
+    parser.add_argument("out", type=Path, metavar="OUT", help="folder for what is made")
+    data = os.environ.get("PRECISE_DATA")
+    help = "folder of the training files and sets (default: PRECISE_DATA)"
+    parser.add_argument("--data", metavar="DIR", default=data, required=not data, help=help)
     return parser
+
+
+def cached_options(module: str, doc: str) -> Namespace:
+    """Read the options of a training command that can keep its candidate lists."""
+    parser = new_parser(module, doc)
+    parser.add_argument("--cache", type=Path, help="folder that keeps candidate lists")
+    return parser.parse_args()

@@ -6,21 +6,19 @@ of the same source. What is in the package learned from questions made by rule f
 """
 
 import json
-import os
 import re
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import islice, pairwise
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
 
-from benchmarks.harness.datasets import read_lines
+from benchmarks.harness.datasets import Evidence, Question, read_lines
 from precise_rag import split_sentences
-from precise_rag.types import Candidate, Document, Span
+from precise_rag.types import Candidate, Document
 
-NOT_FREE = ("brown", "wikitext2", "multilingual")
-"""Sources whose licence forbids commercial use, whose rare words are replaced, or not in English."""
+NOT_FREE = ("brown", "wikitext2")
+"""Sources whose licence forbids commercial use, or whose rare words are replaced."""
 
 SHARES = {"wikipedia": 6.0, "openstax": 5.0, "standardebooks": 2.0, "peps": 1.5, "rust-rfcs": 1.5}
 """Factors of the number of collections, by source; 1 for other sources."""
@@ -39,40 +37,23 @@ _PLAIN_HEADING = re.compile(
 )
 
 
-class WeakQuestion(NamedTuple):
-    """A question and the span that answers it. asked: where the document asks it itself, else None."""
-
-    question: str
-    doc_id: str
-    start: int
-    end: int
-    asked: Span | None = None
-
-    def without_itself(self, found: Sequence[Candidate]) -> list[Candidate]:
-        """Leave out the candidates that hold the question where the document asks it."""
-        span = self.asked
-        if span is None:
-            return list(found)
-        return [c for c in found if c.doc_id != self.doc_id or c.end <= span.start or span.end <= c.start]
+def free_sources(folder: str) -> Iterator[tuple[str, Path]]:
+    """Yield the name and the file of each source of training documents that may be used, in order."""
+    for path in sorted(Path(folder).glob("train_docs_*.jsonl.gz")):
+        name = path.name.removeprefix("train_docs_").removesuffix(".jsonl.gz")
+        if name not in NOT_FREE:
+            yield name, path
 
 
-def collections(folder: str | None, n_rounds: int) -> Iterator[tuple[str, int, list[dict]]]:
+def collections(folder: str, n_rounds: int) -> Iterator[tuple[str, int, list[dict]]]:
     """Yield (source, number, records) of collections of training documents.
 
-    n_rounds: collections of each source, times its share; fewer if its documents do not suffice. Sources
-    take turns, so that any first part of what is yielded is mixed.
+    n_rounds: collections of each English source, times its share; fewer if its documents do not suffice.
     """
-    sources = {}
-    for path in sorted(Path(folder or os.environ["PRECISE_DATA"]).glob("train_docs_*.jsonl.gz")):
-        source = path.name.removeprefix("train_docs_").removesuffix(".jsonl.gz")
-        if source not in NOT_FREE:
-            sources[source] = _split(path, source)
-    for number in range(n_rounds):
-        for source, several in sources.items():
-            share = SHARES.get(source, 1.0)
-            for place in range(round(number * share), round((number + 1) * share)):
-                if records := next(several, None):
-                    yield source, place, records
+    for source, path in free_sources(folder):
+        wanted = round(n_rounds * SHARES.get(source, 1.0)) if source != "multilingual" else 0
+        for number, records in enumerate(islice(_split(path, source), wanted)):
+            yield source, number, records
 
 
 def _split(path: Path, source: str) -> Iterator[list[dict]]:
@@ -99,13 +80,13 @@ def documents_of(records: Sequence[dict]) -> list[Document]:
     return [Document(key, text, {"title": titles[key]}) for key, text in texts_of(records).items() if text]
 
 
-def asked_of(records: Sequence[dict], n_wanted: int, random: np.random.Generator) -> list[WeakQuestion]:
+def asked_of(records: Sequence[dict], n_wanted: int, random: np.random.Generator) -> list[Question]:
     """Return questions about a collection: a third asked by the documents, the rest headings."""
     asked = [*asked_by_documents(texts_of(records), random)][: n_wanted // 3]
     return [*asked, *asked_by_heading(records, random)][:n_wanted]
 
 
-def asked_by_heading(records: Sequence[dict], random: np.random.Generator) -> Iterator[WeakQuestion]:
+def asked_by_heading(records: Sequence[dict], random: np.random.Generator) -> Iterator[Question]:
     """Yield headings as questions, answered by the beginning of their sections, in random order."""
     asked = []
     for record in records:
@@ -114,14 +95,9 @@ def asked_by_heading(records: Sequence[dict], random: np.random.Generator) -> It
             text = "\n\n".join(section["paragraphs"])
             heading = section.get("heading")
             if heading and len(text) > 80 and not _PLAIN_HEADING.match(heading) and len(heading) < 120:
-                asked.append(
-                    WeakQuestion(
-                        _from_heading(heading, record.get("title") or "", random),
-                        record["id"],
-                        place,
-                        place + min(len(text), 500),
-                    )
-                )
+                answer = Evidence(record["id"], place, place + min(len(text), 500))
+                question = _from_heading(heading, record.get("title") or "", random)
+                asked.append(Question("", question, (answer,)))
             place += len(text) + 2
     for row in random.permutation(len(asked)):
         yield asked[row]
@@ -136,8 +112,11 @@ def _from_heading(heading: str, title: str, random: np.random.Generator) -> str:
     return shapes[random.integers(len(shapes))].format(heading)
 
 
-def asked_by_documents(texts: dict[str, str], random: np.random.Generator) -> Iterator[WeakQuestion]:
-    """Yield questions that the documents ask, answered by what follows in the paragraph, in random order."""
+def asked_by_documents(texts: dict[str, str], random: np.random.Generator) -> Iterator[Question]:
+    """Yield questions that the documents ask, answered by what follows in the paragraph, in random order.
+
+    Their metadata "asked" is the span of the question itself.
+    """
     asked = []
     for key, text in texts.items():
         for span, following in pairwise(split_sentences(text)):
@@ -147,9 +126,17 @@ def asked_by_documents(texts: dict[str, str], random: np.random.Generator) -> It
             end = text.find("\n\n", following.start)
             end = min(len(text) if end < 0 else end, following.start + _ANSWER)
             if end - following.start > 40 and not text[following.start : following.end].strip().endswith("?"):
-                asked.append(WeakQuestion(question, key, following.start, end, span))
+                answer = Evidence(key, following.start, end)
+                asked.append(Question("", question, (answer,), metadata={"asked": span}))
     for row in random.permutation(len(asked)):
         yield asked[row]
+
+
+def asks_itself(candidate: Candidate, question: Question) -> bool:
+    """Check whether a candidate holds the question where its document asks it."""
+    span = question.metadata.get("asked")
+    is_there = span is not None and candidate.doc_id == question.group
+    return is_there and candidate.start < span.end and span.start < candidate.end
 
 
 def as_typed(query: str, random: np.random.Generator) -> str:

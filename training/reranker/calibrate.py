@@ -8,28 +8,28 @@ taught the network. Each is searched in a collection of such documents; each set
 """
 
 import re
-from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator
+from argparse import Namespace
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import NamedTuple
 
 import numpy as np
+from sklearn.linear_model import LogisticRegression
 
 from benchmarks.harness.datasets import Dataset, load_development_set
 from precise_rag.checkpoints.saved import load_checkpoint, packaged_model, save_checkpoint
 from precise_rag.encoders import load_encoder
 from precise_rag.index import HybridIndex
 from precise_rag.rerank.packaged import PackagedReranker
-from precise_rag.types import Candidate
-from training.candidate_lists import as_candidate_list, in_their_texts
-from training.multilingual.lists import is_kept
-from training.reranker.logistic_regression import fit_logistic_regression
+from training.candidate_lists import CandidateList, as_candidate_list, in_their_texts, is_kept, new_parser
 
 SETS = ("multilingual", "nq", "squadshifts", "fairytaleqa", "faq", "afriqa", "medquad")
 QUESTIONS, WITH_DIGITS, CHARACTERS, N_CANDIDATES = 16, 12, 350_000, 100
 """Questions of a set, further ones that hold a digit, characters of its collection, and candidates of a
 question."""
+
+_STRENGTH = 5_000.0
+"""Inverse of the penalty on the squares of standardised weights."""
 
 DIGIT = re.compile(r"\d")
 SCORES = {
@@ -47,14 +47,6 @@ PROPORTIONS = {
 }
 """Of what the regressions weigh: fitted to the order of larger lists in English, with networks that had not
 been trained on the set they scored (`git show c6c0a457:training/reranker/train.py`)."""
-
-
-class Found(NamedTuple):
-    """What a search found for a question. truth: (n,) whether each candidate holds evidence."""
-
-    question: str
-    candidates: list[Candidate]
-    truth: np.ndarray
 
 
 def collection(name: str, data: str | None) -> Dataset:
@@ -75,19 +67,19 @@ def collection(name: str, data: str | None) -> Dataset:
     return replace(dataset, documents=tuple(documents), questions=tuple(drawn))
 
 
-def found_in(dataset: Dataset) -> Iterator[Found]:
-    """Yield what a search finds for each question."""
+def found_in(dataset: Dataset) -> Iterator[CandidateList]:
+    """Yield what a search finds for each question, with all that the index says about it."""
     index = HybridIndex.build(list(dataset.documents), load_encoder())
     texts = {document.id: document.text for document in dataset.documents}
     for question in dataset.questions:
         found = in_their_texts(index.search(question.text, N_CANDIDATES, returns="sentence"), texts)
-        yield Found(question.text, found, as_candidate_list(question, found).relevant)
+        yield as_candidate_list(question, found)._replace(candidates=found)
 
 
-def fitted(reranker: PackagedReranker, sets: dict[str, list[Found]]) -> dict[str, dict[str, float]]:
+def fitted(reranker: PackagedReranker, sets: dict[str, list[CandidateList]]) -> dict[str, dict[str, float]]:
     """Return the weights of the regressions, by what is known of the retrieval."""
     every = [(one, 1.0 / len(several)) for several in sets.values() for one in several]
-    truth, weight = [one.truth for one, _ in every], [w for _, w in every]
+    truth, weight = [one.relevant for one, _ in every], [w for _, w in every]
     blends = {}
     for kind, shares in PROPORTIONS.items():
         odds = []
@@ -97,18 +89,32 @@ def fitted(reranker: PackagedReranker, sets: dict[str, list[Found]]) -> dict[str
                 for c in one.candidates
             ]
             columns = reranker.columns(one.question, given)
-            odds.append({"odds": sum(share * columns[name] for name, share in shares.items())})
-        level = fit_logistic_regression(odds, truth, weight)
-        blends[kind] = {name: level["odds"] * share for name, share in shares.items()}
-        blends[kind]["offset"] = level["offset"]
+            odds.append(sum(share * columns[name] for name, share in shares.items()))
+        factor, offset = fit_level(odds, truth, weight)
+        blends[kind] = {name: factor * share for name, share in shares.items()} | {"offset": offset}
     return blends
+
+
+def fit_level(
+    odds: Sequence[np.ndarray], truth: Sequence[np.ndarray], list_weights: Sequence[float]
+) -> tuple[float, float]:
+    """Return the factor of log-odds and what is added to them, by cross-entropy of the candidates.
+
+    odds: (n,) of the candidates of each list. truth: (n,) which of them are relevant. list_weights: of each
+    list in the loss.
+    """
+    shares = [np.full(len(y), weight / max(len(y), 1)) for y, weight in zip(truth, list_weights, strict=True)]
+    x, weights = np.concatenate(odds)[:, None], np.concatenate(shares) / sum(list_weights)
+    mean, deviation = x.mean(), x.std() + 1e-6
+    model = LogisticRegression(C=_STRENGTH, max_iter=1_000)
+    model.fit((x - mean) / deviation, np.concatenate(truth), sample_weight=weights)
+    factor = float(model.coef_[0, 0] / deviation)
+    return factor, float(model.intercept_[0] - factor * mean)
 
 
 def options_of(module: str, description: str, model: str) -> Namespace:
     """Read the options of a script that fits a model to its network."""
-    parser = ArgumentParser(prog=f"python -m {module}", description=description)
-    parser.add_argument("out", type=Path, metavar="OUT", help="folder for the model")
-    parser.add_argument("--data", metavar="DIR", help="folder of the sets (default: PRECISE_DATA)")
+    parser = new_parser(module, description)
     parser.add_argument("--network", type=Path, default=packaged_model(model), metavar="FOLDER")
     return parser.parse_args()
 

@@ -1,33 +1,47 @@
 """Train the network of the packaged reranker, and save it for `training.reranker.calibrate`.
 
-    python -m training.reranker.train OUT --data DIR [--vectors FILE] [--cache DIR]
+    python -m training.reranker.train OUT --data DIR [--cache DIR]
 
 The data are lists of `training/candidate_lists.py`: from the training splits, and from half of the
 documents of four development sets. Weak lists, of questions made from training documents, weigh as much as
-all of these together.
---vectors and --cache keep the slow parts between runs. The card is docs/models.md.
+all of these together. The idf table counts the paragraphs of the training documents.
+--cache keeps the lists between runs. The card is docs/models.md.
 """
 
-from collections.abc import Sequence
+from argparse import Namespace
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
+from itertools import islice
+from typing import NamedTuple
+from zlib import crc32
 
 import numpy as np
 import torch
 from torch import nn
 from torch.nn import functional as F
 
-from benchmarks.harness.datasets import HALVED
+from benchmarks.harness.datasets import HALVED, may_train_on, read_lines
 from precise_rag.checkpoints.saved import save_checkpoint
+from precise_rag.encoders import load_encoder
+from precise_rag.protocols import Encoder
 from precise_rag.rerank.features import FEATURES, features
 from precise_rag.rerank.packaged import KNOWN, FeatureNetwork
+from precise_rag.stems import IDF_STEPS, read_words, slot
 from training.candidate_lists import (
     KINDS,
-    TRAINING,
+    N_CANDIDATES,
+    N_DOCUMENTS,
     CandidateList,
-    new_parser,
-    trainable_lists,
+    as_candidate_list,
+    cached_options,
+    candidate_lists,
+    index_of,
+    made_once,
+    read_set,
 )
-from training.reranker.idf_table import build_idf_table
-from training.reranker.weak import weak_lists
+from training.weak_questions import as_typed, asked_of, asks_itself, collections, documents_of, free_sources
 
 SEED = 0
 HIDDEN = 32
@@ -39,8 +53,20 @@ WIDTH = 50
 SHORTER = (3, 5, 10, 20)
 """Half of the lists are cut to one of these lengths, as many retrievers return no more."""
 
-QUESTIONS = dict.fromkeys(KINDS, 600)
-"""Questions of each set, at most, by kind of list."""
+QUESTIONS, WEAK_QUESTIONS = 600, 90
+"""Questions of each human set, by kind of list, and of each collection of training documents, at most."""
+
+ROUNDS = 3
+"""Collections of each source, times its share. The first of each source is left to benchmarks."""
+
+IDF_SIZE = 1 << 18
+"""Entries of the idf table."""
+
+IDF_LEAST = 4
+"""Paragraphs of a language that a stem must be in; rarer stems share the greatest rarity."""
+
+IDF_SMOOTH = 3000
+"""Paragraphs added to those of each language, so that words of small languages are not too common."""
 
 DENSE = ("dense", "core", "near_dense", "dense_to_own", "core_to_own", "dense_over_usual", "core_over_usual")
 DENSE += ("usual_dense",)
@@ -57,42 +83,37 @@ HIDDEN_SHARES = (
 """Shares of the lists in which features are hidden, to learn candidates of other retrievers."""
 
 
-class PaddedLists:
+class PaddedLists(NamedTuple):
     """Candidate lists as padded arrays.
 
     x: (n, WIDTH, f) features. y: (n, WIDTH) 1 if relevant. there: (n, WIDTH) false at padding.
     weight: (n,) of each list in the loss.
     """
 
-    def __init__(self, found: Sequence[CandidateList], table: np.ndarray) -> None:
+    x: np.ndarray
+    y: np.ndarray
+    there: np.ndarray
+    weight: np.ndarray
+
+    @classmethod
+    def of(cls, found: Sequence[CandidateList], table: np.ndarray) -> "PaddedLists":
+        """Read the lists of a set, whose weight is the root of their number. table: of idf."""
         lists = [one for one in found if one.candidates]
         shape = (len(lists), WIDTH)
-        self.x = np.full((*shape, len(FEATURES)), np.nan, dtype=np.float32)
-        self.y = np.zeros(shape, dtype=np.float32)
-        self.there = np.zeros(shape, dtype=bool)
+        x = np.full((*shape, len(FEATURES)), np.nan, dtype=np.float32)
+        y, there = np.zeros(shape, dtype=np.float32), np.zeros(shape, dtype=bool)
         for row, one in enumerate(lists):
             n = len(one.candidates)
-            self.x[row, :n] = features(one.question, one.candidates, table)
-            self.y[row, :n] = one.relevant
-            self.there[row, :n] = True
-        self.weight = np.full(len(lists), max(len(lists), 1) ** -0.5, dtype=np.float32)
+            x[row, :n] = features(one.question, one.candidates, table)
+            y[row, :n] = one.relevant
+            there[row, :n] = True
+        return cls(x, y, there, np.full(len(lists), max(len(lists), 1) ** -0.5, dtype=np.float32))
 
     @classmethod
     def joined(cls, several: "Sequence[PaddedLists]") -> "PaddedLists":
-        """Join the lists of several sets; the weight of a set is the root of its size."""
-        whole = cls.__new__(cls)
-        for name in ("x", "y", "there", "weight"):
-            setattr(whole, name, np.concatenate([getattr(lists, name) for lists in several]))
-        whole.weight = whole.weight / whole.weight.mean()
-        return whole
-
-    def beside(self, weak: "PaddedLists") -> "PaddedLists":
-        """Join these lists with weak ones, which weigh as much as all of these together."""
-        whole = self.joined([self, weak])
-        parts = self.weight / self.weight.sum(), weak.weight / weak.weight.sum()
-        whole.weight = np.concatenate(parts)
-        whole.weight /= whole.weight.mean()
-        return whole
+        """Join lists; their weights add up to 1."""
+        x, y, there, weight = (np.concatenate(parts) for parts in zip(*several, strict=True))
+        return cls(x, y, there, weight / weight.sum())
 
     def with_hidden(self, random: np.random.Generator) -> np.ndarray:
         """Return x with some features hidden in some lists, at random."""
@@ -141,7 +162,7 @@ class Network(nn.Module):
 def shortened(lists: Sequence[CandidateList]) -> list[CandidateList]:
     """Cut half of the lists, at random."""
     random = np.random.default_rng(SEED)
-    lengths = [WIDTH, *(n for n in SHORTER)]
+    lengths = [WIDTH, *SHORTER]
     drawn = random.choice(lengths, len(lists), p=[0.5, *[0.5 / len(SHORTER)] * len(SHORTER)])
     return [
         one._replace(candidates=one.candidates[:n], relevant=one.relevant[:n])
@@ -157,7 +178,7 @@ def fit(lists: PaddedLists) -> Network:
     optimizer = torch.optim.AdamW(network.parameters(), lr=3e-3, weight_decay=1e-3)
     steps = EPOCHS * -(-len(lists.x) // BATCH)
     schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.0, steps)
-    y, there, weight = (torch.from_numpy(a) for a in (lists.y, lists.there, lists.weight))
+    y, there, weight = (torch.from_numpy(a) for a in (lists.y, lists.there, lists.weight * len(lists.weight)))
     for epoch in range(EPOCHS):
         z = network.inputs(lists.with_hidden(random))
         total = 0.0
@@ -176,22 +197,83 @@ def fit(lists: PaddedLists) -> Network:
     return network
 
 
+def build_idf_table(folder: str) -> np.ndarray:
+    """Count the table, see `precise_rag.stems`. folder: of the documents.
+
+    A stem is as rare as in the language in which it is commonest, so that function words of a language
+    with few documents are common too.
+    """
+    counts: dict[str, Counter[str]] = defaultdict(Counter)
+    paragraphs: Counter[str] = Counter()
+    for source, path in free_sources(folder):
+        for record in islice(read_lines(path), 0, None, 4 if source == "standardebooks" else 1):
+            language = record.get("lang", "en")
+            for section in record["sections"]:
+                for paragraph in section["paragraphs"]:
+                    counts[language].update(set(read_words(paragraph).stems))
+                    paragraphs[language] += 1
+    share = np.zeros(IDF_SIZE)
+    for language, stems in counts.items():
+        for stem, count in stems.items():
+            if count >= IDF_LEAST:
+                place = slot(stem, IDF_SIZE)
+                share[place] = max(share[place], count / (paragraphs[language] + IDF_SMOOTH))
+    rarity = -np.log(np.maximum(share, 1.5 / max(paragraphs.values())))
+    return np.clip(np.round(rarity * IDF_STEPS), 0, 255).astype(np.uint8)
+
+
+def human_lists(options: Namespace) -> Iterator[tuple[str, list[CandidateList]]]:
+    """Yield (set, lists) of what may be trained on: whole training splits, half of the development sets."""
+    encoder = load_encoder()
+    for name in (*(f"train/{stem}" for stem in N_DOCUMENTS), *(f"dev/{stem}" for stem in HALVED)):
+        split, _, stem = name.partition("/")
+        dataset = read_set(name, options.data, N_DOCUMENTS.get(stem) if split == "train" else None)
+        if split == "dev":
+            allowed = tuple(q for q in dataset.questions if may_train_on(q.group))
+            dataset = replace(dataset, questions=allowed)
+        sample = replace(dataset.sample(QUESTIONS), name=name)
+        for kind in KINDS:
+            yield stem, candidate_lists(sample, kind, encoder, options.cache)
+
+
+def weak_lists(options: Namespace) -> Iterator[tuple[str, list[CandidateList]]]:
+    """Yield (source, lists) of collections of training documents."""
+    encoder = load_encoder()
+    for source, number, records in collections(options.data, ROUNDS):
+        if not number:
+            continue
+        name = f"weak-{source}-{number:03d}"
+        random = np.random.default_rng(crc32(f"{name}.pickle".encode()))
+        yield source, made_once(options.cache, name, partial(_weak_lists, records, encoder, random))
+
+
+def _weak_lists(
+    records: Sequence[dict], encoder: Encoder, random: np.random.Generator
+) -> list[CandidateList]:
+    asked = asked_of(records, WEAK_QUESTIONS, random)
+    asked = [replace(one, text=as_typed(one.text, random)) for one in asked]
+    documents, lists = documents_of(records), []
+    for kind in KINDS:
+        index, settings = index_of(documents, kind, encoder)
+        for one in asked:
+            found = index.search(one.text, N_CANDIDATES, **settings)
+            lists.append(as_candidate_list(one, [c for c in found if not asks_itself(c, one)]))
+    return lists
+
+
+def padded(found: Iterable[tuple[str, list[CandidateList]]], table: np.ndarray) -> PaddedLists:
+    """Read all lists, set by set. table: of idf."""
+    sets: dict[str, list[CandidateList]] = defaultdict(list)
+    for name, lists in found:
+        sets[name] += lists
+        print(f"{name}: {len(lists)} lists", flush=True)
+    return PaddedLists.joined([PaddedLists.of(shortened(several), table) for several in sets.values()])
+
+
 def main() -> None:
-    options = new_parser("training.reranker.train", __doc__).parse_args()
-    human: dict[str, list[CandidateList]] = {}
-    sets = [f"train/{name}" for name in TRAINING] + [f"dev/{name}" for name in HALVED]
-    for name, kind, lists in trainable_lists(sets, QUESTIONS, options):
-        human.setdefault(name.partition("/")[2], []).extend(lists)
-        print(f"{name}: {kind}")
-    made: dict[str, list[CandidateList]] = {}
-    for source, lists in weak_lists(options):
-        made.setdefault(source, []).extend(lists)
+    options = cached_options("training.reranker.train", __doc__)
     table = build_idf_table(options.data)
-    read, weak = (
-        PaddedLists.joined([PaddedLists(shortened(several), table) for several in lists.values()])
-        for lists in (human, made)
-    )
-    network = fit(read.beside(weak))
+    network = fit(PaddedLists.joined([padded(read(options), table) for read in (human_lists, weak_lists)]))
     config = {
         "kind": "features",
         "features": list(FEATURES),

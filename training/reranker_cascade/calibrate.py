@@ -11,17 +11,19 @@ what it finds improbable is needed more often. What a candidate gains that alone
 fitted to such candidates.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from scipy.optimize import brentq
+from scipy.special import expit
 
 from precise_rag.checkpoints.saved import load_checkpoint, save_checkpoint
 from precise_rag.rerank.cascade import CascadeReranker
 from precise_rag.rerank.packaged import packaged_reranker
 from precise_rag.rerank.pairs import NETWORK
-from training.reranker.calibrate import SETS, Found, collection, found_in, options_of
-from training.reranker.logistic_regression import fit_logistic_regression
+from training.candidate_lists import CandidateList
+from training.reranker.calibrate import SETS, collection, fit_level, found_in, options_of
 
 PROPORTIONS = {
     "blend": {"packaged": 0.5, "reads": 0.45, "dense": 2.0},
@@ -38,12 +40,12 @@ Lists = list[tuple[Columns, np.ndarray, Columns, np.ndarray]]
 """Of each question: the columns and the truth of what was read, and of the rest."""
 
 
-def judged(cascade: CascadeReranker, several: list[Found]) -> Iterator[Any]:
+def judged(cascade: CascadeReranker, several: Iterable[CandidateList]) -> Iterator[Any]:
     """Yield what the cascade makes of each question; see `Lists`."""
     for one in several:
         rows, columns, packaged, _ = cascade.shortlist(one.question, one.candidates)
         rest = np.setdiff1d(np.arange(len(one.candidates)), rows)
-        yield columns, one.truth[rows], {"packaged": packaged[rest]}, one.truth[rest]
+        yield columns, one.relevant[rows], {"packaged": packaged[rest]}, one.relevant[rest]
 
 
 def fitted(sets: Mapping[str, Lists]) -> dict[str, dict[str, float]]:
@@ -55,8 +57,7 @@ def fitted(sets: Mapping[str, Lists]) -> dict[str, dict[str, float]]:
         is_read = name != "unread"
         columns, truth = zip(*(one[:2] if is_read else one[2:] for one, _ in every), strict=True)
         odds = [sum(share * one[key] for key, share in shares.items()) for one in columns]
-        spread = fit_logistic_regression([{"odds": one} for one in odds], truth, weight)["odds"]
-        spread *= SPREAD if is_read else 1.0
+        spread = fit_level(odds, truth, weight)[0] * (SPREAD if is_read else 1.0)
         offset = offset_of([spread * one for one in odds], truth, weight)
         weights[name] = {key: spread * share for key, share in shares.items()} | {"offset": offset}
         if is_read:
@@ -68,23 +69,20 @@ def fitted(sets: Mapping[str, Lists]) -> dict[str, dict[str, float]]:
     return weights
 
 
-def offset_of(odds: Sequence[np.ndarray], truth: Sequence[np.ndarray], weight: list[float]) -> float:
-    """Return what is added to log-odds so that as many are expected to be relevant as are; by bisection."""
-    low, high = -20.0, 20.0
-    for _ in range(60):
-        middle = (low + high) / 2
-        gaps = (np.mean(1 / (1 + np.exp(-(o + middle))) - t) for o, t in zip(odds, truth, strict=True))
-        if sum(w * gap for w, gap in zip(weight, gaps, strict=True)) < 0:
-            low = middle
-        else:
-            high = middle
-    return low
+def offset_of(odds: Sequence[np.ndarray], truth: Sequence[np.ndarray], weight: Sequence[float]) -> float:
+    """Return what is added to log-odds so that as many are expected to be relevant as are."""
+
+    def gap(offset: float) -> float:
+        gaps = (np.mean(expit(o + offset) - t) for o, t in zip(odds, truth, strict=True))
+        return sum(w * one for w, one in zip(weight, gaps, strict=True))
+
+    return float(brentq(gap, -20.0, 20.0))
 
 
 def main() -> None:
     options = options_of("training.reranker_cascade.calibrate", __doc__, "reranker-cascade")
     cascade = CascadeReranker(options.network, least=0)
-    sets = {name: list(judged(cascade, list(found_in(collection(name, options.data))))) for name in SETS}
+    sets = {name: list(judged(cascade, found_in(collection(name, options.data)))) for name in SETS}
     weights = fitted(sets)
     given, tensors = load_checkpoint(options.network)
     config = {"kind": "cascade", "packaged_sha256": packaged_reranker().weights_sha256, **weights}

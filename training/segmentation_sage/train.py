@@ -9,7 +9,6 @@ weights of both are fitted on documents that `precise train` holds out, a few of
 """
 
 import argparse
-from dataclasses import replace
 from itertools import accumulate
 from pathlib import Path
 
@@ -76,7 +75,7 @@ def sample(folder: Path) -> list[LabelledDocument]:
     rng = np.random.default_rng(0)
     chosen: list[LabelledDocument] = []
     for name, wanted in SENTENCES.items():
-        documents = list(read_labelled(folder / f"{name}.jsonl.gz", headings=1.0))
+        documents = list(read_labelled(folder / f"{name}.jsonl.gz", headings=HEADINGS))
         for held_out, share in ((True, 0.12), (False, 0.88)):
             drawn = 0
             for place in rng.permutation(len(documents)):
@@ -87,23 +86,7 @@ def sample(folder: Path) -> list[LabelledDocument]:
                     drawn += n
     mixed = [chosen[place] for place in rng.permutation(len(chosen))]
     seen = accumulate(len(document.sentences) for document in mixed)
-    return [
-        document if keep < HEADINGS else without_headings(document)
-        for document, n, keep in zip(mixed, seen, rng.random(len(mixed)), strict=True)
-        if n <= MOST
-    ]
-
-
-def without_headings(document: LabelledDocument) -> LabelledDocument:
-    """Return the document without the sentences that are headings, and without the gaps after them."""
-    is_text = np.array([not sentence.startswith("# ") for sentence in document.sentences])
-    gaps = is_text[:-1] if is_text[-1] else is_text[:-1] & (np.cumsum(is_text[:-1]) < is_text.sum())
-    return replace(
-        document,
-        sentences=tuple(s for s, keep in zip(document.sentences, is_text, strict=True) if keep),
-        paragraph=document.paragraph[gaps],
-        section=document.section[gaps],
-    )
+    return [document for document, n in zip(mixed, seen, strict=True) if n <= MOST]
 
 
 def fit_blend_weights(first: np.ndarray, second: np.ndarray, targets: np.ndarray) -> np.ndarray:
@@ -161,7 +144,7 @@ def main() -> None:
     encoder = CachedEncoder(load_encoder(args.encoder), args.cache)
     settings = TrainingSettings(epochs=10, learning_rate=2e-3, splice=0.4)
     config = SageConfig(dimension=encoder.dimension)
-    documents = [document for document in sample(args.data) if len(document.sentences) > 1]
+    documents = sample(args.data)
     print(train_sage(documents, args.out, settings, encoder=encoder, config=config))
     blended(args.data, args.out)
     model = SageModel.load(args.out, encoder=encoder)

@@ -18,31 +18,9 @@ from precise_rag.encoders.local import MINILM
 from precise_rag.segmentation.training.fitting import TrainingSettings
 from precise_rag.segmentation.training.labelled_documents import read_labelled
 from precise_rag.segmentation.training.train import train_small
+from training.segmentation_sage.train import SENTENCES
 
-FILES = (
-    "train_docs_cpp",
-    "train_docs_d2l",
-    "train_docs_eips",
-    "train_docs_freshwiki",
-    "train_docs_multilingual",
-    "train_docs_opensource-guide",
-    "train_docs_openstax",
-    "train_docs_opentelemetry",
-    "train_docs_owasp-cheatsheets",
-    "train_docs_owasp-wstg",
-    "train_docs_peps",
-    "train_docs_powershell",
-    "train_docs_rust-book",
-    "train_docs_rust-reference",
-    "train_docs_rust-rfcs",
-    "train_docs_speeches",
-    "train_docs_standardebooks",
-    "train_docs_wikipedia",
-    "train_docs_wikitext2",
-    "train_seg_wiki300",
-    "train_qa_docs_fairytaleqa",
-    "train_qa_docs_qmsum",
-)
+FILES = (*SENTENCES, "train_docs_opensource-guide")
 """Training files, without Brown, Choi and RGB, whose licences forbid commercial use."""
 
 FURTHER = {

@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
+import bm25s
 import numpy as np
 
 from benchmarks.harness.datasets import (
@@ -27,12 +28,17 @@ from benchmarks.harness.datasets import (
     may_train_on,
 )
 from precise_rag.index import DenseIndex, HybridIndex
+from precise_rag.index.groups import Groups, Passages, passage_ids
+from precise_rag.index.words import load_stop_words, split_words
 from precise_rag.protocols import Encoder
 from precise_rag.rerank.candidate_texts import text_around
+from precise_rag.sentences.tables import build_tables
+from precise_rag.sentences.words import trim_spans
 from precise_rag.types import Candidate, Document
-from training.word_chunks import WordChunks
 
 T = TypeVar("T")
+
+_STOP_WORDS = load_stop_words("english")
 
 N_CANDIDATES = 50
 KINDS = ("sentences", "passages", "dense", "bm25")
@@ -88,34 +94,30 @@ def is_kept(doc_id: str, one_in: int = 8) -> bool:
     return hashlib.sha256(doc_id.encode()).digest()[1] % one_in == 0
 
 
-def read_set(name: str, folder: str | None, n_documents: int | None = None) -> Dataset:
-    """Read the questions with evidence of "dev/NAME" or "train/NAME".
-
-    folder: of the sets; default: PRECISE_DATA. n_documents: draw this many documents; default: all.
-    """
+def read_set(name: str, folder: str | None) -> Dataset:
+    """Read the questions with evidence of "dev/NAME" or "train/NAME". folder: default: PRECISE_DATA."""
     split, _, stem = name.partition("/")
-    dataset = load_development_set(stem, folder, split).with_evidence()
-    if n_documents is not None:
-        order = np.random.default_rng(0).permutation(len(dataset.documents))[:n_documents]
-        dataset = dataset.restrict([dataset.documents[i].id for i in order])
-    return dataset
+    return load_development_set(stem, folder, split).with_evidence()
+
+
+def with_documents(dataset: Dataset, n_documents: int | None) -> Dataset:
+    """Draw so many documents of a set, with the questions about them; None: all."""
+    order = np.random.default_rng(0).permutation(len(dataset.documents))[:n_documents]
+    return dataset.restrict([dataset.documents[row].id for row in order])
 
 
 def load_trainable(name: str, folder: str) -> Dataset:
     """Load what may be trained on of a set such as "train/nq", with questions that have no answer there.
 
-    The metadata of a document are its title, empty where it says nothing, and its "id", to search it alone.
+    The metadata of a document are its title, empty where it says nothing.
     """
     split, _, stem = name.partition("/")
     dataset = read_set(name, folder)
     if split == "dev":
         dataset = dataset.restrict([d.id for d in dataset.documents if may_train_on(d.id)])
-    titles = [d.metadata.get("title") or "" if stem not in JOINED else "" for d in dataset.documents]
-    documents = (
-        replace(d, metadata={"title": title, "id": d.id})
-        for d, title in zip(dataset.documents, titles, strict=True)
-    )
-    dataset = replace(dataset, name=name, documents=tuple(documents))
+    titles = ("" if stem in JOINED else d.metadata.get("title") or "" for d in dataset.documents)
+    titled = (replace(d, metadata={"title": one}) for d, one in zip(dataset.documents, titles, strict=True))
+    dataset = replace(dataset, name=name, documents=tuple(titled))
     if (asking := "squad2" if name == "dev/squad" else stem) in UNANSWERABLE:
         data = Path(folder)
         asked = data / f"{split}_qa_questions_{asking}_unanswerable.jsonl.gz"
@@ -170,6 +172,7 @@ def candidate_lists(
         lists = []
         for question in dataset.questions:
             found = index.search(question.text, N_CANDIDATES, **settings)
+            found = [one for one in found if not asks_itself(one, question)]
             found = in_their_texts(found, texts) if kind == "sentences" else found
             lists.append(as_candidate_list(question, found))
         return lists
@@ -198,6 +201,13 @@ def in_their_texts(found: Iterable[Candidate], texts: Mapping[str, str]) -> list
     return [replace(one, before=before, after=after) for one, before, after in around]
 
 
+def asks_itself(candidate: Candidate, question: Question) -> bool:
+    """Check whether a candidate holds the question where its document asks it."""
+    span = question.metadata.get("asked")
+    is_there = span is not None and candidate.doc_id == question.group
+    return is_there and candidate.start < span.end and span.start < candidate.end
+
+
 def as_candidate_list(question: Question, found: Iterable[Candidate]) -> CandidateList:
     """Label what was found for a question; of the metadata, the titles are kept."""
     kept = [replace(c, metadata={"title": c.metadata.get("title") or ""}) for c in found]
@@ -214,6 +224,41 @@ def index_of(documents: Sequence[Document], kind: str, encoder: Encoder) -> tupl
     if kind == "dense":
         return DenseIndex.build(documents, encoder, chunks="200 tokens", chunk_vectors="mean"), {}
     return WordChunks(documents, encoder, "100 tokens"), {}
+
+
+class WordChunks:
+    """Searches chunks by Okapi BM25; chunks without a word of the query are not found.
+
+    encoder: counts tokens; None counts words. chunks: how sentences are grouped; then, all of them.
+    """
+
+    def __init__(self, documents: Sequence[Document], encoder: Encoder | None, chunks: Passages) -> None:
+        with_text = [document for document in documents if document.text.strip()]
+        tables = build_tables(with_text, encoder, vectors=False)
+        self.chunks: list[Candidate] = []
+        for document, table in zip(with_text, tables, strict=True):
+            groups = Groups.by_change(passage_ids(document, table, chunks))
+            for start, end in groups.spans(trim_spans(document.text, table.spans)).tolist():
+                text, metadata = document.text[start:end], document.metadata
+                self.chunks.append(Candidate(document.id, start, end, text, 0.0, "bm25", metadata=metadata))
+        self._bm25 = bm25s.BM25()
+        self._bm25.index([_words(chunk.text) for chunk in self.chunks], show_progress=False)
+
+    def search(self, query: str, top_k: int = 10) -> list[Candidate]:
+        """Return at most `top_k` candidates, best first."""
+        scores = self.scores(query)
+        best = [row for row in np.argsort(-scores, kind="stable")[:top_k] if scores[row] > 0]
+        found = ((self.chunks[row], float(scores[row])) for row in best)
+        return [replace(chunk, score=score, scores={"bm25": score}) for chunk, score in found]
+
+    def scores(self, query: str) -> np.ndarray:
+        """Return the (n,) scores of all chunks; 0 without a word of the query."""
+        words = _words(query)
+        return self._bm25.get_scores(words) if words else np.zeros(len(self.chunks))
+
+
+def _words(text: str) -> list[str]:
+    return [word for word in split_words(text) if word not in _STOP_WORDS]
 
 
 def new_parser(module: str, doc: str) -> ArgumentParser:

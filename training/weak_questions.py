@@ -15,7 +15,7 @@ import numpy as np
 
 from benchmarks.harness.datasets import Evidence, Question, read_lines
 from precise_rag import split_sentences
-from precise_rag.types import Candidate, Document
+from precise_rag.types import Document
 
 NOT_FREE = ("brown", "wikitext2")
 """Sources whose licence forbids commercial use, or whose rare words are replaced."""
@@ -69,25 +69,22 @@ def _split(path: Path, source: str) -> Iterator[list[dict]]:
             collection, size = [], 0
 
 
-def texts_of(records: Sequence[dict]) -> dict[str, str]:
-    """Return the text of each document, by id."""
-    return {r["id"]: "\n\n".join(p for s in r["sections"] for p in s["paragraphs"]) for r in records}
-
-
 def documents_of(records: Sequence[dict]) -> list[Document]:
     """Return the documents that have text, with their titles."""
-    titles = {record["id"]: record.get("title") or "" for record in records}
-    return [Document(key, text, {"title": titles[key]}) for key, text in texts_of(records).items() if text]
+    texts = ("\n\n".join(p for s in record["sections"] for p in s["paragraphs"]) for record in records)
+    titled = zip(records, texts, strict=True)
+    return [Document(one["id"], text, {"title": one.get("title") or ""}) for one, text in titled if text]
 
 
 def asked_of(records: Sequence[dict], n_wanted: int, random: np.random.Generator) -> list[Question]:
     """Return questions about a collection: a third asked by the documents, the rest headings."""
-    asked = [*asked_by_documents(texts_of(records), random)][: n_wanted // 3]
-    return [*asked, *asked_by_heading(records, random)][:n_wanted]
+    asked, headings = asked_by_documents(documents_of(records)), asked_by_heading(records, random)
+    drawn = [asked[row] for row in random.permutation(len(asked))[: n_wanted // 3]]
+    return [*drawn, *(headings[row] for row in random.permutation(len(headings)))][:n_wanted]
 
 
-def asked_by_heading(records: Sequence[dict], random: np.random.Generator) -> Iterator[Question]:
-    """Yield headings as questions, answered by the beginning of their sections, in random order."""
+def asked_by_heading(records: Sequence[dict], random: np.random.Generator) -> list[Question]:
+    """Return headings as questions, answered by the beginning of their sections."""
     asked = []
     for record in records:
         place = 0
@@ -99,8 +96,7 @@ def asked_by_heading(records: Sequence[dict], random: np.random.Generator) -> It
                 question = _from_heading(heading, record.get("title") or "", random)
                 asked.append(Question("", question, (answer,)))
             place += len(text) + 2
-    for row in random.permutation(len(asked)):
-        yield asked[row]
+    return asked
 
 
 def _from_heading(heading: str, title: str, random: np.random.Generator) -> str:
@@ -112,13 +108,14 @@ def _from_heading(heading: str, title: str, random: np.random.Generator) -> str:
     return shapes[random.integers(len(shapes))].format(heading)
 
 
-def asked_by_documents(texts: dict[str, str], random: np.random.Generator) -> Iterator[Question]:
-    """Yield questions that the documents ask, answered by what follows in the paragraph, in random order.
+def asked_by_documents(documents: Sequence[Document]) -> list[Question]:
+    """Return questions that the documents ask, answered by what follows in the paragraph.
 
     Their metadata "asked" is the span of the question itself.
     """
     asked = []
-    for key, text in texts.items():
+    for document in documents:
+        text = document.text
         for span, following in pairwise(split_sentences(text)):
             question = text[span.start : span.end].strip()
             if not question.endswith("?") or not 4 <= len(question.split()) <= 25:
@@ -126,17 +123,9 @@ def asked_by_documents(texts: dict[str, str], random: np.random.Generator) -> It
             end = text.find("\n\n", following.start)
             end = min(len(text) if end < 0 else end, following.start + _ANSWER)
             if end - following.start > 40 and not text[following.start : following.end].strip().endswith("?"):
-                answer = Evidence(key, following.start, end)
+                answer = Evidence(document.id, following.start, end)
                 asked.append(Question("", question, (answer,), metadata={"asked": span}))
-    for row in random.permutation(len(asked)):
-        yield asked[row]
-
-
-def asks_itself(candidate: Candidate, question: Question) -> bool:
-    """Check whether a candidate holds the question where its document asks it."""
-    span = question.metadata.get("asked")
-    is_there = span is not None and candidate.doc_id == question.group
-    return is_there and candidate.start < span.end and span.start < candidate.end
+    return asked
 
 
 def as_typed(query: str, random: np.random.Generator) -> str:

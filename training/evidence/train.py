@@ -96,23 +96,14 @@ def asked_of(dataset: Dataset, options: Namespace) -> list[Asked]:
         for question in dataset.questions:
             found = index.search(question.text, N_CANDIDATES, returns="sentence")
             ranked = rerank(question.text, [replace(c, metadata={}) for c in found], reranker, index)
-            around = sections_around(index, ranked)
+            ids = {candidate.id for candidate in ranked}
+            sections = (one for stretch in index.neighbours(ranked, REACH) for _, one in by_section(stretch))
+            around = [one for one in sections if any(sentence.id in ids for sentence in one.sentences)]
             asked.append(Asked(question.text, question.evidence, ranked, around))
         return asked
 
     key = f"{dataset.name.replace('/', '-')}-{len(dataset.questions)}-{reranker.weights_sha256[:8]}"
     return made_once(options.cache, key, make)
-
-
-def sections_around(index: HybridIndex, found: Sequence[Candidate]) -> list[Stretch]:
-    """Return the sections around the sentences that were found, as a grower reads them."""
-    ids = {candidate.id for candidate in found}
-    return [
-        section
-        for stretch in index.neighbours(found, REACH)
-        for _, section in by_section(stretch)
-        if any(sentence.id in ids for sentence in section.sentences)
-    ]
 
 
 class Rows(NamedTuple):

@@ -22,9 +22,17 @@ from benchmarks.harness.datasets import (
     may_train_on,
 )
 from precise_rag.types import Candidate, Document
-from training.candidate_lists import SETS, collections_of, is_kept, load_trainable, new_parser
-from training.weak_questions import as_typed, asked_of, asks_itself, collections, documents_of
-from training.word_chunks import WordChunks
+from training.candidate_lists import (
+    SETS,
+    WordChunks,
+    asks_itself,
+    collections_of,
+    is_kept,
+    load_trainable,
+    new_parser,
+    with_documents,
+)
+from training.weak_questions import as_typed, asked_of, collections, documents_of
 
 FOREIGN = ("train/jaquad", "train/multilingual")
 N_DOCUMENTS = {"train/cuad": 90, "train/jaquad": 450, "train/medquad": 900, "train/qmsum": 70}
@@ -103,8 +111,7 @@ def judge(
 def human(name: str, data: str) -> Iterator[Asked]:
     """Yield the collections of a set such as "train/nq"; English questions are partly made sloppy."""
     dataset, random = load_trainable(name, data), np.random.default_rng(2)
-    order = np.random.default_rng(0).permutation(len(dataset.documents))[: N_DOCUMENTS.get(name)]
-    dataset = dataset.restrict([dataset.documents[row].id for row in order])
+    dataset = with_documents(dataset, N_DOCUMENTS.get(name))
     for one in collections_of(dataset, CHARACTERS // 2 if name in FOREIGN else CHARACTERS):
         asked = [q if name in FOREIGN else replace(q, text=as_typed(q.text, random)) for q in one.questions]
         if name not in OWN_DOCUMENT:
@@ -133,15 +140,14 @@ def xquad(data: str) -> Iterator[Asked]:
             documents[document.metadata["lang"]].append(replace(document, metadata={}))
     for several in documents.values():
         ids = {document.id for document in several}
-        yield (
-            several,
-            [
-                replace(own, text=other.text)
-                for own in dataset.questions
-                for other in (versions[own.id.partition("/")[2]] if own.group in ids and own.evidence else ())
-                if own is other or random.random() < 0.5
-            ],
-        )
+        about = (question for question in dataset.questions if question.group in ids and question.evidence)
+        asked = [
+            replace(own, text=other.text)
+            for own in about
+            for other in versions[own.id.partition("/")[2]]
+            if own is other or random.random() < 0.5
+        ]
+        yield several, asked
 
 
 def main() -> None:

@@ -12,7 +12,6 @@ from argparse import Namespace
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
 from itertools import islice
 from typing import NamedTuple
 from zlib import crc32
@@ -22,26 +21,22 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from benchmarks.harness.datasets import HALVED, may_train_on, read_lines
+from benchmarks.harness.datasets import HALVED, Dataset, may_train_on, read_lines
 from precise_rag.checkpoints.saved import save_checkpoint
 from precise_rag.encoders import load_encoder
-from precise_rag.protocols import Encoder
 from precise_rag.rerank.features import FEATURES, features
 from precise_rag.rerank.packaged import KNOWN, FeatureNetwork
 from precise_rag.stems import IDF_STEPS, read_words, slot
 from training.candidate_lists import (
     KINDS,
-    N_CANDIDATES,
     N_DOCUMENTS,
     CandidateList,
-    as_candidate_list,
     cached_options,
     candidate_lists,
-    index_of,
-    made_once,
     read_set,
+    with_documents,
 )
-from training.weak_questions import as_typed, asked_of, asks_itself, collections, documents_of, free_sources
+from training.weak_questions import as_typed, asked_of, collections, documents_of, free_sources
 
 SEED = 0
 HIDDEN = 32
@@ -227,8 +222,10 @@ def human_lists(options: Namespace) -> Iterator[tuple[str, list[CandidateList]]]
     encoder = load_encoder()
     for name in (*(f"train/{stem}" for stem in N_DOCUMENTS), *(f"dev/{stem}" for stem in HALVED)):
         split, _, stem = name.partition("/")
-        dataset = read_set(name, options.data, N_DOCUMENTS.get(stem) if split == "train" else None)
-        if split == "dev":
+        dataset = read_set(name, options.data)
+        if split == "train":
+            dataset = with_documents(dataset, N_DOCUMENTS[stem])
+        else:
             allowed = tuple(q for q in dataset.questions if may_train_on(q.group))
             dataset = replace(dataset, questions=allowed)
         sample = replace(dataset.sample(QUESTIONS), name=name)
@@ -243,22 +240,12 @@ def weak_lists(options: Namespace) -> Iterator[tuple[str, list[CandidateList]]]:
         if not number:
             continue
         name = f"weak-{source}-{number:03d}"
-        random = np.random.default_rng(crc32(f"{name}.pickle".encode()))
-        yield source, made_once(options.cache, name, partial(_weak_lists, records, encoder, random))
-
-
-def _weak_lists(
-    records: Sequence[dict], encoder: Encoder, random: np.random.Generator
-) -> list[CandidateList]:
-    asked = asked_of(records, WEAK_QUESTIONS, random)
-    asked = [replace(one, text=as_typed(one.text, random)) for one in asked]
-    documents, lists = documents_of(records), []
-    for kind in KINDS:
-        index, settings = index_of(documents, kind, encoder)
-        for one in asked:
-            found = index.search(one.text, N_CANDIDATES, **settings)
-            lists.append(as_candidate_list(one, [c for c in found if not asks_itself(c, one)]))
-    return lists
+        random = np.random.default_rng(crc32(name.encode()))
+        asked = asked_of(records, WEAK_QUESTIONS, random)
+        asked = [replace(one, text=as_typed(one.text, random)) for one in asked]
+        dataset = Dataset(name, tuple(documents_of(records)), tuple(asked))
+        for kind in KINDS:
+            yield source, candidate_lists(dataset, kind, encoder, options.cache)
 
 
 def padded(found: Iterable[tuple[str, list[CandidateList]]], table: np.ndarray) -> PaddedLists:

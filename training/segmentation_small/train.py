@@ -23,11 +23,12 @@ from training.segmentation_sage.train import SENTENCES
 FILES = (*SENTENCES, "train_docs_opensource-guide")
 """Training files, without Brown, Choi and RGB, whose licences forbid commercial use."""
 
-FURTHER = {
+STEPS = {
+    0.0: TrainingSettings(epochs=4),
     0.5: TrainingSettings(epochs=3, splice=0.2, learning_rate=1e-3),
     0.1: TrainingSettings(epochs=2, splice=0.15, learning_rate=1e-3),
 }
-"""Settings of the second step and of the third, by their share of documents with headings."""
+"""Settings of the three steps, by their share of documents with headings."""
 
 
 def main() -> None:
@@ -37,15 +38,13 @@ def main() -> None:
     parser.add_argument("data", type=Path, metavar="DATA", help="folder of the training files")
     parser.add_argument("out", type=Path, metavar="OUT", help="folder for the model")
     parser.add_argument("--start", type=Path, metavar="MODEL", help="a further step, from this model")
-    parser.add_argument(
-        "--headings", type=float, choices=FURTHER, help="share of the documents with headings, in it"
-    )
+    shared = "share of the documents with headings (%(default)s)"
+    parser.add_argument("--headings", type=float, choices=STEPS, default=0.0, help=shared)
     args = parser.parse_args()
-    headings = (args.headings or 0.5) if args.start else 0.0
-    documents = list(read_labelled(*(args.data / f"{name}.jsonl.gz" for name in FILES), headings=headings))
-    settings = FURTHER[headings] if args.start else TrainingSettings(epochs=4)
+    files = (args.data / f"{name}.jsonl.gz" for name in FILES)
+    documents = list(read_labelled(*files, headings=args.headings))
     encoder = None if args.start else load_encoder(MINILM)
-    print(train_small(documents, args.out, settings, encoder=encoder, start=args.start))
+    print(train_small(documents, args.out, STEPS[args.headings], encoder=encoder, start=args.start))
 
 
 if __name__ == "__main__":

@@ -46,7 +46,6 @@ KINDS = ("sentences", "passages", "dense", "bm25")
 N_DOCUMENTS = {"fairytaleqa": 90, "qmsum": 24}
 """Documents drawn from the training splits."""
 
-
 HUMAN_SETS = {
     "encyclopedia": ("selqa", "squad-sentences", "squad2-part", "squadshifts"),
     "web": ("afriqa", "nq"),
@@ -136,29 +135,23 @@ def collections_of(dataset: Dataset, characters: int) -> Iterator[Dataset]:
     """
     texts = {document.id: document.text for document in dataset.documents}
     taken: set[str] = set()
-    inside: set[str] = set()
+    collections: list[set[str]] = [set()]
     for row in np.random.default_rng(0).permutation(len(dataset.questions)):
-        new = texts.keys() & set(documents_of(dataset.questions[row])) - taken
+        new = texts.keys() & documents_of(dataset.questions[row]) - taken
         taken |= new
-        inside |= new
-        if sum(len(texts[key]) for key in inside) > characters:
-            yield _collection(dataset, inside)
-            inside = set()
-    if inside:
-        yield _collection(dataset, inside)
+        collections[-1] |= new
+        if sum(len(texts[key]) for key in collections[-1]) > characters:
+            collections.append(set())
+    for inside in filter(None, collections):
+        documents = tuple(d for d in dataset.documents if d.id in inside)
+        questions = tuple(q for q in dataset.questions if inside >= documents_of(q))
+        yield replace(dataset, documents=documents, questions=questions)
 
 
-def documents_of(question: Question) -> list[str]:
+def documents_of(question: Question) -> set[str]:
     """Return the ids of the documents that belong to a question: with its evidence, or offered with it."""
-    own = [question.doc_id] if question.doc_id else []
-    offered = question.metadata.get("candidates", ())
-    return list(dict.fromkeys([*(one.doc_id for one in question.evidence), *own, *offered]))
-
-
-def _collection(dataset: Dataset, inside: set[str]) -> Dataset:
-    documents = tuple(d for d in dataset.documents if d.id in inside)
-    questions = tuple(q for q in dataset.questions if inside >= set(documents_of(q)))
-    return replace(dataset, documents=documents, questions=questions)
+    own = {question.doc_id} if question.doc_id else set()
+    return own.union((one.doc_id for one in question.evidence), question.metadata.get("candidates", ()))
 
 
 def candidate_lists(
@@ -217,10 +210,8 @@ def as_candidate_list(question: Question, found: Iterable[Candidate]) -> Candida
 
 def index_of(documents: Sequence[Document], kind: str, encoder: Encoder) -> tuple[Any, dict[str, Any]]:
     """Build the index of a kind; returns it with the options of its searches."""
-    if kind == "sentences":
-        return HybridIndex.build(documents, encoder), {"returns": "sentence"}
-    if kind == "passages":
-        return HybridIndex.build(documents, encoder), {"returns": "passage"}
+    if kind in ("sentences", "passages"):
+        return HybridIndex.build(documents, encoder), {"returns": kind.removesuffix("s")}
     if kind == "dense":
         return DenseIndex.build(documents, encoder, chunks="200 tokens", chunk_vectors="mean"), {}
     return WordChunks(documents, encoder, "100 tokens"), {}

@@ -53,7 +53,6 @@ START = {"found": {"probability": 1.0}, "step": {"bias": -0.3, "same": 0.5}}
 EXTRA_RELEVANT = 5
 """A question's sentences weigh 1 / (relevant ones + this) each."""
 
-
 N_TRAINING = 60
 """Questions of each of the halves of the development sets that may be trained on, at most."""
 

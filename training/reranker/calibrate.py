@@ -7,7 +7,6 @@ many languages, about documents kept out of the training of the cross-encoder, t
 taught the network. Each is searched in a collection of such documents; each set has the same weight.
 """
 
-import re
 from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
@@ -31,7 +30,6 @@ question."""
 _STRENGTH = 5_000.0
 """Inverse of the penalty on the squares of standardised weights."""
 
-DIGIT = re.compile(r"\d")
 SCORES = {
     "meaning and words": ("dense", "dense_level", "core", "core_level", "bm25", "bm25_passage"),
     "meaning": ("dense", "dense_level", "core", "core_level"),
@@ -54,7 +52,7 @@ def collection(name: str, data: str | None) -> Dataset:
     dataset, random = load_development_set(name, data, "train").with_evidence(), np.random.default_rng(0)
     kept = [q for q in dataset.questions if is_kept(q.group)]
     shuffled = [kept[row] for row in random.permutation(len(kept))]
-    further = [q for q in shuffled[QUESTIONS:] if DIGIT.search(q.text)]
+    further = [q for q in shuffled[QUESTIONS:] if any(map(str.isdigit, q.text))]
     drawn = shuffled[:QUESTIONS] + further[:WITH_DIGITS]
     needed = {one.doc_id for question in drawn for one in question.evidence}
     documents = [d for d in dataset.documents if d.id in needed]

@@ -133,9 +133,6 @@ class Network(nn.Module):
         self.layer2 = nn.Linear(HIDDEN, HIDDEN)
         self.layer3 = nn.Linear(HIDDEN, 1, bias=False)
 
-    def inputs(self, x: np.ndarray) -> torch.Tensor:
-        return torch.from_numpy(FeatureNetwork.inputs(x, self.mean, self.deviation))
-
     def forward(self, z: torch.Tensor) -> torch.Tensor:
         hidden = F.silu(self.layer2(F.silu(self.layer1(z))))
         return (self.linear(z) + self.layer3(hidden))[..., 0]
@@ -157,8 +154,7 @@ class Network(nn.Module):
 def shortened(lists: Sequence[CandidateList]) -> list[CandidateList]:
     """Cut half of the lists, at random."""
     random = np.random.default_rng(SEED)
-    lengths = [WIDTH, *SHORTER]
-    drawn = random.choice(lengths, len(lists), p=[0.5, *[0.5 / len(SHORTER)] * len(SHORTER)])
+    drawn = random.choice([*SHORTER, *[WIDTH] * len(SHORTER)], len(lists))
     return [
         one._replace(candidates=one.candidates[:n], relevant=one.relevant[:n])
         for one, n in zip(lists, drawn.tolist(), strict=True)
@@ -175,7 +171,8 @@ def fit(lists: PaddedLists) -> Network:
     schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.0, steps)
     y, there, weight = (torch.from_numpy(a) for a in (lists.y, lists.there, lists.weight * len(lists.weight)))
     for epoch in range(EPOCHS):
-        z = network.inputs(lists.with_hidden(random))
+        x = FeatureNetwork.inputs(lists.with_hidden(random), network.mean, network.deviation)
+        z = torch.from_numpy(x)
         total = 0.0
         for rows in torch.randperm(len(z)).split(BATCH):
             logits, truth, real = network(z[rows]), y[rows], there[rows]

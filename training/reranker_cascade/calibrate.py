@@ -35,8 +35,7 @@ PROPORTIONS = {
 SPREAD = 0.76
 """Share of the fitted spread of the log-odds."""
 
-Columns = dict[str, np.ndarray]
-Lists = list[tuple[Columns, np.ndarray, Columns, np.ndarray]]
+Lists = list[tuple[dict[str, np.ndarray], np.ndarray, dict[str, np.ndarray], np.ndarray]]
 """Of each question: the columns and the truth of what was read, and of the rest."""
 
 

@@ -29,6 +29,7 @@ from precise_rag.errors import InputError
 from precise_rag.facts import read_facts
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Message
+from support.counted import Counted
 from support.scored import Scored
 from support.velm import wheels_are_relevant
 
@@ -94,16 +95,15 @@ def relevance(prompt):
 
 
 @pytest.mark.parametrize("config", [None, {"max_concurrency": 2}])
-def test_no_more_calls_at_once_than_allowed(scripted_chat, config):
+def test_no_more_calls_at_once_than_allowed(config):
     input = {"query": "q", "documents": FOUND}
     options = {"batch_size": 1, "max_concurrency": 3}
-    chat = scripted_chat(reply=relevance, delay=0.01)
-    RelevanceFilterCompressor(llm=chat, **options).invoke(input, config)
-    assert 1 <= chat.peak <= (2 if config else 3)
-    assert len(chat.prompts) == len(FOUND)
-    chat = scripted_chat(reply=relevance, delay=0.01)
-    asyncio.run(RelevanceFilterCompressor(llm=chat, **options).ainvoke(input, config))
-    assert chat.peak == (2 if config else 3)
+    llm, allm = (Counted(wheels_are_relevant, delay=0.01) for _ in range(2))
+    RelevanceFilterCompressor(llm=llm, **options).invoke(input, config)
+    assert 1 <= llm.most <= (2 if config else 3)
+    assert len(llm.calls) == len(FOUND)
+    asyncio.run(RelevanceFilterCompressor(llm=allm, **options).ainvoke(input, config))
+    assert allm.most == (2 if config else 3)
 
 
 async def test_model_calls_are_children_of_the_compressor(scripted_chat):
@@ -138,8 +138,8 @@ TOWN = "The town clock was built by Ada Brandt in 1911.\n\nEels are smoked.\n\nR
 
 
 @pytest.fixture
-def store(encoder):
-    return InMemoryVectorStore(PreciseEmbeddings(encoder))
+def store():
+    return InMemoryVectorStore(PreciseEmbeddings(HashEncoder()))
 
 
 @pytest.mark.parametrize(
@@ -150,8 +150,8 @@ def store(encoder):
     ],
     ids=lambda splitter: type(splitter).__name__,
 )
-def test_pieces_of_what_was_found_are_scored_anew(splitter, documents, encoder):
-    found = PreciseRetriever.from_documents(documents, encoder).invoke(QUESTION, k=2)
+def test_pieces_of_what_was_found_are_scored_anew(splitter, documents):
+    found = PreciseRetriever.from_documents(documents, HashEncoder()).invoke(QUESTION, k=2)
     whole = Document(documents[1].page_content, id="clock", metadata=found[0].metadata)
     pieces = splitter.split_documents([whole])
     kept = GradientSelectionCompressor(min_k=1).compress_documents(pieces, QUESTION)

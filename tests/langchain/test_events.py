@@ -10,7 +10,7 @@ from langchain_core.runnables import RunnableLambda
 
 from langchain_precise import GradientSelectionCompressor, PreciseRetriever, SelfFeedbackChain
 from precise_rag import GradientSelector
-from precise_rag.testing import ScriptedLLM
+from precise_rag.testing import HashEncoder, ScriptedLLM
 
 REPLIES = ["First.", '{"reason": "", "score": 4, "adjustment": 1}', "Second.", "???", "???"]
 FOUND = [Document("Eels swim."), Document("Rye bread is dark."), Document("Eels are smoked.")]
@@ -59,13 +59,13 @@ async def test_the_chain_tells_its_story_in_order_on_the_loop(slow):
     assert handler.heard == WHOLE_STORY
 
 
-async def test_compressors_and_retrievers_do_too(documents, encoder):
+async def test_compressors_and_retrievers_do_too(documents):
     handler = OnTheLoop()
     await GradientSelectionCompressor().acompress_documents(FOUND, "eels", callbacks=[handler])
     assert handler.heard == ["stagererank", "stageGradientSelectionCompressor"]
 
     handler = OnTheLoop()
-    retriever = PreciseRetriever.from_documents(documents, encoder)
+    retriever = PreciseRetriever.from_documents(documents, HashEncoder())
     await retriever.ainvoke("Who built the clock?", {"callbacks": [handler]})
     assert handler.heard[:2] == ["stagesearch", "stagererank"]
 

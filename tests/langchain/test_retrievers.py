@@ -7,13 +7,14 @@ from langchain_core.runnables import ConfigurableField
 from langchain_precise import PreciseRetriever
 from precise_rag import GradientSelector, InputError, RelevanceFilter
 from precise_rag.facts import piece_id
+from precise_rag.testing import HashEncoder
 
 QUESTION = "Who built the town clock?"
 
 
 @pytest.fixture
-def precise(documents, encoder):
-    return PreciseRetriever.from_documents(documents, encoder, selector=GradientSelector(min_k=2))
+def precise(documents):
+    return PreciseRetriever.from_documents(documents, HashEncoder(), selector=GradientSelector(min_k=2))
 
 
 async def test_k_is_set_once_or_for_one_call_and_kept_to(precise):
@@ -42,8 +43,8 @@ def test_options_that_contradict_or_are_none_are_refused(precise):
         PreciseRetriever.from_index(precise.rag.index, nonsense=1)
 
 
-async def test_a_filter_is_a_configurable_field(documents, encoder):
-    retriever = PreciseRetriever.from_documents(documents, encoder)
+async def test_a_filter_is_a_configurable_field(documents):
+    retriever = PreciseRetriever.from_documents(documents, HashEncoder())
     configurable = retriever.configurable_fields(search_kwargs=ConfigurableField("search_kwargs"))
     config = {"configurable": {"search_kwargs": {"filter": {"title": "bread"}}}}
     for found in (configurable.invoke("Velm", config), await configurable.ainvoke("Velm", config)):

@@ -1,6 +1,5 @@
 import json
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -12,7 +11,8 @@ from precise_rag.errors import LLMAuthenticationError, LLMConnectionError, LLMRe
 from precise_rag.llm import Budget
 from precise_rag.testing import ScriptedLLM
 from precise_rag.trace import Trace
-from precise_rag.types import Candidate, Completion, Message, Selection
+from precise_rag.types import Candidate, Message, Selection
+from support.counted import Counted
 from support.velm import shown_texts
 
 QUESTION = "When does the harbour gate open?"
@@ -242,22 +242,12 @@ def test_a_failed_call_leaves_its_batch_unscored_and_a_refused_key_is_raised() -
 @pytest.mark.parametrize("mode", ["batch", "single"])
 async def test_async_gives_the_same_and_keeps_to_its_concurrency(mode: str) -> None:
     script = honest if mode == "batch" else one_at_a_time
-    running = most = 0
-
-    class Watched(ScriptedLLM):
-        async def acomplete(self, *args: Any, **options: Any) -> Completion:
-            nonlocal running, most
-            running += 1
-            most = max(most, running)
-            completion = await super().acomplete(*args, **options)
-            running -= 1
-            return completion
-
     options = {"mode": mode, "batch_size": 1, "max_concurrency": 2}
-    relevance = RelevanceFilter(Watched(script, delay=0.002), **options)
+    llm = Counted(script, delay=0.002)
+    relevance = RelevanceFilter(llm, **options)
     selection = await relevance.afilter(QUESTION, candidates())
     assert selection == RelevanceFilter(ScriptedLLM(script), **options).filter(QUESTION, candidates())
-    assert most == 2
+    assert llm.most == 2
 
 
 def test_contradictory_and_impossible_scores_are_left_out() -> None:

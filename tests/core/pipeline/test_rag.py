@@ -11,6 +11,7 @@ from precise_rag.errors import InputError, LLMServerError
 from precise_rag.testing import HashEncoder, ScriptedLLM
 from precise_rag.trace import Trace
 from precise_rag.types import Selection
+from support.counted import Counted
 
 DOCUMENTS = [
     Document(
@@ -119,33 +120,21 @@ def test_an_answer_is_judged_cites_its_passages_and_an_observer_sees_every_recor
 
 @pytest.mark.slow
 async def test_a_batch_respects_the_concurrency_limit_and_when_cancelled_leaves_nothing_running(rag):
-    running, most = 0, 0
+    def reply(messages):
+        return ACCEPTED if "adjustment" in messages[0].content else "Brandt"
 
-    class Counting(ScriptedLLM):
-        async def acomplete(self, messages, *, schema=None):
-            nonlocal running, most
-            running += 1
-            most = max(most, running)
-            try:
-                return await super().acomplete(messages, schema=schema)
-            finally:
-                running -= 1
-
-    def engine(delay):
-        reply = lambda messages: ACCEPTED if "adjustment" in messages[0].content else "Brandt"  # noqa: E731
-        return answering(rag, Counting(reply, delay=delay))
-
+    quick, slow = Counted(reply, delay=0.005), Counted(reply, delay=30)
     questions = [f"{QUESTION} {n}" for n in range(50)]
-    answers = await engine(0.005).abatch(questions, concurrency=5)
+    answers = await answering(rag, quick).abatch(questions, concurrency=5)
     assert [answer.trace.question for answer in answers] == questions
-    assert 1 < most <= 5
-    task = asyncio.create_task(engine(30).abatch(questions, concurrency=3))
+    assert 1 < quick.most <= 5
+    task = asyncio.create_task(answering(rag, slow).abatch(questions, concurrency=3))
     await asyncio.sleep(0.1)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
     assert asyncio.all_tasks() == {asyncio.current_task()}
-    assert running == 0
+    assert slow.running == 0
 
 
 async def test_one_failure_of_a_batch_is_raised_or_returned(rag):

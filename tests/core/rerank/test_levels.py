@@ -17,7 +17,8 @@ from precise_rag.rerank import LevelledReranker, calibrated, load_reranker, rera
 from precise_rag.rerank.levels import matched
 from precise_rag.rerank.logistic_regression import log_odds
 from precise_rag.testing import HashEncoder
-from precise_rag.types import OWN, UNRANKED, Candidate, ScoreScale
+from precise_rag.types import OWN, UNRANKED, Candidate, FloatArray
+from support.rerankers import QUESTION, Logits
 
 CHANGES: dict[str, Callable[[float], float]] = {
     "a fifth": lambda score: 0.2 * score,
@@ -27,7 +28,6 @@ CHANGES: dict[str, Callable[[float], float]] = {
     "large and negative": lambda score: -1e6 * math.exp(-score),
 }
 """Strictly increasing changes of a logit."""
-QUESTION = "When is the else clause of a try statement executed?"
 DOCUMENTS = [Document(page, topics[page]) for page in ("try", "while", "with", "for")]
 
 
@@ -36,23 +36,15 @@ def index() -> HybridIndex:
     return HybridIndex.build(DOCUMENTS, HashEncoder())
 
 
-class Scorer:
-    """A reranker that somebody brings: a made-up logit of each text."""
-
-    name = "brought"
-    score_scale: ScoreScale = "logit"
+class Scorer(Logits):
+    """The same, with texts that it cannot score."""
 
     def __init__(self, broken: Sequence[str] = ()) -> None:
         self.broken = broken
 
-    def score(self, query: str, candidates: Sequence[Candidate]) -> list[float]:
-        words = set(query.lower().split())
-        return [
-            math.nan
-            if c.text in self.broken
-            else len(words & set(c.text.lower().split())) - 0.01 * len(c.text)
-            for c in candidates
-        ]
+    def score(self, query: str, candidates: Sequence[Candidate]) -> FloatArray:
+        scores = super().score(query, candidates)
+        return np.where([c.text in self.broken for c in candidates], math.nan, scores)
 
 
 def found(index: HybridIndex) -> list[Candidate]:
@@ -100,8 +92,8 @@ def test_what_the_levels_find_stays_near_its_probability(
     index: HybridIndex, share: float, furthest: float
 ) -> None:
     class Backwards(Scorer):
-        def score(self, query: str, candidates: Sequence[Candidate]) -> list[float]:
-            return [-float(s) for s in load_reranker("default").score(query, candidates)]
+        def score(self, query: str, candidates: Sequence[Candidate]) -> FloatArray:
+            return -load_reranker("default").score(query, candidates)
 
     several = found(index)
     order = np.argsort(load_reranker("default").score(QUESTION, several))
@@ -128,4 +120,4 @@ def test_a_broken_score_costs_the_rank_and_is_reported(
     (record,) = [stage for stage in trace.stages if stage.name == "rerank"]
     (told,) = [d for d in record.selection.decisions if UNRANKED in d.candidate.scores]
     assert (told.candidate.text, OWN in told.candidate.scores) == (best.text, False)
-    assert told.reason == "brought gave it no usable score: it has our probability"
+    assert told.reason == "logits gave it no usable score: it has our probability"

@@ -1,27 +1,23 @@
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
-import numpy as np
 import pytest
 
 from precise_rag.errors import InputError
 from precise_rag.rerank import load_reranker, rerank, rerank_best
-from precise_rag.types import Candidate, FloatArray, ScoreScale
+from precise_rag.types import Candidate, FloatArray
+from support.scored import Scored
 
 TEXTS = ["a short one", "the longest of the three", "one in between"]
 CANDIDATES = [Candidate("d", i, i + 1, text, 0.1 * i, "cosine") for i, text in enumerate(TEXTS)]
 
 
-class ByLength:
-    name = "by-length"
-    score_scale: ScoreScale = "logit"
-
-    def score(self, query: str, candidates: Sequence[Candidate]) -> FloatArray:
-        return np.array([len(c.text) for c in candidates], dtype=np.float32)
+BY_LENGTH = Scored(len, "logit")
 
 
 def test_rerank_orders_by_the_new_score_keeps_the_former_one_and_the_best() -> None:
-    ranked = rerank("q", CANDIDATES, ByLength())
+    ranked = rerank("q", CANDIDATES, BY_LENGTH)
     assert [c.text for c in ranked] == sorted(TEXTS, key=len, reverse=True)
     assert [c.score for c in ranked] == pytest.approx([24, 14, 11])
     assert [c.scores["retrieval"] for c in ranked] == pytest.approx([0.1, 0.2, 0.0])
@@ -29,35 +25,25 @@ def test_rerank_orders_by_the_new_score_keeps_the_former_one_and_the_best() -> N
     unchanged = replace(ranked[0], score=0.0, score_scale="cosine", scores={})
     assert unchanged == replace(CANDIDATES[1], score=0.0)
     assert {c.score_scale for c in ranked} == {"logit"}
-    again = rerank("q", ranked, ByLength())
+    again = rerank("q", ranked, BY_LENGTH)
     assert again[0].scores == pytest.approx({"retrieval": 0.1, "reranked": 24})
-    selection = rerank_best("q", CANDIDATES, ByLength(), 2)
+    selection = rerank_best("q", CANDIDATES, BY_LENGTH, 2)
     assert [(d.candidate.text, d.kept) for d in selection.decisions] == [
         (text, rank < 2) for rank, text in enumerate(sorted(TEXTS, key=len, reverse=True))
     ]
-    assert selection.reasons[-1] == "rank 3 of 3 by by-length"
-    assert len(rerank_best("q", CANDIDATES, ByLength(), None).kept) == 3
+    assert selection.reasons[-1] == "rank 3 of 3 by scored"
+    assert len(rerank_best("q", CANDIDATES, BY_LENGTH, None).kept) == 3
 
 
 def test_a_reranker_must_return_one_score_per_candidate() -> None:
-    assert rerank("q", [], ByLength()) == []
+    assert rerank("q", [], BY_LENGTH) == []
 
-    class Short(ByLength):
+    class Short(Scored):
         def score(self, query: str, candidates: Sequence[Candidate]) -> FloatArray:
-            return np.zeros(1, dtype=np.float32)
+            return super().score(query, candidates)[:1]
 
     with pytest.raises(InputError, match="got 1 scores for 3 candidates"):
-        rerank("q", CANDIDATES, Short())
-
-
-class ByBestWord(ByLength):
-    """Reads no more than the first word of a text; trained on short ones."""
-
-    longest_text = 5
-
-    def score(self, query: str, candidates: Sequence[Candidate]) -> FloatArray:
-        self.read = [c.text.strip() for c in candidates]
-        return np.array([c.text.strip().startswith(query) for c in candidates], dtype=np.float32)
+        rerank("q", CANDIDATES, Short(len))
 
 
 def test_a_long_text_is_as_good_as_its_best_sentence() -> None:
@@ -66,14 +52,19 @@ def test_a_long_text_is_as_good_as_its_best_sentence() -> None:
         "Gas is cheap here. Oil is dear there. Coal is gone.",
         "Gas is cheap. No news today yet.",
     ]
-    reranker = ByBestWord()
+    reranker: Any = Scored(lambda text: float(text.strip().startswith("Oil")))
+    reranker.longest_text = 5
     candidates = [
         Candidate("d", 100 * n, 100 * n + len(t), t, 0.5, "cosine", scores={"dense": 0.5})
         for n, t in enumerate(texts)
     ]
     ranked = rerank("Oil", candidates, reranker)
     assert {c.text: c.score for c in ranked} == dict(zip(texts, [1.0, 1.0, 0.0], strict=True))
-    assert reranker.read[:3] == ["Oil first.", "Gas is cheap here.", "Oil is dear there."]
+    assert [c.text.strip() for c in reranker.read[:3]] == [
+        "Oil first.",
+        "Gas is cheap here.",
+        "Oil is dear there.",
+    ]
     assert all(c.scores == {"dense": 0.5, "retrieval": 0.5} for c in ranked)
     assert [getattr(load_reranker(name), "longest_text", None) for name in ("packaged", "cascade")] == [
         256

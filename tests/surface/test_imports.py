@@ -24,20 +24,15 @@ from precise_rag import Segmenter
 for model in ("small", "sage"):
     assert Segmenter.from_pretrained(model, device="cpu").segment({TEXT!r})
 """
-LANGCHAIN = f"""
-from langchain_core.documents import Document
-from langchain_precise import PreciseRetriever
+FIND = """
+from {} import Document
+from {}_precise import PreciseRetriever
 for preset in ("precise", "paretorag", "recursive"):
-    documents = [Document(page_content={TEXT!r})]
-    assert PreciseRetriever.from_documents(documents, preset=preset).invoke({QUESTION!r})
+    documents = [Document({}={!r})]
+    assert PreciseRetriever.from_documents(documents, preset=preset).{}({!r})
 """
-LLAMAINDEX = f"""
-from llama_index.core import Document
-from llamaindex_precise import PreciseRetriever
-for preset in ("precise", "paretorag", "recursive"):
-    documents = [Document(text={TEXT!r})]
-    assert PreciseRetriever.from_documents(documents, preset=preset).retrieve({QUESTION!r})
-"""
+LANGCHAIN = FIND.format("langchain_core.documents", "langchain", "page_content", TEXT, "invoke", QUESTION)
+LLAMAINDEX = FIND.format("llama_index.core", "llamaindex", "text", TEXT, "retrieve", QUESTION)
 NOT_LOADED = {
     "import precise_rag": HEAVY,
     "import precise_rag\nfor name in precise_rag.__all__: getattr(precise_rag, name)": HEAVY,

@@ -3,17 +3,15 @@
 from itertools import pairwise
 
 import pytest
-from langchain_core.documents import Document as LangChainDocument
 from langchain_core.prompts import format_document
-from llama_index.core import Document as LlamaIndexDocument
 from llama_index.core.llms import MockLLM
 from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.schema import MetadataMode
 
 import langchain_precise
-import llamaindex_precise
 from precise_rag import read_facts
 from precise_rag.testing import HashEncoder
+from support.frameworks import LANGCHAIN, LLAMAINDEX, each_framework
 
 PUMP = """# Pump M-7
 
@@ -45,22 +43,12 @@ class Listening(MockLLM):
         return super().complete(prompt, formatted, **kwargs)
 
 
-def of_llamaindex(metadata=None, **options):
+def retriever(framework, **metadata):
     """A retriever over the texts, each with its file and other metadata."""
     documents = [
-        LlamaIndexDocument(text=text, doc_id=name, metadata={"file_path": f"docs/{name}", **(metadata or {})})
-        for name, text in TEXTS.items()
+        framework.document(text, name, file_path=f"docs/{name}", **metadata) for name, text in TEXTS.items()
     ]
-    return llamaindex_precise.PreciseRetriever.from_documents(
-        documents, HashEncoder(), reranker="packaged", **options
-    )
-
-
-def of_langchain(metadata=None, **options):
-    documents = [LangChainDocument(text, id=name, metadata=metadata or {}) for name, text in TEXTS.items()]
-    return langchain_precise.PreciseRetriever.from_documents(
-        documents, HashEncoder(), reranker="packaged", **options
-    )
+    return framework.retriever.from_documents(documents, HashEncoder(), reranker="packaged")
 
 
 def as_a_chain_writes_it(document):
@@ -69,7 +57,7 @@ def as_a_chain_writes_it(document):
 
 def test_a_stock_engine_writes_excerpts_below_their_headings():
     llm = Listening(max_tokens=8)
-    engine = RetrieverQueryEngine.from_args(of_llamaindex(), llm=llm)
+    engine = RetrieverQueryEngine.from_args(retriever(LLAMAINDEX), llm=llm)
     for item in engine.query(QUESTION).source_nodes:
         facts = read_facts(item)
         assert item.text == TEXTS[facts["doc_id"]][facts["start"] : facts["end"]]
@@ -82,9 +70,9 @@ def test_a_stock_engine_writes_excerpts_below_their_headings():
 
 @pytest.mark.parametrize("name", [None, "Rerank", "Evidence"])
 def test_the_document_prompt_of_langchain_writes_each_section_once(name):
-    found = of_langchain().invoke(QUESTION)
+    found = retriever(LANGCHAIN).invoke(QUESTION)
     if name:  # what stood above for the first stage is not what stands above now
-        found = of_langchain().invoke(QUESTION, k=4)
+        found = retriever(LANGCHAIN).invoke(QUESTION, k=4)
         part = getattr(langchain_precise, f"{name}Compressor")(reranker="packaged")
         found = part.invoke({"query": "How often is the oil changed?", "documents": found[::-1]})
     sections = [d.metadata["section"] for d in found if d.metadata["section"]]
@@ -98,7 +86,7 @@ def test_the_document_prompt_of_langchain_writes_each_section_once(name):
         assert as_a_chain_writes_it(document) == written
 
 
-def test_an_entry_named_section_that_is_the_users_stays():
-    found = of_llamaindex({"section": 7}).retrieve(QUESTION)
-    assert {item.node.metadata["section"] for item in found} == {7}
-    assert {d.metadata["section"] for d in of_langchain({"section": 7}).invoke(QUESTION)} == {7}
+@each_framework
+def test_an_entry_named_section_that_is_the_users_stays(framework):
+    found = framework.find(retriever(framework, section=7), QUESTION)
+    assert {framework.metadata(piece)["section"] for piece in found} == {7}

@@ -184,8 +184,7 @@ class SelfFeedbackChain(RunnableSerializable[ChainInput, SelfFeedbackOutput]):
     def _stream(self, inputs: Iterator[ChainInput]) -> Iterator[SelfFeedbackOutput]:
         question = _read_question(next(inputs))
         trace = Trace(question["query"], observer=observe)
-        for item in self.rag.stream(**question, trace=trace, live_final=self.live_final):
-            yield _piece(item)
+        yield from map(_piece, self.rag.stream(**question, trace=trace, live_final=self.live_final))
 
     async def _astream(self, inputs: AsyncIterator[ChainInput]) -> AsyncIterator[SelfFeedbackOutput]:
         question = _read_question(await anext(inputs))

@@ -17,10 +17,7 @@ _FOUND = "what the retriever returns"
 
 
 class RetrieverSource:
-    """What a retriever finds, as candidates; it decides how many.
-
-    retriever: any Runnable from a question to documents. Its runs are children of the current one.
-    """
+    """What a Runnable finds, as candidates; it decides how many. Its runs are children of the current one."""
 
     def __init__(self, retriever: RetrieverLike) -> None:
         advice = "pass a LangChain retriever, such as vectorstore.as_retriever()"

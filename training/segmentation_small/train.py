@@ -38,13 +38,13 @@ def main() -> None:
     parser.add_argument("data", type=Path, metavar="DATA", help="folder of the training files")
     parser.add_argument("out", type=Path, metavar="OUT", help="folder for the model")
     parser.add_argument("--start", type=Path, metavar="MODEL", help="a further step, from this model")
-    shared = "share of the documents with headings (%(default)s)"
-    parser.add_argument("--headings", type=float, choices=STEPS, default=0.0, help=shared)
+    shared = "share of the documents with headings, in a further step (0.5)"
+    parser.add_argument("--headings", type=float, choices=STEPS, help=shared)
     args = parser.parse_args()
-    files = (args.data / f"{name}.jsonl.gz" for name in FILES)
-    documents = list(read_labelled(*files, headings=args.headings))
+    headings = (args.headings or 0.5) if args.start else 0.0
+    documents = list(read_labelled(*(args.data / f"{name}.jsonl.gz" for name in FILES), headings=headings))
     encoder = None if args.start else load_encoder(MINILM)
-    print(train_small(documents, args.out, STEPS[args.headings], encoder=encoder, start=args.start))
+    print(train_small(documents, args.out, STEPS[headings], encoder=encoder, start=args.start))
 
 
 if __name__ == "__main__":

@@ -12,18 +12,20 @@ from precise_rag.evidence.extractor import EvidenceExtractor
 from precise_rag.protocols import Reranker
 from precise_rag.rerank import calibrated, load_reranker, rerank
 from precise_rag.selection import ProbabilitySelector
-from precise_rag.sentences.splitters import default_sentence_splitter
+from precise_rag.sentences.splitters import default_sentence_splitter, split_structured
 from precise_rag.sentences.words import trimmed
+from precise_rag.structure import read_structure
 from precise_rag.titles import joined_titles, new_sections
 from precise_rag.tokens import Counts, CountTokens, counting, estimate_tokens
 from precise_rag.types import Candidate, Decision, Excerpt, Span, check_query
 
-_LONG, _LONG_LINES = 120, 3
+_LONG, _LONG_VALUE, _LONG_LINES = 120, 600, 3
 _BREAK = re.compile(
     r"\\n|(?<=[\"\d\]}]),\s*\n|[\]}],\s*(?=[\[{\"'])|\),\s*(?=\([\"'\d])|;\s*(?=[\w.-]{1,40}=)"
     r"|</(\w{1,40})>\s*(?=<\1\b)"
 )
-"""Where sentences of more than 120 characters are cut: between the records of JSON, SQL, XML or settings."""
+"""Where sentences of more than 120 characters, or values of more than 600, are cut: between the records of
+SQL, XML, settings, or JSON that is in another text."""
 _LINE = re.compile(r"\n")
 """Where those are cut that have more than three characters for each token of the limit."""
 _STRING_OR_LIST = re.compile(r'"(?:[^"\\]++|\\.)*+"|\[\s*', re.DOTALL)
@@ -200,8 +202,10 @@ class UnitSplitter:
 
     def split(self, text: str) -> list[Span]:
         """Return the spans, which cover the text."""
-        spans = default_sentence_splitter().split(text)
-        for pattern, longest in ((_BREAK, _LONG), (_LINE, self._longest)):
+        structure = read_structure(text)
+        spans = split_structured(text, structure, default_sentence_splitter())
+        long = _LONG_VALUE if structure.format == "data" else _LONG
+        for pattern, longest in ((_BREAK, long), (_LINE, self._longest)):
             spans = [part for span in spans for part in _cut_at(pattern, text, span, longest)]
         return spans
 

@@ -15,8 +15,9 @@ from precise_rag.structure.marks import ITEM, without_marks
 from precise_rag.structure.tables import table_rows
 from precise_rag.types import IntArray
 
-TextFormat = Literal["markdown", "html", "text"]
-"""How a text is marked up. reStructuredText and other underlined or indented text is "text"."""
+TextFormat = Literal["markdown", "html", "data", "text"]
+"""How a text is marked up. data: nested, such as JSON and YAML. reStructuredText and other underlined or
+indented text is "text"."""
 
 BlockKind = Literal["heading", "paragraph", "item", "table", "code", "quote", "turn"]
 """What a block is. item: of a list. turn: what one speaker says in a transcript."""
@@ -50,13 +51,25 @@ class Structure:
     """Places, ascending, and what stands above the text from there on."""
 
     @classmethod
-    def of(cls, text: str, text_format: TextFormat, starts: Sequence[BlockStart]) -> Structure:
-        """Build the structure from the starts of the blocks, ascending; the first block begins the text."""
+    def of(
+        cls,
+        text: str,
+        text_format: TextFormat,
+        starts: Sequence[BlockStart],
+        above: Sequence[tuple[str, ...]] | None = None,
+    ) -> Structure:
+        """Build the structure from the starts of the blocks, ascending; the first block begins the text.
+
+        above: what is above each block; default: headings, terms, and heads of tables.
+        """
         ends = [start for start, _, _ in starts[1:]] + [len(text)] * bool(starts)
         blocks = tuple(
             Block(start, end, kind, level) for (start, kind, level), end in zip(starts, ends, strict=True)
         )
-        return cls(text_format, blocks, tuple(_above(text, text_format, blocks)))
+        if above is None:
+            return cls(text_format, blocks, tuple(_above(text, text_format, blocks)))
+        places = (start for start, _, _ in starts)
+        return cls(text_format, blocks, tuple(zip(places, above, strict=True)))
 
     def block_numbers(self, positions: Sequence[int] | IntArray) -> IntArray:
         """Return the (n,) number, from 0, of the block at each position."""
@@ -74,7 +87,7 @@ class Structure:
         return self._above[place][1] if place >= 0 else ()
 
 
-_DEEPEST = 12
+DEEPEST = 12
 """Headings in a path at most; deeper ones take the place of the last."""
 
 _LONGEST_TITLE = 200
@@ -93,7 +106,7 @@ def _above(
     terms: list[tuple[int, str]] = []
     """Indent and words of the terms down to the last one."""
     for before, block in pairwise((*blocks[:1], *blocks)):
-        while block.kind == "heading" and above and (above[-1][0] >= block.level or len(above) >= _DEEPEST):
+        while block.kind == "heading" and above and (above[-1][0] >= block.level or len(above) >= DEEPEST):
             above.pop()
         first = _line(text, block.start)
         depth = _indent(first) if text_format == "text" else _DEPTHS.get(block.kind, block.level)

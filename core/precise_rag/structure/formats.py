@@ -1,20 +1,19 @@
-"""Structures of texts by their format: Markdown, HTML, or text, which is detected from the marks."""
+"""Structures of texts by their format: Markdown, HTML, data or text, which is detected from the marks."""
 
 from __future__ import annotations
 
 import re
+from typing import get_args
 
 from precise_rag._memory import remembers
 from precise_rag.checks import check_text
 from precise_rag.errors import InputError
 from precise_rag.structure.blocks import BlockStart, Structure, TextFormat
+from precise_rag.structure.data import READ, data_blocks, is_data
 from precise_rag.structure.html import html_blocks
 from precise_rag.structure.markdown import markdown_blocks
 from precise_rag.structure.plain import plain_blocks
 from precise_rag.structure.turns import with_turns
-
-_READ = 200_000
-"""Characters that are looked at to detect the format, and of a text whose structure is remembered."""
 
 _HTML_START = re.compile(
     r"\s{0,1000}(?:<\?xml[^<>]{0,300}>\s{0,100})?(?:<!--[^<>]{0,2000}-->\s{0,100})?"
@@ -45,11 +44,13 @@ Markdown: tables are often written with tags in it."""
 
 
 def detect_format(text: str) -> TextFormat:
-    """Return the format of a text: "html" by its tags, "markdown" by its marks, else "text".
+    """Return the format of a text: "data" by its keys, "html" by its tags, "markdown" by its marks, "text".
 
     reStructuredText counts as "text" where its marks are as many as those of Markdown.
     """
-    part = text[:_READ]
+    if is_data(text):
+        return "data"
+    part = text[:READ]
     if _HTML_START.match(part):
         return "html"
     markdown = sum(1 for _ in _MARKDOWN.finditer(part))
@@ -65,6 +66,7 @@ def detect_format(text: str) -> TextFormat:
 
 
 _READERS = {"markdown": markdown_blocks, "html": html_blocks, "text": plain_blocks}
+_FORMATS = get_args(TextFormat)
 
 _CARRIAGE_RETURN = re.compile(r"\r(?!\n)")
 
@@ -72,20 +74,23 @@ _CARRIAGE_RETURN = re.compile(r"\r(?!\n)")
 def read_structure(text: str, text_format: TextFormat | None = None) -> Structure:
     """Read the blocks of a text: headings, paragraphs, list items, tables, code, quotes and turns.
 
-    text_format: "markdown", "html" or "text"; default: detected from the text.
+    text_format: "markdown", "html", "data" or "text"; default: detected from the text.
     Markdown is parsed by markdown-it; the other formats are read by rules. Time is linear in the text.
     Raises InputError for another format.
     """
-    if text_format is not None and text_format not in _READERS:
-        raise InputError(f"text_format must be one of {', '.join(_READERS)}, got {text_format!r}")
+    if text_format is not None and text_format not in _FORMATS:
+        raise InputError(f"text_format must be one of {', '.join(_FORMATS)}, got {text_format!r}")
     check_text("text", text)
     return _read(text, text_format)
 
 
-@remembers(16, longest=_READ)
+@remembers(16, longest=READ)
 def _read(text: str, text_format: TextFormat | None) -> Structure:
     lines = _CARRIAGE_RETURN.sub("\n", text).replace("\r\n", " \n")  # as long as before
     chosen = text_format or detect_format(lines)
+    if chosen == "data":
+        blocks = list(data_blocks(lines)) if text else []
+        return Structure.of(text, chosen, [start for start, _ in blocks], [above for _, above in blocks])
     starts: list[BlockStart] = []
     for block in with_turns(lines, list(_READERS[chosen](lines))):
         if not starts or block[0] > starts[-1][0]:

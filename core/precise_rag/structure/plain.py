@@ -23,7 +23,7 @@ from precise_rag.structure.marks import (
     ends_in_colon,
 )
 from precise_rag.structure.running import RUNNING_LINES, running_key
-from precise_rag.structure.tables import begins_table, is_rule
+from precise_rag.structure.tables import CSV_LINES, begins_table, delimiter_of, is_rule, split_at
 
 _LONGEST_HEADING = 100
 _TABLE_AHEAD = 500
@@ -283,9 +283,18 @@ class _Reader:
             end = self._run(number, lambda row: row.count("\t") > 1)
         elif ("   " in words or "\t" in words) and COLUMNS.match(words) and not CODE_LINE.match(words):
             end = self._columns(number)
+        elif delimiter := self._delimiter(number):
+            n_cells = len(split_at(delimiter, words))
+            end = self._run(number, lambda row: len(split_at(delimiter, row)) == n_cells)
         else:
             return None
         return ("table", 0, end - number) if end - number > 1 else None
+
+    def _delimiter(self, number: int) -> str:
+        """What parts the cells of CSV that begins at a line; "" if none does."""
+        first, *below = self.lines[number : number + CSV_LINES]
+        is_run = len(below) == CSV_LINES - 1 and not any(line.after_blank for line in below)
+        return delimiter_of([line.words for line in (first, *below)]) if first.after_blank and is_run else ""
 
     def _run(self, number: int, is_row: Callable[[str], bool]) -> int:
         """The end of the lines from `number` on that are rows, without a blank line between them."""

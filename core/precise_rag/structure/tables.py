@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import re
 from collections.abc import Iterator, Sequence
 from itertools import count, pairwise, zip_longest
@@ -22,8 +23,13 @@ _RULE_MARKS = frozenset("+|-=: \t").union(map(chr, range(0x2500, 0x2580)))
 _BARS = str.maketrans("│┃║", "|||")
 _BETWEEN_BARS = re.compile(r"(?<!\\)\|")
 _SPACES = re.compile(r" {2,}|\t")
+_FEWEST_COLUMNS = 3
 _LINE = re.compile(r"[^\n]*\n?")
 _PART = re.compile(r"\S+")
+
+
+CSV_LINES = 4
+"""Lines with as many cells each that are taken for CSV."""
 
 
 class Rows(NamedTuple):
@@ -50,7 +56,7 @@ def is_short_table(text: str, start: int, end: int) -> bool:
 
 
 def table_rows(text: str, start: int, end: int) -> Rows:
-    """Return the rows of a table: Markdown, HTML, a grid, or set with spaces.
+    """Return the rows of a table: Markdown, HTML, CSV, a grid, or set with spaces.
 
     text, start, end: the table is `text[start:end]`. A row may have several lines. Rules, and rows without
     words, belong to the row before them; those at the beginning to the first row.
@@ -69,6 +75,23 @@ def is_rule(line: str) -> bool:
     return _RULE_MARKS.issuperset(line) and any(mark in line for mark in _RULES)
 
 
+def delimiter_of(lines: Sequence[str]) -> str:
+    """Return the comma or semicolon that parts as many cells, three at least, in each line; or ""."""
+    for delimiter in ",;" if lines and ", " not in lines[0] else ";":
+        n_cells = {len(split_at(delimiter, line)) for line in lines}
+        if len(n_cells) == 1 and n_cells.pop() >= _FEWEST_COLUMNS:
+            return delimiter
+    return ""
+
+
+def split_at(delimiter: str, line: str) -> Cells:
+    """Return the cells of a line of CSV; the line itself if it is none."""
+    try:
+        return tuple(cell.strip() for cell in next(csv.reader([line], delimiter=delimiter), ()))
+    except csv.Error:
+        return (line,)
+
+
 def begins_table(first: str, second: str) -> bool:
     """Check whether two lines without space around them begin a table that has rules."""
     if DELIMITER_ROW.match(second):
@@ -83,7 +106,7 @@ def _html_rows(text: str, start: int, end: int) -> Iterator[_Row]:
     for number, (first, last) in enumerate(pairwise([*starts, end])):
         row, place = rows[number], 0
         found = list(_HTML_CELL.finditer(text, first, last))
-        for cell, stop in zip(found, [*(cell.start() for cell in found[1:]), last], strict=True):
+        for cell, stop in zip(found, [*(cell.start() for cell in found[1:]), last], strict=False):
             size = {name.lower(): int(span) for name, span in _HTML_SPAN.findall(cell[2])}
             place = next(free for free in count(place) if free not in row)
             for merged in rows[number : number + size.get("row", 1)]:
@@ -120,20 +143,23 @@ def _text_rows(text: str, start: int, end: int) -> Iterator[_Row]:
     by_rules = is_drawn and not is_border and len(groups) > n_head + 1 and is_balanced
     n_head = n_head or int(len(groups) > 1 and not (by_rules and first.isascii()))
     columns = [part.span() for part in _PART.finditer(lines[0][0])] if is_border else []
+    delimiter = "" if "|" in first else delimiter_of([line[0].strip() for line in lines[:CSV_LINES]])
     for number, group in enumerate(groups):
         row: list[re.Match[str]] = []
         for line in group:
-            is_new = "|" in first or COLUMNS.match(line[0].strip()) is not None
-            is_new = _cells(line, columns)[0] != "" if is_drawn else is_new
+            is_new = "|" in first or bool(delimiter) or COLUMNS.match(line[0].strip()) is not None
+            is_new = _cells(line, columns, delimiter)[0] != "" if is_drawn else is_new
             if row and is_new and not (by_rules or number < n_head):
-                yield _row(row, columns, is_marked=False)
+                yield _row(row, columns, delimiter, is_marked=False)
                 row = []
             row.append(line)
-        yield _row(row, columns, is_marked=number < n_head)
+        yield _row(row, columns, delimiter, is_marked=number < n_head)
 
 
-def _row(lines: Sequence[re.Match[str]], columns: Sequence[tuple[int, int]], is_marked: bool) -> _Row:
-    parts = [_cells(line, columns) for line in lines]
+def _row(
+    lines: Sequence[re.Match[str]], columns: Sequence[tuple[int, int]], delimiter: str, is_marked: bool
+) -> _Row:
+    parts = [_cells(line, columns, delimiter) for line in lines]
     if max(map(len, parts)) == 1:
         cells = tuple(part[0] for part in parts)
     else:
@@ -142,11 +168,13 @@ def _row(lines: Sequence[re.Match[str]], columns: Sequence[tuple[int, int]], is_
     return _Row(lines[0].start(), cells, is_marked or is_bold)
 
 
-def _cells(line: re.Match[str], columns: Sequence[tuple[int, int]]) -> Cells:
-    """The cells of a line: between bars, between wide spaces, or in columns, each from one place to another.
+def _cells(line: re.Match[str], columns: Sequence[tuple[int, int]], delimiter: str) -> Cells:
+    """The cells of a line: between bars, delimiters or wide spaces, or in columns from one place to another.
 
     A word over several columns is in each of them.
     """
+    if delimiter:
+        return split_at(delimiter, line[0].strip())
     words = line[0].strip().translate(_BARS)
     if columns:
         places = [(part.start(), part.end(), part[0]) for part in _PART.finditer(line[0])]

@@ -3,21 +3,33 @@
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from precise_rag.errors import InputError
+from precise_rag.sentences import split_sentences
 from precise_rag.structure import read_structure
 from precise_rag.structure.marks import ends_in_colon, without_marks
 from support.structures import kinds
 
+MARKS = (
+    "<table>¦<tr>¦</tr>¦<td>¦<th>¦</td>¦<td rowspan=9>¦<p>¦</p>¦<h2>¦</h2>¦<li>¦<dt>¦<pre>¦<b>¦<!--¦-->¦|¦"
+    '|---|\n¦a¦Ann: ¦\n¦\n\n¦\n    ¦  ¦\t¦+--+--+\n¦====\n¦== ==\n¦# ¦- ¦1. ¦(a) ¦> ¦```¦$$¦{¦}¦[¦]¦"¦'
+    "\"a\": ¦'b':1¦,¦key: ¦---\n¦A,B,C\n¦On 3 May Ann wrote:\n¦From: a\nTo: b\nDate: c\n¦>>> ¦::\n\n¦"
+    ".. code::\n¦[^1]: ¦\u2029¦\r"
+)
+
 
 @given(
-    st.text(st.sampled_from("#-*>|`=+.: \n\r\tab1<p/>\u2029") | st.characters(), max_size=200),
-    st.sampled_from([None, "markdown", "html", "text"]),
+    st.text(st.sampled_from("#-*>|`=+.: \n\r\tab1<p/>\u2029") | st.characters(), max_size=200)
+    | st.lists(st.sampled_from(MARKS.split("¦")), max_size=60).map("".join),
+    st.sampled_from([None, "markdown", "html", "data", "text"]),
 )
+@example("<table><tr></tr><tr><td>a</td><td>b</td></tr></table>", "html")
 def test_blocks_cover_any_text(text: str, text_format: str | None) -> None:
     found = read_structure(text, text_format)
+    assert all(isinstance(found.above(block.end - 1), tuple) for block in found.blocks)
+    assert "".join(text[start:end] for start, end in split_sentences(text)) == text
     assert "".join(text[block.start : block.end] for block in found.blocks) == text
     assert all(block.start < block.end for block in found.blocks)
     numbers = found.block_numbers(range(len(text))).tolist() if text else []

@@ -1,0 +1,220 @@
+"""Nested data, such as JSON and YAML: what fits is one block, with the keys that lead to it above."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from precise_rag.structure.blocks import DEEPEST, BlockStart
+
+READ = 200_000
+"""Characters that are looked at to detect the format of a text."""
+
+_WHOLE = 300
+"""Characters up to which a value is one block with all that is in it."""
+_TOGETHER = 100
+"""Characters up to which neighbouring values are one block."""
+_LONGEST_CODE = 600
+_LONGEST_TITLE = 80
+_FEWEST = 3
+_SHARE_OF_LINES = 0.8
+"""Of the lines of a text that is data but cannot be parsed, such as a part of a file."""
+_CHARACTERS_OF_A_KEY = 200
+
+_QUOTED_KEY = re.compile(r"""(?:"[^"\n]{1,80}"|'[^'\n]{1,80}')[ ]{0,4}:(?=[\s"'\[{\d.tfnTFN-])""")
+_NO_KEY = re.compile(r"""[\s\[\]{},]*+(?:(?:"[^"\n]*+"|'[^'\n]*+'|[\d.eE+-]++)[\s\[\]{},]*+)?\Z""")
+"""A line with nothing but brackets, or one value."""
+_TOKEN = re.compile(
+    r""""(?:[^"\\]++|\\.)*+"|(?:(?<=[\[{,:(])|(?<=[\[{,:(] ))'(?:[^'\\\n]++|\\.)*+'|[\[{\]},\n]""", re.DOTALL
+)
+_ENTRY = re.compile(r"""(?:-[ ]{1,8})*+(?:-\Z|["']?[\w./$@*~{}<>-]{1,60}["']?:(?:\s+(?P<value>\S.*)?)?\Z)""")
+"""A line of YAML with a key, or the dash of a list alone."""
+_SIGNS = re.compile(r"""["'{}\[\]]""")
+_SPACE = re.compile(r"\s*+")
+_BREAK = re.compile(r"[\s,]*\n\s*(?:-[ \t]+)?")
+_BELOW_ANY = 1 << 40
+
+
+@dataclass(slots=True)
+class _Value:
+    """A value with its key, `text[start:end]`, and the values in it. depth: by its indent, of YAML."""
+
+    start: int
+    end: int = 0
+    values: list[_Value] = field(default_factory=list)
+    depth: int = -2
+
+
+def is_data(text: str) -> bool:
+    """Check whether a text is nested data: JSON, lines of it, Python's notation, YAML, or a part of such."""
+    body = text.strip()
+    if body[:1] in ("{", "["):
+        try:
+            value, end = json.JSONDecoder(strict=False).raw_decode(body)
+        except (ValueError, RecursionError):
+            pass
+        else:
+            if isinstance(value, dict) or (end == len(body) and body.count(",")):
+                return bool(value)
+    body = body[:READ]
+    keys = [key.start() for key in _QUOTED_KEY.finditer(body)]
+    if len(keys) < _FEWEST or len(keys) * _CHARACTERS_OF_A_KEY < len(body):
+        return _is_yaml(body)
+    lines = [words for line in body.split("\n") if (words := line.strip())]
+    n_lines = sum(bool(_QUOTED_KEY.search(line) or _NO_KEY.match(line)) for line in lines)
+    return n_lines >= _SHARE_OF_LINES * len(lines) and keys[0] < len(body) / 2 < keys[-1]
+
+
+def _is_yaml(body: str) -> bool:
+    """Whether nearly all lines have a key or the dash of a list, few are sentences, and some are nested."""
+    n_lines = n_entries = n_values = n_nested = n_sentences = 0
+    is_parent, indent = False, 0
+    for line in body.split("\n"):
+        words = line.strip()
+        if not words or words[0] == "#":
+            continue
+        now, entry = len(line) - len(line.lstrip(" ")), _ENTRY.match(words)
+        n_lines += 1
+        n_nested += is_parent and (now > indent or (now == indent and words[0] == "-"))
+        n_entries += entry is not None
+        n_values += entry is not None or words[:2] == "- " or words == "---" or now > indent
+        n_sentences += " " in words and words[-1] in ".!?"
+        if entry is not None:
+            is_parent, indent = not entry["value"], now
+    is_full = n_values >= _SHARE_OF_LINES * n_lines and 2 * n_entries >= n_lines
+    return n_nested >= 2 and n_entries >= _FEWEST and is_full and 5 * n_sentences <= n_lines
+
+
+def data_blocks(text: str) -> Iterator[tuple[BlockStart, tuple[str, ...]]]:
+    """Yield the start of each block of nested data, and the keys above it, outermost first.
+
+    An object of a list, or a document of several, that is more than one block has its first values as a key.
+    """
+    root = _by_indents(text) if _is_yaml(text[:READ].strip()) else _Brackets(text).read()
+    while len(root.values) == 1:
+        root = root.values[0]
+    waiting: list[tuple[_Value, int, tuple[str, ...], tuple[str, ...]]] = [(root, 0, (), ())]
+    """Values, the start of the first block in each, what is above that, and what is above the others."""
+    while waiting:
+        value, start, above, path = waiting.pop()
+        if not value.values or (value.end - value.start <= _WHOLE and value is not root):
+            yield (start, "code" if value.end - start <= _LONGEST_CODE else "paragraph", 0), above
+            continue
+        title = _title(text, value) if value is not root else ""
+        below = (*path[: DEEPEST - 1], title) if title else path
+        first, *others = _together(value.values)
+        waiting += [(other, other.start, below, below) for other in reversed(others)]
+        waiting.append((first, start, above, below))
+
+
+def _together(values: Iterable[_Value]) -> Iterator[_Value]:
+    """The values, short ones that have none in them together."""
+    waiting: _Value | None = None
+    for value in values:
+        if waiting and not waiting.values and not value.values and value.end - waiting.start <= _TOGETHER:
+            waiting = _Value(waiting.start, value.end)
+            continue
+        if waiting:
+            yield waiting
+        waiting = value
+    if waiting:
+        yield waiting
+
+
+def _title(text: str, value: _Value) -> str:
+    """The key of a value; without one, what it begins with."""
+    first = value.values[0].start
+    beginning = text[first : first + _LONGEST_TITLE]
+    return (
+        _words(text[value.start : first][:_LONGEST_TITLE])
+        or _words(beginning[: max(beginning.rfind(","), beginning.rfind("\n"))])
+        or _words(beginning)
+    )
+
+
+def _words(data: str) -> str:
+    """Keys and values without their signs, on one line."""
+    line = " ".join(_BREAK.sub(", ", _SIGNS.sub("", data)).split())
+    return line.replace(":,", ":").strip(" ,:-")
+
+
+class _Brackets:
+    """Reads the values between the commas of objects and lists; outside of them, those of each line."""
+
+    def __init__(self, text: str) -> None:
+        self.text, self.start = text, 0
+        self.around = [_Value(0, len(text))]
+        """The objects and lists that are open, the outermost first."""
+        self.closed: _Value | None = None
+        """The last one that ended, with the value that is being read."""
+
+    def read(self) -> _Value:
+        for token in _TOKEN.finditer(self.text, _rest_of_string(self.text)):
+            is_outside = len(self.around) == 1
+            if token[0] in "[{":
+                self._open(token.start())
+            elif token[0] in "]}":
+                self._end_value(token.start())
+                self._close()
+            elif token[0] == "," or (token[0] == "\n" and is_outside):
+                self._end_value(token.end())
+        self._end_value(len(self.text))
+        while len(self.around) > 1:
+            self._close()
+            self._end_value(len(self.text))
+        return self.around[0]
+
+    def _open(self, place: int) -> None:
+        if self.closed:
+            self._end_value(place)
+        self.around.append(_Value(self.start))
+        self.start = place + 1
+
+    def _close(self) -> None:
+        if len(self.around) > 1:
+            self.closed = self.around.pop()
+            self.start = self.closed.start
+
+    def _end_value(self, end: int) -> None:
+        first = _SPACE.match(self.text, self.start).end()  # type: ignore[union-attr]  # it matches nothing, too
+        if first < end:
+            value = self.closed or _Value(0)
+            value.start = max(self.text.rfind("\n", self.start, first) + 1, self.start)
+            value.end = end
+            self.around[-1].values.append(value)
+        self.start, self.closed = end, None
+
+
+def _rest_of_string(text: str) -> int:
+    """Where the rest of a string ends with which a part of JSON begins; 0 without one."""
+    before, quote, after = text.partition('"')
+    is_rest = quote and before.rstrip()[-1:] not in ("", *"[{,:") and after[:10].lstrip()[:1] in (*",:]}",)
+    return len(before) + 1 if is_rest else 0
+
+
+def _by_indents(text: str) -> _Value:
+    """The values below each key, by their indents; a document begins after three dashes."""
+    root = _Value(0, len(text))
+    around, place = [root], 0
+    for line in text.split("\n"):
+        words = line.strip()
+        if words == "---":
+            del around[1:]
+        elif words and words[0] != "#":
+            is_entry = words[:2] == "- " or _ENTRY.match(words) is not None
+            depth = 2 * (len(line) - len(line.lstrip(" "))) + (words[0] == "-") if is_entry else _BELOW_ANY
+            if len(around) == 1:
+                around.append(_Value(place, depth=-1))
+                root.values.append(around[-1])
+            if is_entry or around[-1].depth < depth:
+                while around[-1].depth >= depth:
+                    around.pop()
+                value = _Value(place, depth=depth)
+                around[-1].values.append(value)
+                around.append(value)
+        place += len(line) + 1
+        for value in around:
+            value.end = min(place, len(text))
+    return root

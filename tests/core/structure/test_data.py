@@ -1,0 +1,162 @@
+import json
+
+import pytest
+
+from precise_rag import prune
+from precise_rag.sentences import split_sentences
+from precise_rag.structure import read_structure
+
+STATIONS = {
+    "status": "ok",
+    "data": {
+        "page": 1,
+        "items": [
+            {
+                "id": n,
+                "name": f"{name} Gate",
+                "lines": {"first": f"U{n}", "last": f"S{n}"},
+                "steps": 20 + 3 * n,
+            }
+            for n, name in enumerate(("North", "South", "Old", "New", "Upper", "Lower", "Red", "White"))
+        ],
+    },
+}
+SERVICES = "".join(
+    f"""\
+  {name}:
+    image: shop/{name}:{n}.2
+    ports:
+      - "80{n}0:80"
+    # how often it is tried
+    environment:
+      - RETRIES={n}
+      - LEVEL=info
+"""
+    for n, name in enumerate(("web", "cart", "mail", "search"))
+)
+COMPOSE = f'version: "3.8"\nservices:\n{SERVICES}volumes:\n  data:\n    driver: local\n'
+DEPLOYMENTS = "\n---\n".join(
+    f"""\
+kind: Deployment
+metadata:
+  name: {name}
+spec:
+  replicas: {n}
+  template:
+    containers:
+    - name: {name}
+      image: shop/{name}:{n}.2
+      command: ["/bin/{name}", "--listen", "0.0.0.0:80{n}0", "--log", "/var/log/{name}.log"]
+      limits:
+        memory: "{n}56Mi"
+        cpu: "500m"
+    - name: sidecar
+      image: shop/sidecar:1.0"""
+    for n, name in ((2, "cart"), (5, "search"))
+)
+
+
+def blocks(text: str) -> list[tuple[tuple[str, ...], str]]:
+    """What is above each block, and its words."""
+    found = read_structure(text)
+    assert "".join(text[block.start : block.end] for block in found.blocks) == text
+    return [(found.above(block.start), text[block.start : block.end].strip()) for block in found.blocks]
+
+
+def block_of(text: str, words: str) -> tuple[tuple[str, ...], str]:
+    return next(block for block in blocks(text) if words in block[1])
+
+
+@pytest.mark.parametrize(
+    "text",
+    {
+        "one line": json.dumps(STATIONS),
+        "indented": json.dumps(STATIONS, indent=2),
+        "Python": repr(STATIONS),
+        "a part": json.dumps(STATIONS, indent=2)[300:],
+        "a part of one line, from within a string": json.dumps(STATIONS)[130:],
+    }.items(),
+    ids=lambda case: case[0],
+)
+def test_an_object_of_a_list_is_one_block_below_its_keys(text: tuple[str, str]) -> None:
+    name, data = text
+    above, words = block_of(data, "Old Gate")
+    assert above == (() if "part" in name else ("data", "items"))
+    assert "26" in words
+    assert "U2" in words
+    assert "South" not in words
+    assert "New" not in words
+    assert read_structure(data).format == "data"
+    assert [
+        data[start:end].strip() for start, end in split_sentences(data) if "Old Gate" in data[start:end]
+    ] == [words]
+
+
+def test_each_line_of_json_is_a_block() -> None:
+    lines = [json.dumps(item) for item in STATIONS["data"]["items"]]  # type: ignore[index]
+    assert blocks("\n".join(lines)) == [((), line) for line in lines]
+
+
+def test_values_of_yaml_are_below_their_keys() -> None:
+    above, words = block_of(COMPOSE, "RETRIES=2")
+    assert above == ("services",)
+    assert words.startswith("mail:\n    image: shop/mail:2.2")
+    assert words.endswith("- LEVEL=info")
+
+
+def test_a_document_of_several_is_named_by_its_first_values() -> None:
+    above, words = block_of(DEPLOYMENTS, 'memory: "556Mi"')
+    assert len(above) == 1
+    assert above[0].startswith("kind: Deployment, metadata: name: search")
+    assert words.startswith("spec:\n  replicas: 5")
+
+
+def test_a_long_object_of_a_list_is_named_by_its_first_values() -> None:
+    long = [{"id": n, "name": f"Pump {n}", **{f"value {m}": m * n for m in range(40)}} for n in range(3)]
+    above, _ = block_of(json.dumps(long), '"value 30": 60')
+    assert len(above) == 1
+    assert above[0].startswith("id: 2, name: Pump 2, value 0: 0")
+
+
+def test_text_in_a_value_is_split_into_sentences() -> None:
+    review = " ".join(f"The pump number {n} was changed in May." for n in range(30))
+    text = json.dumps({"title": "Report", "body": review})
+    units = [text[start:end].strip() for start, end in split_sentences(text)]
+    assert "The pump number 7 was changed in May." in units
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[1] Smith, J. A history of pumps. London, 1990.",
+        "Fruit:\n  - apple pie.\n  - pear cake is good.\nNote: the rest is prose. It goes on and on.\n",
+        "host: a\nport: 80\nuser: b\npath: /x\n",
+        "Jan Breytenbach {'1': \", '2': \", '3': \"} (born 4 July 1933) was appointed by the general "
+        "as the first commander of a unit that was founded two years before.",
+        "def f(x):\n    if x:\n        return 1\n    else:\n        return 2\n\n\nclass A:\n    x: int\n",
+        "{%- macro t(key) %} Some words of a page that is made of this. {%- endmacro %}",
+    ],
+)
+def test_other_text_is_no_data(text: str) -> None:
+    assert read_structure(text).format != "data"
+
+
+@pytest.mark.parametrize("text", [json.dumps(STATIONS), json.dumps(STATIONS, indent=2), repr(STATIONS)])
+def test_the_whole_object_that_answers_is_kept(text: str) -> None:
+    kept = prune(text, "How many steps does White Gate have?", max_tokens=120).text
+    assert "White Gate" in kept
+    assert "41" in kept
+
+
+def test_rows_of_csv_are_kept_with_their_head() -> None:
+    rows = [f"{name} {n},U{n},{1950 + n},{20 + 3 * n},no" for n in range(9) for name in ("Old", "New", "Red")]
+    text = "\n".join(["Station,Line,Opened,Steps,Lift", *rows])
+    kept = prune(text, "How many steps does Red 7 have?", max_tokens=100).text
+    assert "Station | Line | Opened | Steps | Lift]" in kept
+    assert "Red 7,U7,1957,41,no" in kept
+
+
+def test_cells_of_csv_may_be_quoted() -> None:
+    rows = "".join(f'{n};"Bonn; Süd";{n},50;2024-02-0{n}\n' for n in range(1, 6))
+    text = f'Ort\n\nNummer;Ort;"Preis; netto";Datum\n{rows}\nDas ist das Ende.\n'
+    assert read_structure(text).above(text.index("4;")) == ("Nummer | Ort | Preis; netto | Datum",)

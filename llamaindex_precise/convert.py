@@ -48,13 +48,14 @@ from precise_rag.tokens import estimate_tokens
 from precise_rag.types import Candidate, Excerpt, ScoreScale, Selection, Span, with_scores
 from precise_rag.types import Document as CoreDocument
 
-_LAYOUT_FIELDS = (
+LAYOUT_FIELDS = (
     "excluded_embed_metadata_keys",
     "excluded_llm_metadata_keys",
     "metadata_template",
     "metadata_separator",
     "text_template",
 )
+"""Fields that say how a node is written for models."""
 
 
 class FoundNode(TextNode):
@@ -87,7 +88,7 @@ def to_core_documents(nodes: Iterable[BaseNode]) -> list[CoreDocument]:
             "source": root_source(node).node_id,
             "offset": root_offset(node),
             "hidden": {key: metadata.pop(key) for key in hidden},
-            "fields": {name: getattr(node, name) for name in _LAYOUT_FIELDS if hasattr(node, name)},
+            "fields": {name: getattr(node, name) for name in LAYOUT_FIELDS if hasattr(node, name)},
         }
         documents.append(CoreDocument(node.node_id, own_text(node), {**metadata, LAYOUT_KEY: layout}))
     return documents

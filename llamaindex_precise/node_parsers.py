@@ -17,7 +17,7 @@ from llama_index.core.node_parser.node_utils import build_nodes_from_splits, def
 from llama_index.core.schema import BaseNode, NodeRelationship, TextNode
 from llama_index.core.utils import get_tokenizer
 
-from llamaindex_precise.convert import own_text, root_offset, root_source, shown_metadata
+from llamaindex_precise.convert import LAYOUT_FIELDS, own_text, root_offset, root_source, shown_metadata
 from llamaindex_precise.embeddings import EncoderComponent
 from llamaindex_precise.events import dispatcher
 from precise_rag import __version__
@@ -276,13 +276,13 @@ def _with_vector(piece: WeightedPiece) -> Piece:
 
 def _as_text_node(node: BaseNode) -> TextNode:
     """Return the text of a multimodal node as a node that LlamaIndex can cut."""
+    layout = {name: getattr(node, name) for name in LAYOUT_FIELDS if hasattr(node, name)}
     return TextNode(
         id_=node.node_id,
         text=own_text(node),
         metadata=node.metadata,
-        excluded_embed_metadata_keys=node.excluded_embed_metadata_keys,
-        excluded_llm_metadata_keys=node.excluded_llm_metadata_keys,
         relationships=node.relationships,
+        **layout,
     )
 
 

@@ -112,6 +112,18 @@ def test_offsets_count_only_where_the_place_of_the_parent_is_known(documents):
 
 
 @PARSERS
+def test_nodes_are_written_for_models_as_their_document(make):
+    layout = {
+        "text_template": "<{metadata_str}> {content}",
+        "metadata_template": "{key}={value}",
+        "metadata_separator": ";",
+    }
+    document = Document(text="The keeper lit it.", metadata={"a": 1, "b": 2}, **layout)
+    (node,) = make().get_nodes_from_documents([document])
+    assert node.get_content(MetadataMode.LLM).startswith("<a=1;b=2")
+
+
+@PARSERS
 def test_multimodal_nodes_are_cut_by_their_text(make):
     nodes = [
         ImageNode(image="abc", id_="image"),

@@ -13,6 +13,8 @@ from precise_rag.protocols import Neighbours
 from precise_rag.selection import ratio_scores
 from precise_rag.types import INSISTENT, UNSCORED, Candidate, Selection, Stretch, best_first, check_query
 
+_READ = 2 * REACH
+"""Sentences on each side that are read: what is announced goes on where nothing grows any more."""
 _HAS_PROBABILITIES = ("probability", "logit")
 
 
@@ -59,7 +61,7 @@ class EvidenceGrower:
             return Selection.keep_all(candidates, "not grown: its score is not a probability")
         scores = dict(zip(found, ratio_scores(list(found.values())), strict=True))
         verdicts = {c.id: (c, "not grown: its neighbours are not known") for c in candidates}
-        stretches = tuple(self.source.neighbours(list(found.values()), REACH))
+        stretches = tuple(self.source.neighbours(list(found.values()), _READ))
         for stretch in stretches:
             verdicts |= self._grown(query, stretch, found, scores)
         ranked = best_first(candidate for candidate, _ in verdicts.values())

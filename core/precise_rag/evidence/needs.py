@@ -3,6 +3,7 @@
 "However, it froze."       the sentence before it, and that one needs it: without it, it is half of the truth
 an item, code, a table     the lead-in above it: "Three parts wear:"
 "Three parts wear:"        the list, code or table that follows
+a term alone               the first sentence of its meaning
 a sentence of an item      the first sentence of the item, such as a term or an option
 "It costs 12 euros[^fee]." the note: "[^fee]: Members pay 8."
 """
@@ -14,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 
 from precise_rag.evidence.leaning import language_of, leans, takes_back
-from precise_rag.structure import Block, BlockKind, read_structure
+from precise_rag.structure import Block, BlockKind, heading_title, read_structure
 from precise_rag.structure.marks import ends_in_colon, ends_sentence
 from precise_rag.types import Stretch
 
@@ -27,7 +28,8 @@ LONGEST_ANNOUNCED = 150
 _ANNOUNCED: tuple[BlockKind, ...] = ("item", "code", "table", "quote")
 _BESIDE_ITEMS: tuple[BlockKind, ...] = ("code", "table", "quote")
 _POINTS_BELOW = re.compile(
-    r"\b(?:follow(?:ing|s\b)|below|folgende|unten|siguiente|a continuación|suivant|ci-dessous|следующ|ниже)",
+    r"\b(?:follow(?:ing|s\b)|below|here (?:is|are)\b|folgende|unten|hier (?:ist|sind|folg)|siguiente"
+    r"|a continuación|suivant|ci-dessous|voici|следующ|ниже|вот )",
     re.IGNORECASE,
 )
 _NOTE = re.compile(r"\[\^([\w-]{1,40})\]:|\.\. \[(#[\w-]{0,40})\]|([¹²³⁴-⁹])")
@@ -39,12 +41,14 @@ _PROSE: tuple[BlockKind, ...] = ("paragraph", "item", "quote", "turn")
 class _Sentence(NamedTuple):
     """A sentence with the block that it stands in.
 
-    leans: whether it leans on the sentence before it. takes_back: whether it takes back some of that.
+    title: the last one above it. leans: whether it leans on the sentence before it. takes_back: whether it
+    takes back some of that.
     """
 
     text: str
     n_tokens: int
     block: Block
+    title: str
     leans: bool
     takes_back: bool
 
@@ -80,8 +84,11 @@ def needs(stretch: Stretch) -> Iterator[tuple[int, int]]:
             yield row, row - 1
         if sentence.takes_back and sentence.is_short and not begins_block:
             yield row - 1, row
-        if begins_block and _announces(before, sentence.block):
-            yield from ((row - 1, after) for after in _announced(row, sentences))
+        if begins_block and sentence.title and sentence.title == heading_title(before.text):
+            yield row - 1, row
+        elif begins_block:
+            leads = list(_announcing(row, sentences))
+            yield from ((lead, after) for after in _announced(row, sentences) for lead in leads)
         needed = None
         if begins_block or kind == "code":
             needed = lead_ins[row]
@@ -140,10 +147,11 @@ def _sentences(stretch: Stretch) -> list[_Sentence]:
             one.text,
             one.n_tokens or 0,
             block,
+            (structure.above(start) or ("",))[-1],
             block.kind in _PROSE and leans(one.text, language),
             block.kind in _PROSE and takes_back(one.text, language),
         )
-        for one, block in zip(stretch.sentences, blocks, strict=True)
+        for one, block, start in zip(stretch.sentences, blocks, starts.tolist(), strict=True)
     ]
 
 
@@ -153,6 +161,19 @@ def _leans_on(sentence: _Sentence, before: _Sentence) -> bool:
     goes_on = kind != "item" and before.block.kind in (kind, "paragraph")
     goes_on = goes_on or sentence.block == before.block
     return sentence.leans and goes_on and not before.leans and before.is_short
+
+
+def _announcing(row: int, sentences: Sequence[_Sentence]) -> Iterator[int]:
+    """The rows of the sentences, in the block before the one that begins at a row, which announce that."""
+    block, before = sentences[row].block, sentences[row - 1].block
+    if _announces(sentences[row - 1], block):
+        yield row - 1
+    if before.kind in _PROSE and block.kind in _BESIDE_ITEMS:
+        for lead in range(row - 2, -1, -1):
+            if sentences[lead].block != before:
+                return
+            if _POINTS_BELOW.search(sentences[lead].text):
+                yield lead
 
 
 def _announces(sentence: _Sentence, following: Block) -> bool:

@@ -16,6 +16,7 @@ _FEW = 0.2
 _LONGEST = 400
 """Characters of a line that is one unit."""
 _STOPS = ".!?"
+_END_WITHIN = re.compile(r"[^\W\d_]{2}[)\"'”’]?[.!?][)\"'”’]? +[\"'“‘(]?[^\W\d_a-z]")
 _GOES_ON = re.compile(r"[,;\-–—/(]\Z")
 _KEY = re.compile(r"[^\W\d][^\s:=]*[:=]\S*\Z|[^\s\w]*[=:>|]\Z")
 """A name with its sign, as in `port: 80` and `port = 80`, or the sign alone."""
@@ -42,8 +43,13 @@ def are_units(lines: Sequence[str]) -> bool:
     return (
         early >= max(_SHARE_BROKEN_EARLY * len(breaks), _FEWEST - 1)
         and going_on <= _FEW * len(lines)
-        and (small <= _FEW * len(lines) or len(breaks) == len(lines) - 1)
+        and (small <= _FEW * len(lines) or (len(breaks) == len(lines) - 1 and not _is_wrapped(lines)))
     )
+
+
+def _is_wrapped(lines: Sequence[str]) -> bool:
+    """Whether a sentence ends within a line, or the first line alone begins with a capital letter."""
+    return (lines[0][0].isupper() and lines[0][-1] != ":") or any(map(_END_WITHIN.search, lines))
 
 
 def _beginning(line: str) -> tuple[str, ...]:

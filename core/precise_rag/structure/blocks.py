@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from precise_rag.structure.marks import ITEM, without_marks
+from precise_rag.structure.marks import ITEM, indent_of, label_end, without_marks
 from precise_rag.structure.tables import table_rows
 from precise_rag.types import IntArray
 
@@ -165,6 +165,8 @@ def _term_end(text: str, text_format: TextFormat, block: Block, line: str) -> in
     if text_format != "text":
         return block.end if _DT.search(text, *block[:2]) or _MEANING.match(text, block.end) else 0
     end = block.start + len(line)
+    if label := label_end(line, _line(text, end)):
+        return block.start + label
     return 0 if ITEM.match(line) or _indent(_line(text, end)) <= _indent(line) + 1 else end
 
 
@@ -174,9 +176,9 @@ def _line(text: str, start: int) -> str:
 
 
 def _indent(line: str) -> int:
-    """The spaces before a line, or before the meaning of a term that begins after a colon."""
+    """The columns before a line, or before the meaning of a term that begins after a colon."""
     meaning = _MEANING.match(line)
-    return meaning.end() if meaning else len(line) - len(line.lstrip(" "))
+    return meaning.end() if meaning else indent_of(line)
 
 
 def _lost_indent(text: str) -> int:

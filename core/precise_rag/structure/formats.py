@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 from typing import get_args
 
 from precise_rag._memory import remembers
@@ -12,6 +13,7 @@ from precise_rag.structure.blocks import BlockStart, Structure, TextFormat
 from precise_rag.structure.data import READ, data_blocks, is_data
 from precise_rag.structure.html import html_blocks
 from precise_rag.structure.markdown import markdown_blocks
+from precise_rag.structure.marks import CODE_LINE
 from precise_rag.structure.plain import plain_blocks
 from precise_rag.structure.turns import with_turns
 
@@ -38,6 +40,9 @@ _FIRST_TAG = re.compile(
     r"\s{0,1000}<(?:p|h[1-6]|div|ul|ol|table|section|article|main|header|blockquote)[\s>]", re.IGNORECASE
 )
 _FEWEST_TAGS = 3
+_FENCED = re.compile(r"(?ms)^[ \t]{0,12}(```|~~~).*?(?:^[ \t]{0,12}\1[`~]*[ \t]*$|\Z)")
+_FEWEST_LINES, _SHARE_OF_CODE = 3, 0.2
+"""Of the lines outside of fences, in source code."""
 _CHARACTERS_OF_A_TAG = 400
 """A text that does not begin with a tag is HTML if it has one for so many characters, and few headings of
 Markdown: tables are often written with tags in it."""
@@ -60,9 +65,18 @@ def detect_format(text: str) -> TextFormat:
         is_markdown = len(_MARKDOWN_HEADING.findall(part)) > len(_HTML_HEADING.findall(part))
         if _FIRST_TAG.match(part) or (has_tags and not is_markdown):
             return "html"
-    if markdown and markdown > sum(1 for _ in _RESTRUCTURED.finditer(part)):
+    if markdown and markdown > sum(1 for _ in _RESTRUCTURED.finditer(part)) and not _is_source(part):
         return "markdown"
     return "text"
+
+
+def _is_source(text: str) -> bool:
+    """Whether a text is source code or settings, whose comments look like headings of Markdown."""
+    lines = [words for line in _FENCED.sub("", text).split("\n") if (words := line.strip())]
+    n_code = sum(line[0] != "<" and CODE_LINE.match(line) is not None for line in lines)
+    comments = [line[:2] == "# " or line == "#" for line in lines]
+    n_together = sum(both == (True, True) for both in pairwise(comments))
+    return n_code >= max(_FEWEST_LINES, _SHARE_OF_CODE * len(lines)) or 3 * n_together > sum(comments)
 
 
 _READERS = {"markdown": markdown_blocks, "html": html_blocks, "text": plain_blocks}

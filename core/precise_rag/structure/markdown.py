@@ -40,6 +40,8 @@ _HTML_KIND = re.compile(
 )
 
 
+_END_OF_HTML = re.compile(r"(?m)^[ \t]{0,12}</[A-Za-z]{1,20}>[ \t]{0,12}$(?=\n#{1,6}[ \t])")
+"""The last line of HTML above a heading, which the parser does not see there without a blank line."""
 _FENCE = re.compile(r"(?m)^[ \t]{0,3}(?:`{3,20}|~{3,20})([^\n`]{0,300})$\n?")
 
 
@@ -88,7 +90,7 @@ def _read_part(text: str, start: int, end: int) -> tuple[list[BlockStart], int]:
     places = [start]
     for line in lines:
         places.append(places[-1] + len(line) + 1)
-    tokens = _parser().parse("\n".join(line[:_LINE] for line in lines))
+    tokens = _parser().parse(_END_OF_HTML.sub("", "\n".join(line[:_LINE] for line in lines)))
     top = [token.map[0] for token in tokens if token.level == 0 and token.map]
     return list(_starts(tokens, lines, places)), places[top[-1]] if top else start
 

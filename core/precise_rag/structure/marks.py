@@ -90,6 +90,25 @@ FEWEST_ROWS = 3
 """Lines with wide gaps that are a table."""
 
 
+def indent_of(line: str) -> int:
+    """Return the columns of white space before the words of a line, with a tab stop at each eighth."""
+    return len(line[: len(line) - len(line.lstrip(" \t"))].expandtabs(8))
+
+
+_LABEL = re.compile(r"\S{1,30}(?: \S{1,20}){0,2}(?:[ \t]{2,}|\t)(?=\S)")
+
+
+def label_end(line: str, below: str) -> int:
+    """Return where the label ends that a line begins with, as in manual pages; 0 without one.
+
+    Its text begins after a gap, in the column where the line below begins.
+    """
+    start = len(line) - len(line.lstrip(" \t"))
+    label = _LABEL.match(line, start)
+    is_label = label is not None and len(line[: label.end()].expandtabs(8)) == indent_of(below)
+    return label.end() if label is not None and is_label else 0
+
+
 def speaker(match: re.Match[str]) -> str:
     """Return the name in a match of TURN."""
     return match["nick"] or _TIME_BEFORE.sub("", match["label"]).strip(" *_")
@@ -118,7 +137,8 @@ def without_marks(text: str) -> str:
     return " ".join(_EMPHASIS.sub("", html.unescape(words)).split())
 
 
-_LEAD_IN = re.compile(r"[:：][*_`'\"”»)\]]{0,3}\s*\Z")
+_LEAD_IN = re.compile(r"[:：][*_`'\"”»)\]]{0,3}(?:[ \t]>)?\s*\Z")
+"""Also before the sign for an example in the help of Vim."""
 _CLOSING_TAG = re.compile(r"</?[A-Za-z][^<>]{0,200}>\Z")
 
 

@@ -21,6 +21,8 @@ from precise_rag.structure.marks import (
     MAIL_HEAD,
     NUMBERED,
     ends_in_colon,
+    indent_of,
+    label_end,
 )
 from precise_rag.structure.running import RUNNING_LINES, running_key
 from precise_rag.structure.tables import CSV_LINES, begins_table, delimiter_of, is_rule, split_at
@@ -44,13 +46,14 @@ _LONGEST_SHORT_TITLE = 60
 _LONG_NUMBER = re.compile(r"\d+(?:\.\d+)+")
 _INDENT_OF_CELLS = 8
 _TWO_SENTENCES = re.compile(r"[^\W\d]{2}[.!?][\"'”’»)\]]{0,3} +[\"'“‘«(\[]{0,3}[^\W\da-z]|[?!,][\"”’»]")
+_GAP = re.compile(r" {2,}")
 _STOP = tuple(".,;:!?。，；：！？…")
 
 
 class _Line(NamedTuple):
     """A line that is not blank.
 
-    start: offset in the text. indent: white space before its words. after_blank: whether the line before is
+    start: offset in the text. indent: columns before its words. after_blank: whether the line before is
     blank, or there is none. before_blank: whether the line after is blank, or there is none.
     """
 
@@ -111,7 +114,7 @@ def _lines(text: str) -> list[_Line]:
     for line in text.split("\n"):
         words = line.strip()
         if words:
-            lines.append(_Line(start, words, len(line) - len(line.lstrip()), after_blank, False))
+            lines.append(_Line(start, words, indent_of(line), after_blank, False))
         elif not after_blank:
             lines[-1] = lines[-1]._replace(before_blank=True)
         after_blank = not words
@@ -119,6 +122,14 @@ def _lines(text: str) -> list[_Line]:
     if lines:
         lines[-1] = lines[-1]._replace(before_blank=True)
     return lines
+
+
+def _edges(line: _Line) -> set[int]:
+    """The columns where cells begin, and with a minus those where they end; 0 where tabs part them."""
+    words = (" " * line.indent + line.words).expandtabs(8)
+    gaps = [gap.span() for gap in _GAP.finditer(words, line.indent)]
+    by_tab = {0} if "\t" in line.words and not line.indent else set()
+    return by_tab.union(*((-start, end) for start, end in gaps))
 
 
 class _Reader:
@@ -200,7 +211,11 @@ class _Reader:
         line, below = self.lines[number], self.lines[number + 1 : number + 2]
         before = self.lines[number - 1] if number else None
         is_first = line.after_blank or (before is not None and before.indent != line.indent)
-        if not is_first or not below or below[0].after_blank or len(line.words) > _LONGEST_TERM:
+        if not is_first or not below or below[0].after_blank:
+            return False
+        if label_end(" " * line.indent + line.words, " " * below[0].indent + below[0].words):
+            return True
+        if len(line.words) > _LONGEST_TERM:
             return False
         if line.words.endswith(_STOP):
             return False
@@ -257,7 +272,9 @@ class _Reader:
             if is_alone or rest[1].words != line.words or len(rest[0].words) > len(line.words):
                 return None
             return "heading", self._style(line.words[0], True), 3
-        under = rest[:1] if line.after_blank and len(line.words) <= 2 * _LONGEST_HEADING else ()
+        is_head = len(rest) > 1 and COLUMNS.match(line.words) and COLUMNS.match(rest[1].words)
+        is_title = line.after_blank and len(line.words) <= 2 * _LONGEST_HEADING and not is_head
+        under = rest[:1] if is_title else ()
         for below in under:
             fits = 0.7 * len(line.words) <= len(below.words) and not below.after_blank
             if fits and ADORNMENT.match(below.words):
@@ -304,12 +321,20 @@ class _Reader:
         return end
 
     def _columns(self, number: int) -> int:
-        """The end of a table that is set with spaces; a line that is indented far goes on in a cell."""
+        """The end of a table that is set with spaces, also with a rule below its head.
+
+        A line that is indented far goes on in a cell. A blank line may part rows with as many columns.
+        """
         first, end, n_rows = self.lines[number], number + 1, 1
-        while end < len(self.lines) and not self.lines[end].after_blank:
-            is_row = COLUMNS.match(self.lines[end].words) is not None
-            if not is_row and self.lines[end].indent < first.indent + _INDENT_OF_CELLS:
+        edges = _edges(first)
+        for line in self.lines[end:]:
+            is_row = COLUMNS.match(line.words) is not None and not edges.isdisjoint(now := _edges(line))
+            goes_on = is_row or line.indent >= first.indent + _INDENT_OF_CELLS
+            if line.after_blank:
+                goes_on = is_row and line.indent == first.indent and len(edges & now) > 1
+            if not goes_on and not (end == number + 1 and is_rule(line.words)):
                 break
+            edges = now if is_row else edges
             n_rows += is_row
             end += 1
         return end if n_rows >= FEWEST_ROWS else number

@@ -22,7 +22,7 @@ _RULES = ("--", "──", "==", "══", "━━")
 _RULE_MARKS = frozenset("+|-=: \t").union(map(chr, range(0x2500, 0x2580)))
 _BARS = str.maketrans("│┃║", "|||")
 _BETWEEN_BARS = re.compile(r"(?<!\\)\|")
-_SPACES = re.compile(r" {2,}|\t")
+_GAP = re.compile(r" {2,}|[ ]*\t\s*")
 _FEWEST_COLUMNS = 3
 _LINE = re.compile(r"[^\n]*\n?")
 _PART = re.compile(r"\S+")
@@ -77,7 +77,8 @@ def is_rule(line: str) -> bool:
 
 def delimiter_of(lines: Sequence[str]) -> str:
     """Return the comma or semicolon that parts as many cells, three at least, in each line; or ""."""
-    for delimiter in ",;" if lines and ", " not in lines[0] else ";":
+    head = lines[0] if lines else ""
+    for delimiter in ",;" if ", " not in head and head[-1:] != "," else ";":
         n_cells = {len(split_at(delimiter, line)) for line in lines}
         if len(n_cells) == 1 and n_cells.pop() >= _FEWEST_COLUMNS:
             return delimiter
@@ -185,4 +186,4 @@ def _cells(line: re.Match[str], columns: Sequence[tuple[int, int]], delimiter: s
     if "|" in words:
         inner = words.removeprefix("|").removesuffix("|")
         return tuple(cell.strip() for cell in _BETWEEN_BARS.split(inner))
-    return tuple(_SPACES.split(words))
+    return tuple(_GAP.split(words))

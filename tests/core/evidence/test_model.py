@@ -167,6 +167,14 @@ def test_what_takes_something_back_comes_along(text: str) -> None:
             },
         ),
         (
+            "Here is a table of sizes. It is old.\n\n```\n-1 100k\n```\n\nAda left.\n",
+            {("Here is a table of sizes.", "``` -1 100k ```"), ("It is old.", "Here is a table of sizes.")},
+        ),
+        (
+            "# Parts\n\nseal\n:   What keeps the oil in.\n\nAda left.\n",
+            {("seal", ": What keeps the oil in."), (": What keeps the oil in.", "seal")},
+        ),
+        (
             "It costs 12 euros[^fee]. Ada left.\n\nOil is dear.²\n\n² At night.\n\n[^fee]: Members: 8.\n",
             {
                 ("It costs 12 euros[^fee].", "[^fee]: Members: 8."),

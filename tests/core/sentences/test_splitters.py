@@ -107,6 +107,15 @@ _LINES: dict[str, Callable[[int], str]] = {
 }
 
 
+def test_wrapped_sentences_are_no_list_however_ragged() -> None:
+    text = (
+        "The tool compresses large\nfiles in blocks. The block size affects both the compression\nratio, and "
+        "the amount of memory needed for compression\nand decompression. The flags A\nthrough B say how "
+        "much\nis used at most for a block. With C it is less"
+    )
+    assert all(piece.rstrip().endswith((".", "less")) for piece in pieces(text))
+
+
 @pytest.mark.parametrize("kind", _LINES)
 def test_each_line_of_a_log_or_a_list_is_a_unit(kind: str) -> None:
     lines = [_LINES[kind](i) + "\n" for i in range(1, 41)]

@@ -62,6 +62,11 @@ def test_colons_at_the_end_are_known_and_carriage_returns_change_nothing() -> No
         assert kinds(read_structure(text.replace("\n", end), text_format)) == expected  # type: ignore[arg-type]
 
 
+def test_a_heading_right_below_html_is_seen() -> None:
+    text = "# A\n\n## B\n<table>\n<tr><td>x</td></tr>\n</table>\n## C\nIt is.\n"
+    assert read_structure(text, "markdown").above(text.index("It is")) == ("A", "C")
+
+
 GRID = "+---+---+\n| x | y |\n|===|===|\n| 1 | 2 |\n+---+---+\n| 3 | 4 |\n+---+---+\n"
 
 

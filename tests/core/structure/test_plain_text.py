@@ -187,6 +187,13 @@ True   False
 """
 MARKDOWN = "| a | b |\n|---|--:|\n| 1 | 2 |\n| 3 | 4 |\n"
 SPACES = "  Preset   Size   Memory\n    -0   256 KiB     3 MiB\n    -1     1 MiB     9 MiB\n"
+RULED = """\
+  Signal\t  Standard   Action   Comment
+  ────────────────────────────────────────
+  ALRM\t  P1990      Term     Timer
+  HUP\t  P1990      Term     Hangup on the terminal
+\t\t\t      or the end of it
+"""
 HTML = "<table>\n <tr><th>Name</th><th>Use</th></tr>\n <tr><td>a</td>\n <td>b</td></tr>\n</table>\n"
 
 
@@ -197,6 +204,7 @@ HTML = "<table>\n <tr><th>Name</th><th>Use</th></tr>\n <tr><td>a</td>\n <td>b</t
         (SIMPLE, "A | not A", ["or so", "True   False"]),
         (MARKDOWN, "a | b", ["| 1 | 2 |", "| 3 | 4 |"]),
         (SPACES, "Preset | Size | Memory", ["256 KiB", "9 MiB"]),
+        (RULED, "Signal | Standard | Action | Comment", ["Timer", "or the end"]),
         (HTML, "Name | Use", ["<td>b</td>"]),
     ],
 )
@@ -303,6 +311,48 @@ EXIT
         assert read_structure(f"{text}\nIt ends.").above(len(text) + 2) == ()
     hanging = "The pump that stands in the yard behind the mill\n    stops in winter.\n\n    It froze.\n"
     assert read_structure(hanging).above(hanging.index("It froze")) == ()
+
+
+def test_labels_of_manual_pages_stand_above_their_text_also_behind_tabs() -> None:
+    text = """EXIT VALUES
+       The command ends with these values:
+
+       0
+\t   all went well
+
+       12
+\t   no folder
+
+NOTES
+       1      Some files differ.   This is so if the  command  was
+\t      asked to compare them.
+
+       2      It could not go on.
+"""
+    structure = read_structure(text)
+    assert structure.above(text.index("no folder")) == ("EXIT VALUES", "12")
+    assert structure.above(text.index("asked to")) == ("NOTES", "1")
+    assert structure.above(text.index("It could not")) == ("NOTES",)
+
+
+def test_a_table_of_spaces_goes_on_after_a_blank_line_but_justified_text_is_none() -> None:
+    rows = [f"  part {n}\t  {n}00     blue   of the old kind\n" for n in range(8)]
+    text = "".join(["  Name\t  Price   Colour Kind\n", *rows[:4], "\n", *rows[4:]])
+    assert kinds(read_structure(text)) == ["table"]
+    justified = (
+        "   The  old   pump\t is   in  the\n   yard,   and\t the mill  too\n   is   not used  any\t more.\n"
+    )
+    assert kinds(read_structure(justified)) == ["paragraph"]
+
+
+def test_comments_of_source_code_are_no_headings() -> None:
+    code = "# Reads it.\n\nimport re\n\n# How many.\nFEWEST = 3\n\ndef read(name):\n    return open(name)\n"
+    settings = (
+        "# The port of it,\n# as a number.\nport 80\n\n# Who uses it.\nusers all\n\n# Others\n# do not.\n"
+    )
+    for text in (code, settings):
+        assert read_structure(text).format == "text"
+        assert "heading" not in kinds(read_structure(text))
 
 
 def test_a_term_whose_spaces_were_cut_off_before_it_is_not_above_the_next_one() -> None:

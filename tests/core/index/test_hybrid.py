@@ -12,7 +12,6 @@ import pytest
 from precise_rag.index import DatabaseIndex, HybridIndex, SentenceContextIndex, WordSentenceIndex
 from precise_rag.index.bm25 import BM25Matrix, BM25Settings, bm25_scores, counted_words
 from precise_rag.index.ranking import scaled
-from precise_rag.index.view import rows_around
 from precise_rag.index.words import word_columns, word_numbers
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Document, FloatArray
@@ -304,13 +303,6 @@ def test_shared_statistics_are_word_counts_alone(
 
 
 TEXT = "One is here. Two is here.\n\nThree is here. Four is here. Five is here. Six is here."
-
-
-def test_rows_around_are_joined_where_they_meet():
-    assert rows_around([5, 1], 10, 1) == [(0, 3), (4, 7)]
-    assert rows_around([5, 2], 10, 1) == [(1, 7)]
-    assert rows_around([0, 9], 10, 2) == [(0, 3), (7, 10)]
-    assert rows_around([], 10, 2) == []
 
 
 def test_neighbours_are_the_sentences_of_the_index_and_others_have_none():

@@ -27,27 +27,13 @@ TEXTS = {
     "bees": "Bees dance to tell of flowers. The dance points at the sun.",
 }
 DOCUMENTS = [Document(name, text, {"shelf": n}) for n, (name, text) in enumerate(TEXTS.items(), start=1)]
+SENTENCES = [f"{part.strip()}." for text in TEXTS.values() for part in text.split(".")[:-1]]
 
 
 def test_chunks_in_context_encode_only_sentences() -> None:
     encoder = HashEncoder()
     DenseIndex.build(DOCUMENTS, encoder, chunks="paragraphs", chunk_vectors="context", alpha=0.5)
-    assert encoder.calls == [
-        "Green tea is steamed.",
-        "Black tea is oxidised.",
-        "Iron rusts in air.",
-        "Zinc keeps it.",
-        "Bees dance to tell of flowers.",
-        "The dance points at the sun.",
-    ]
-
-
-def test_scores_are_cosines_with_the_query() -> None:
-    query = HashEncoder().encode_queries(["Is tea steamed?"])[0]
-    found = DenseIndex.build(DOCUMENTS, HashEncoder(), chunks="paragraphs").search("Is tea steamed?", 5)
-    cosines = HashEncoder().encode([c.text for c in found]) @ query
-    np.testing.assert_allclose([c.score for c in found], cosines, atol=1e-6)
-    np.testing.assert_allclose([c.scores["dense"] for c in found], cosines, atol=1e-6)
+    assert encoder.calls == SENTENCES
 
 
 class AxisEncoder(HashEncoder):
@@ -152,11 +138,7 @@ def test_sentences_have_ids_metadata_and_vectors_that_score_like_the_index(
     """Also where documents are read in batches."""
     monkeypatch.setattr("precise_rag.index.export._DOCUMENTS", 2)
     sentences = list(weighted_sentences(iter(DOCUMENTS), HashEncoder(), alpha=0.7))
-    assert [s.text for s in sentences[:3]] == [
-        "Green tea is steamed.",
-        "Black tea is oxidised.",
-        "Iron rusts in air.",
-    ]
+    assert [s.text for s in sentences] == SENTENCES
     assert UUID(sentences[1].id).version == 5
     assert len({s.id for s in sentences}) == len(sentences)
     assert {**sentences[1].metadata, FACTS_KEY: ""} == {"shelf": 1, FACTS_KEY: ""}

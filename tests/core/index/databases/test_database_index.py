@@ -90,17 +90,10 @@ def test_a_title_may_have_any_characters_and_a_new_one_is_read_anew(location: st
 
 async def test_it_takes_the_options_of_a_search(location: str) -> None:
     index = DatabaseIndex.build([STORY], HashEncoder(), location=location, passages="paragraphs")
-    single = {c.text: c for c in index.search("cat", 3, returns="sentence")}
-    merged = index.search("cat", 3, returns="sentence", merge_adjacent=True)
-    assert {m.text for m in merged} == {"A cat sits.  A cat runs.", "A cat sleeps."}
-    both = next(m for m in merged if m.start == 0)
-    assert both.score == max(single["A cat sits."].score, single["A cat runs."].score)
-    assert both.n_tokens == 6
-    passages = index.search("cat sits", 3, returns="passage")
-    assert [p.text for p in passages] == [
-        "A cat sits.  A cat runs. It rained.",
-        "The sun rose. A cat sleeps.",
-    ]
+    in_memory = HybridIndex.build([STORY], HashEncoder(), passages="paragraphs")
+    for options in ({"returns": "sentence", "merge_adjacent": True}, {"returns": "passage"}):
+        found, expected = (one.search("cat", 3, **options) for one in (index, in_memory))
+        assert {(c.text, c.n_tokens) for c in found} == {(c.text, c.n_tokens) for c in expected}
     assert await index.asearch("cat sleeps", 3) == index.search("cat sleeps", 3)
     assert index.search("cat", 2, alpha=index.settings.alpha) == index.search("cat", 2)
     with pytest.raises(InputError, match=r"alpha is 0\.33.* in this collection, got 0\.9"):

@@ -308,11 +308,17 @@ TEXT = "One is here. Two is here.\n\nThree is here. Four is here. Five is here. 
 def test_neighbours_are_the_sentences_of_the_index_and_others_have_none():
     for kind in (HybridIndex, SentenceContextIndex):
         index = kind.build([Document("a", "Zero."), Document("b", TEXT, {"page": 1})], HashEncoder())
-        found = [c for c in index.search("Three", 10, returns="sentence") if c.text == "Three is here."]
-        (stretch,) = index.neighbours(found, 1)
+        rows = {c.text.split()[0]: c for c in index.search("Three", 10, returns="sentence")}
+        (stretch,) = index.neighbours([rows["Three"]], 1)
         assert [s.text for s in stretch.sentences] == ["Two is here.", "Three is here.", "Four is here."]
         assert stretch.text == "Two is here.\n\nThree is here. Four is here."
         assert all(TEXT[s.start : s.end] == s.text and s.metadata == {"page": 1} for s in stretch.sentences)
+        for names, met in (
+            (("Two", "Five"), ["One Two Three Four Five Six"]),
+            (("One", "Six"), ["One Two", "Five Six"]),
+        ):
+            stretches = index.neighbours([rows[name] for name in names], 1)
+            assert [" ".join(s.text.split()[0] for s in one.sentences) for one in stretches] == met
         (first,) = index.search("Three", 1, returns="sentence")
         assert index.neighbours([replace(first, doc_id="other"), replace(first, end=first.end - 1)], 2) == []
         assert index.neighbours([], 2) == []

@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,7 +10,12 @@ import pytest
 from precise_rag import Segmenter
 from support.formats import DOCUMENTS, RUNNING_HEAD
 
-LIMITS = (128, 256, 1024)
+
+def words(texts: list[str]) -> list[int]:
+    return [len(text.split()) for text in texts]
+
+
+LIMITS = ((128, None), (256, None), (1024, None), (150, words))
 
 HEADING_ENDS: dict[str, Callable[[str], bool]] = {
     "markdown": lambda end: re.match(r"#{1,6} |\*\*[^*]+\*\*$", end.splitlines()[-1]) is not None,
@@ -30,10 +36,13 @@ def last_words(text: str) -> str:
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
-@pytest.mark.parametrize("max_tokens", LIMITS)
-def test_no_chunk_ends_in_a_heading_or_lead_in_and_none_is_a_crumb(name: str, max_tokens: int) -> None:
+@pytest.mark.parametrize(("max_tokens", "count_tokens"), LIMITS)
+def test_no_chunk_ends_in_a_heading_or_lead_in_and_none_is_a_crumb(
+    name: str, max_tokens: int, count_tokens: Any
+) -> None:
+    """Whatever counts the tokens."""
     text = DOCUMENTS[name]
-    segmenter = Segmenter.from_pretrained("small", max_tokens=max_tokens)
+    segmenter = Segmenter.from_pretrained("small", max_tokens=max_tokens, count_tokens=count_tokens)
     chunks = segmenter.segment(text)
     assert "".join(chunk.text for chunk in chunks) == text
     assert all(chunk.n_tokens <= max_tokens for chunk in chunks)
@@ -72,17 +81,6 @@ def test_the_head_of_a_page_parts_nothing(max_tokens: int) -> None:
     assert len(chunks) > 5
     assert all(chunk.text.rstrip().endswith(".") for chunk in chunks)
     assert not any("header_path" in chunk.metadata for chunk in chunks)
-
-
-def test_the_same_places_are_cut_with_every_tokenizer() -> None:
-    def words(texts: list[str]) -> list[int]:
-        return [len(text.split()) for text in texts]
-
-    for name, text in DOCUMENTS.items():
-        segmenter = Segmenter.from_pretrained("small", max_tokens=150, count_tokens=words)
-        chunks = segmenter.segment(text)
-        assert all(len(chunk.text.split()) == chunk.n_tokens <= 150 for chunk in chunks)
-        assert not any(HEADING_ENDS[name](chunk.text.rstrip()) for chunk in chunks[:-1])
 
 
 def test_the_model_reads_html_without_its_tags() -> None:

@@ -1,11 +1,14 @@
 from itertools import combinations, pairwise
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from precise_rag.segmentation.boundaries import choose_cuts
+from precise_rag.segmentation.features import closeness, cohesion
 from precise_rag.segmentation.word_pieces import WordPieces, split_words_and_marks, train_word_pieces
+from precise_rag.vectors import unit_rows
 
 
 def cuts(gains: list[float], lengths: list[int], **limits: object) -> list[int]:
@@ -39,6 +42,20 @@ def test_cuts_are_the_best_of_all_possible(rows: list[tuple[int, int, bool]], hi
     best = max(objective(chosen, gains, lengths, low, high) for chosen in every if musts <= set(chosen))
     assert musts <= set(found)
     assert objective(tuple(found), gains, lengths, low, high) == best
+
+
+def test_cohesion_and_closeness_compare_windows_of_sentences() -> None:
+    rows = unit_rows(np.random.default_rng(0).normal(size=(9, 5)).astype(np.float32))
+    cosines, lengths = cohesion(rows, (1, 2, 4)), closeness(rows, (1, 2, 4))
+    assert (cosines.shape, lengths.shape) == ((9, 3), (9, 4))
+    for column, window in enumerate((1, 2, 4)):
+        for gap in range(8):
+            before = rows[max(gap + 1 - window, 0) : gap + 1].mean(0)
+            after = rows[gap + 1 : gap + 1 + window].mean(0)
+            norms = np.linalg.norm(before), np.linalg.norm(after)
+            assert cosines[gap, column] == pytest.approx(before @ after / np.prod(norms), abs=1e-5)
+            if window > 1:
+                assert lengths[gap, 2 * column - 2 : 2 * column] == pytest.approx(norms, abs=1e-5)
 
 
 def test_words_are_split_into_the_longest_pieces() -> None:

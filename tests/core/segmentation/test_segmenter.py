@@ -11,6 +11,7 @@ from precise_rag import Document, Segmenter
 from precise_rag.encoders import load_encoder
 from precise_rag.segmentation import SegmenterOptions
 from precise_rag.segmentation.long_sentences import cut_long, cut_recounted, inside_words
+from precise_rag.segmentation.segmenter import gap_gains, same_scores
 from precise_rag.tokens import counting
 from precise_rag.types import FloatArray
 from support.segmentation import any_text
@@ -51,6 +52,15 @@ def test_cuts_where_the_model_says_and_chunks_carry_the_document() -> None:
     first, second = scripted().segment(document)
     assert (first.id, first.n_tokens, first.metadata) == ("d:0-10", 2, {"title": "T", "tags": []})
     assert first.metadata["tags"] is not document.metadata["tags"] is not second.metadata["tags"]
+
+
+def test_threshold_and_paragraph_evidence_shift_the_score() -> None:
+    logits = np.zeros((2, 2), dtype=np.float32)
+    gains = gap_gains(logits, np.array([False, True]), 0.55)
+    scores = same_scores(gains, 0.55)
+    assert scores[0] == pytest.approx(0.5)
+    assert scores[1] < scores[0] < 0.55
+    assert (gains > 0).tolist() == (scores < 0.55).tolist() == [True, True]
 
 
 def uneven(texts: Sequence[str]) -> list[int]:
@@ -124,6 +134,14 @@ def test_crumbs_of_a_long_text_are_read_together(small: Segmenter) -> None:
     assert len(small.explain(text[:900]).spans) == 200
     hard = Segmenter.from_pretrained("small", paragraphs="hard")
     assert len(hard.explain("a\n\n" * 10_001).spans) == 10_001
+
+
+def test_long_sentences_are_halved_between_words() -> None:
+    text = "one two three four. five"
+    spans, counts = np.array([[0, 20], [20, 24]]), np.array([4, 1])
+    rows, lengths, owners = cut_long(text, spans, counts, 2, counting(lambda t: len(t.split())))
+    assert [text[a:b] for a, b in rows.tolist()] == ["one two ", "three four. ", "five"]
+    assert (lengths.tolist(), owners.tolist()) == ([2, 2, 1], [0, 0, 1])
 
 
 def test_white_space_is_split_off_only_where_it_does_not_fit() -> None:

@@ -34,10 +34,7 @@ FOLDERS = {
         "core/pipeline/test_adapting.py",
         "core/rerank",
         "core/segmentation/training",
-        "surface/test_distributions.py",
-        "surface/test_exports.py",
-        "surface/test_imports.py",
-        "surface/test_prompts.py",
+        "surface",
     ),
     "services": ("adapters/test_stores.py", "core/index/databases"),
 }

@@ -25,6 +25,7 @@ from precise_rag import (
 )
 from precise_rag.encoders.local import count_packaged_tokens
 from precise_rag.errors import ScoreScaleError
+from precise_rag.facts import candidate_facts
 from precise_rag.index import HybridIndex
 from precise_rag.rerank import load_reranker, rerank, rerank_best
 from precise_rag.testing import HashEncoder, ScriptedLLM
@@ -204,15 +205,8 @@ def test_scores_of_unknown_meaning_are_reranked_once_and_the_former_are_kept(fra
     assert type(framework.score(kept[0])) is float
     facts = read_facts(kept[0])
     facts.pop("foreign_score", None)
-    assert facts == {
-        "doc_id": "n1",
-        "start": 0,
-        "end": 1,
-        "score": pytest.approx(0.9),
-        "score_scale": "probability",
-        "scores": {"retrieval": -1.0},
-        "reason": "among the first 1 (min_k)",
-    }
+    expected = Candidate("n1", 0, 1, "b", 0.9, "probability", scores={"retrieval": -1.0})
+    assert_alike(facts, candidate_facts(expected, "among the first 1 (min_k)"))
     reranker.read = []
     assert [framework.id(piece) for piece in framework.cut(part, kept, "q")] == ["n1", "n2"]
     assert reranker.read == [], "once"

@@ -232,14 +232,9 @@ def test_the_cache_key_follows_whatever_changes_the_nodes(documents):
     parser, retrained, upgraded = semantic(), semantic(), semantic()
     assert get_transformation_hash(documents, parser) == get_transformation_hash(documents, semantic())
     retrained.weights_sha256, upgraded.core_version = "0" * 64, "99.0"
-    others = [
-        semantic(max_tokens=20),
-        semantic(sentence_splitter="sentencex"),
-        semantic(model="greedy", embed_model=HashEncoder()),
-        semantic(model="greedy", embed_model=HashEncoder(64)),
-        sentences(),
-        sentences(alpha=0.8),
-    ]
+    others = [sentences(), sentences(alpha=0.8), semantic(max_tokens=20)]
+    others += [semantic(model="greedy", embed_model=HashEncoder(size)) for size in (64, 256)]
+    others += [semantic(sentence_splitter="sentencex")]
     keys = [get_transformation_hash(documents, one) for one in (parser, *others, retrained, upgraded)]
     assert len(set(keys)) == len(keys)
 

@@ -91,12 +91,5 @@ def _pages() -> str:
     return "\n\n".join(parts) + "\n"
 
 
-DOCUMENTS = {
-    "markdown": _markdown(),
-    "restructured": _restructured(),
-    "html": _html(),
-    "numbered": _numbered(),
-    "transcript": _transcript(),
-    "report": _report(),
-    "pages": _pages(),
-}
+_WRITERS = (_markdown, _restructured, _html, _numbered, _transcript, _report, _pages)
+DOCUMENTS = {write.__name__.removeprefix("_"): write() for write in _WRITERS}

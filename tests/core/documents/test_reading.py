@@ -22,14 +22,7 @@ def test_a_folder_is_read_in_sorted_order_with_relative_ids(tmp_path, caplog):
     (tmp_path / "c.txt").write_bytes(b"\xef\xbb\xbfOne.\r\n")
     (tmp_path / "empty.txt").touch()
     found = list(read_documents(tmp_path))
-    assert [document.id for document in found] == [
-        "LICENSE",
-        "a/code.py",
-        "a/one.txt",
-        "b.md",
-        "c.txt",
-        "empty.txt",
-    ]
+    assert " ".join(document.id for document in found) == "LICENSE a/code.py a/one.txt b.md c.txt empty.txt"
     assert caplog.messages == [f"{tmp_path}: 1 of the files are of kinds that cannot be read: .png"]
     assert found[2] == Document("a/one.txt", "a/one.txt", {"source": "a/one.txt"})
     assert [document.text for document in found[-2:]] == ["One.\r\n", ""]

@@ -97,13 +97,7 @@ def test_the_loop_ends_in_time_whatever_the_judge_replies(judgements, max_rounds
     ],
 )
 def test_a_judgement_is_read(text, score, adjustment):
-    judgement = parse_judgement(text)
-    assert (judgement.score, judgement.adjustment, judgement.status, judgement.raw) == (
-        score,
-        adjustment,
-        "parsed",
-        text,
-    )
+    assert parse_judgement(text) == Judgement(score, adjustment, "parsed", text)
 
 
 @pytest.mark.parametrize(
@@ -134,8 +128,7 @@ def test_a_judgement_is_read(text, score, adjustment):
     ],
 )
 def test_what_holds_no_score_from_1_to_10_is_unparsed(text):
-    judgement = parse_judgement(text)
-    assert (judgement.score, judgement.adjustment, judgement.status) == (None, 0, "unparsed")
+    assert parse_judgement(text) == Judgement(None, 0, "unparsed", text)
 
 
 @pytest.mark.parametrize(

@@ -243,17 +243,11 @@ def test_a_cost_limit_without_the_prices_of_both_models_is_refused():
 def test_a_used_budget_ends_the_loop_with_the_best_answer(budget, drafts, note):
     prices = PriceTable({"answerer": Price(1.0, 1.0), "judge": Price(1.0, 1.0)})
 
-    def reply(text):
-        return Completion(text, "", 600, 50)
+    def replies(*texts):
+        return [Completion(text, "", 600, 50) for text in texts]
 
-    answer = run_each_way(
-        lambda: loop(
-            [reply(text) for text in "abc"],
-            [reply(says(8, 1)), reply(says(7, 1)), reply(says(9))],
-            budget=budget,
-            prices=prices,
-        )
-    )
+    judgements = replies(says(8, 1), says(7, 1), says(9))
+    answer = run_each_way(lambda: loop(replies(*"abc"), judgements, budget=budget, prices=prices))
     assert answer.text == "a"
     assert len(answer.rounds) == drafts
     assert answer.note.startswith(note)

@@ -17,8 +17,6 @@ from precise_rag.testing import HashEncoder
 from precise_rag.types import Document, FloatArray
 
 STORY = Document("story", "A cat sits. A cat runs. It rained.\n\nThe sun rose. A cat sleeps.")
-
-
 HEADED = Document(
     "headed",
     "A cat sits. A cat runs.\n\n# Naps\n\nThe sun rose. A dog sleeps.\n\n## Cat\n\nOn a mat. In bed.",

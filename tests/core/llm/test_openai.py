@@ -36,16 +36,8 @@ async def async_client(script, **options):
 def test_a_completion_carries_the_servers_usage():
     with client([says("France")], api_key="k1", temperature=0) as (llm, server):
         assert llm.complete(PROMPT) == Completion("France", "local-model", 11, 7)
-    assert server.requests == [
-        {
-            "model": "m",
-            "temperature": 0,
-            "messages": [
-                {"role": "system", "content": "Be brief."},
-                {"role": "user", "content": "Where is Paris?"},
-            ],
-        }
-    ]
+    messages = [message._asdict() for message in PROMPT]
+    assert server.requests == [{"model": "m", "temperature": 0, "messages": messages}]
     assert server.headers[0]["authorization"] == "Bearer k1"
 
 

@@ -68,18 +68,9 @@ def sent_trace() -> Trace:
 
 def test_the_page_shows_what_was_sent_then_the_scores_with_their_cut_then_the_steps() -> None:
     page = Page(sent_trace().to_html())
-    found = [
-        page.text.index(part)
-        for part in (
-            "What does a pump need?",
-            "What was sent: 1 excerpt, ",
-            "pump.md",
-            "Pumps › Care",
-            "Pumps need oil. They need it often. A dry pump stops.",
-            "2 of 3 pieces kept",
-            "Steps",
-        )
-    ]
+    sent = ("What was sent: 1 excerpt, ", "pump.md", "Pumps › Care", TEXT[:53])
+    parts = ("What does a pump need?", *sent, "2 of 3 pieces kept", "Steps")
+    found = [page.text.index(part) for part in parts]
     assert found == sorted(found)
     assert page.tags.count("mark") == 2
     assert ("title", "rank 2: worth 0.5") in page.attributes

@@ -85,16 +85,7 @@ def test_the_command_fine_tunes_in_smaller_batches(
         return {"epoch": 1, "paragraph_auc": 0.5, "section_auc": 0.5}
 
     monkeypatch.setattr("precise_rag.segmentation.training.train.train_sage", train_sage)
-    common = [
-        "train",
-        str(file),
-        "--out",
-        str(tmp_path),
-        "--family",
-        "sage",
-        "--encoder",
-        str(encoder_folder),
-    ]
+    common = f"train {file} --out {tmp_path} --family sage --encoder {encoder_folder}".split()
     assert main([*common, "--fine-tune", "--device", "cpu"]) == 0
     assert (asked["fine_tune"], asked["batch_size"], asked["device"]) == (True, 256, "cpu")
     assert main([*common, "--fine-tune", "--batch-size", "32"]) == 0

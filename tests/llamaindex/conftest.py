@@ -4,15 +4,13 @@ from typing import Any
 import pytest
 from llama_index.core import Settings
 from llama_index.core.bridge.pydantic import Field
-from llama_index.core.instrumentation import get_dispatcher
-from llama_index.core.instrumentation.event_handlers import BaseEventHandler
 from llama_index.core.instrumentation.events import BaseEvent
 from llama_index.core.llms import CompletionResponse, CustomLLM, LLMMetadata
 from llama_index.core.llms.callbacks import llm_completion_callback
 from llama_index.core.schema import Document
 
 from llamaindex_precise import PreciseEmbedding
-from support.frameworks import HashEmbedding
+from support.frameworks import HashEmbedding, events_of_llamaindex
 
 LIGHTHOUSE = (
     "The lighthouse at Cape Orrin was lit in 1871. Its lamp burned whale oil. "
@@ -53,22 +51,11 @@ class ScriptedChat(CustomLLM):
         return pieces()
 
 
-class Events(BaseEventHandler):
-    """Keeps every instrumentation event."""
-
-    seen: list[BaseEvent]
-
-    def handle(self, event: BaseEvent, **kwargs: Any) -> None:
-        self.seen.append(event)
-
-
 @pytest.fixture
 def events() -> Iterator[list[BaseEvent]]:
     """The events that are sent while a test runs, in order."""
-    handler, root = Events(seen=[]), get_dispatcher()
-    root.add_event_handler(handler)
-    yield handler.seen
-    root.event_handlers.remove(handler)
+    with events_of_llamaindex() as seen:
+        yield seen
 
 
 @pytest.fixture

@@ -167,13 +167,9 @@ class ChatServer:
 
             def _event(self, reply: Reply, delta: dict[str, str], finish: str | None) -> dict[str, Any]:
                 assert isinstance(reply.body, dict)
-                return {
-                    "id": "c1",
-                    "object": "chat.completion.chunk",
-                    "created": 0,
-                    "model": reply.body["model"],
-                    "choices": [{"index": 0, "delta": delta, "finish_reason": finish}],
-                }
+                choices = [{"index": 0, "delta": delta, "finish_reason": finish}]
+                same = {name: reply.body[name] for name in ("id", "created", "model")}
+                return {**same, "object": "chat.completion.chunk", "choices": choices}
 
             def log_message(self, *args: object) -> None:
                 pass

@@ -3,7 +3,8 @@
 A piece is what is searched for or found: a node with a score, or a document.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from typing import Any, NamedTuple
 
@@ -14,6 +15,7 @@ from langchain_core.vectorstores import InMemoryVectorStore
 from llama_index.core import VectorStoreIndex
 from llama_index.core.instrumentation import get_dispatcher
 from llama_index.core.instrumentation.event_handlers import BaseEventHandler
+from llama_index.core.instrumentation.events import BaseEvent
 from llama_index.core.schema import Document, NodeWithScore, TextNode
 
 import langchain_precise.convert
@@ -40,6 +42,24 @@ class Answer(NamedTuple):
     text: str
     sources: list[Any]
     facts: dict[str, Any]
+
+
+class Events(BaseEventHandler):
+    """Keeps every instrumentation event."""
+
+    seen: list[BaseEvent]
+
+    def handle(self, event: BaseEvent, **kwargs: Any) -> None:
+        self.seen.append(event)
+
+
+@contextmanager
+def events_of_llamaindex() -> Iterator[list[BaseEvent]]:
+    """The events that are sent meanwhile, in order."""
+    handler, root = Events(seen=[]), get_dispatcher()
+    root.add_event_handler(handler)
+    yield handler.seen
+    root.event_handlers.remove(handler)
 
 
 class LlamaIndex:
@@ -90,18 +110,9 @@ class LlamaIndex:
 
     def stages_of_cut(self, part: Any, pieces: Sequence[Any], query: str) -> list[dict[str, Any]]:
         """The records of stages that are announced while a part works."""
-        records: list[dict[str, Any]] = []
-
-        class Heard(BaseEventHandler):
-            def handle(self, event: Any, **kwargs: Any) -> None:
-                if isinstance(event, PreciseStageEvent):
-                    records.append(event.record)
-
-        handlers = get_dispatcher().event_handlers
-        handlers.append(Heard())
-        self.cut(part, pieces, query)
-        handlers.pop()
-        return records
+        with events_of_llamaindex() as seen:
+            self.cut(part, pieces, query)
+        return [event.record for event in seen if isinstance(event, PreciseStageEvent)]
 
     def splitter(self, name: str, **settings: Any) -> Any:
         return getattr(llamaindex_precise, f"{name}NodeParser")(**settings)

@@ -12,6 +12,13 @@ from llama_index.core.schema import NodeWithScore
 from precise_rag.stems import read_words
 from precise_rag.types import Candidate, ScoreScale
 
+WHOSE_LAMP = "Who keeps the lamp of the harbour?"
+LAMP = [
+    "Ilse Brandt has kept the lamp of the harbour since the spring.",
+    "The lamp is lit at dusk.",
+    "Bread prices rose in the valley after the long winter. " * 40,
+    "Two ferries cross the river every hour.",
+]
 QUESTION = "When is the else clause of a try statement executed?"
 
 

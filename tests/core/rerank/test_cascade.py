@@ -15,15 +15,10 @@ from precise_rag.rerank.packaged import packaged_reranker
 from precise_rag.rerank.pairs import Piece
 from precise_rag.rerank.query_terms import alone_with_code
 from precise_rag.types import Candidate
+from support.rerankers import LAMP as TEXTS
+from support.rerankers import WHOSE_LAMP as QUESTION
 
 Save = Callable[..., Path]
-QUESTION = "Who keeps the lamp of the harbour?"
-TEXTS = [
-    "Ilse Brandt has kept the lamp of the harbour since the spring.",
-    "The lamp is lit at dusk.",
-    "Bread prices rose in the valley after the long winter. " * 40,
-    "Two ferries cross the river every hour.",
-]
 
 
 def candidates(texts: Sequence[str]) -> list[Candidate]:

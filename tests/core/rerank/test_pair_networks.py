@@ -20,20 +20,14 @@ from precise_rag.rerank.pairs import (
     tokens_of_pairs,
     word_table,
 )
+from support.rerankers import LAMP as TEXTS
+from support.rerankers import WHOSE_LAMP as QUESTION
 
-QUESTION = "Who keeps the lamp of the harbour?"
-TEXTS = [
-    "Ilse Brandt has kept the lamp of the harbour since the spring.",
-    "The lamp is lit at dusk.",
-    "Bread prices rose in the valley after the long winter. " * 40,
-    "",
-    "Two ferries cross the river every hour.",
-]
 PIECES = [
     Piece(TEXTS[0], before="The old keeper left for the sea."),
     Piece(TEXTS[1], above="Harbour: ", before="It is old. " * 30, after="Ships come in by its light. " * 30),
     Piece(TEXTS[2], above="Prices: ", after="Nobody knows why."),
-    *map(Piece, TEXTS[3:]),
+    *map(Piece, ("", TEXTS[3])),
 ]
 """Some with titles above them and text around them."""
 TOLERANCE = 1e-3

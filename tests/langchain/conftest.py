@@ -8,18 +8,12 @@ from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 
 TEXTS = {
-    "harbour": (
-        "The harbour of Velm freezes in January. Ice breakers keep one channel open for the mail boat.\n\n"
-        "In summer the quay is a market. Fishmongers sell smoked eel from wooden carts."
-    ),
+    "harbour": "The harbour of Velm freezes in January.\n\nFishmongers sell smoked eel from wooden carts.",
     "clock": (
         "The town clock was built by Ada Brandt in 1911. It runs on a falling weight of ninety kilograms.\n\n"
         "Every Sunday the keeper winds the weight up again. Nobody else has the key."
     ),
-    "bread": (
-        "Rye bread from Velm is baked twice. The second baking makes the crust dark and hard.\n\n"
-        "Sailors took it to sea because it keeps for a month."
-    ),
+    "bread": "Rye bread from Velm is baked twice.\n\nSailors took it to sea because it keeps for a month.",
 }
 
 

@@ -14,6 +14,16 @@ from precise_rag.types import Document
 from support.vectors import NEW, OLD, clustered
 
 
+@pytest.fixture(autouse=True)
+def faiss(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """The package, on one thread; even small blocks of rows have an index of it."""
+    module = pytest.importorskip("faiss")
+    module.omp_set_num_threads(1)
+    monkeypatch.setattr(table, "SMALL", 0)
+    monkeypatch.setattr(dense, "EXACT_ROWS", 1)
+    return module
+
+
 @pytest.mark.parametrize(
     ("factory", "search", "least"),
     [
@@ -26,8 +36,6 @@ from support.vectors import NEW, OLD, clustered
     ],
 )
 def test_faiss_finds_what_exact_search_finds(factory: str, search: str, least: float) -> None:
-    faiss = pytest.importorskip("faiss")
-    faiss.omp_set_num_threads(1)
     vectors, shared = clustered(2000), 0
     rows = FaissRows.of(vectors, FaissBackend(factory, search))
     for query in clustered(20, seed=1):
@@ -42,8 +50,6 @@ def test_faiss_finds_what_exact_search_finds(factory: str, search: str, least: f
 def test_new_documents_are_compared_until_they_are_many_and_what_cannot_be_built_is_refused(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    pytest.importorskip("faiss")
-    monkeypatch.setattr(table, "SMALL", 0)
     monkeypatch.setattr(dense, "EXACT_ROWS", 40)
     index = DenseIndex.build(OLD, HashEncoder(), chunks="sentences", backend="faiss")
     (first,) = built(index)
@@ -70,14 +76,8 @@ def nearest(index: DenseIndex, query: str, top_k: int, wanted: Any = None) -> di
 
 
 @pytest.mark.parametrize("backend", ["Flat", "HNSW16@efSearch=64", "IVF4,Flat@nprobe=4", "SQfp16"])
-def test_faiss_passes_over_what_was_deleted_or_does_not_match(
-    backend: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_faiss_passes_over_what_was_deleted_or_does_not_match(backend: str) -> None:
     """Each document's own text asks for it, so the deleted ones are always the nearest."""
-    faiss = pytest.importorskip("faiss")
-    faiss.omp_set_num_threads(1)
-    monkeypatch.setattr(table, "SMALL", 0)
-    monkeypatch.setattr(dense, "EXACT_ROWS", 1)
     documents = [Document(d.id, d.text, {"n": n}) for n, d in enumerate(OLD + NEW)]
     index = DenseIndex.build(documents, HashEncoder(), backend=f"faiss:{backend}")
     (first,) = built(index)
@@ -104,9 +104,6 @@ def test_faiss_passes_over_what_was_deleted_or_does_not_match(
 def test_a_saved_faiss_index_is_used_if_it_is_trusted_and_of_the_same_factory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pytest.importorskip("faiss")
-    monkeypatch.setattr(table, "SMALL", 0)
-    monkeypatch.setattr(dense, "EXACT_ROWS", 1)
     heron = Document("old7", "A heron waits in the reeds.")
     index = DenseIndex.build(OLD, HashEncoder(), backend="faiss:HNSW32@efSearch=200")
     index.delete(["old1", "old2"])
@@ -150,9 +147,8 @@ class OnGpu:
 
 
 def test_on_gpus_parameters_are_set_and_more_rows_than_a_gpu_finds_come_from_the_cpu(
-    monkeypatch: pytest.MonkeyPatch,
+    faiss: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    faiss = pytest.importorskip("faiss")
 
     class GpuParameterSpace:
         def set_index_parameters(self, index: OnGpu, search: str) -> None:
@@ -173,9 +169,8 @@ def test_on_gpus_parameters_are_set_and_more_rows_than_a_gpu_finds_come_from_the
 
 
 def test_what_gpus_or_the_installed_faiss_do_not_have_is_one_clear_error(
-    monkeypatch: pytest.MonkeyPatch,
+    faiss: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    faiss = pytest.importorskip("faiss")
 
     def refuse(index: Any) -> Any:
         raise RuntimeError("This index type is not implemented on the GPU")

@@ -21,19 +21,8 @@ from precise_rag.selection import GradientSelector
 from precise_rag.types import Candidate, Selection, Span, best_first
 from support.frameworks import FRAMEWORKS, LLAMAINDEX, each_framework
 
-FOUND = Candidate(
-    "guide",
-    5,
-    9,
-    "Eels",
-    0.25,
-    "probability",
-    n_tokens=2,
-    passage=Span(0, 40),
-    scores={"dense": 0.5},
-    above=("Fish",),
-    metadata={"tags": ["fish"]},
-)
+NOTED: dict[str, Any] = {"n_tokens": 2, "passage": Span(0, 40), "scores": {"dense": 0.5}, "above": ("Fish",)}
+FOUND = Candidate("guide", 5, 9, "Eels", 0.25, "probability", metadata={"tags": ["fish"]}, **NOTED)
 
 
 @each_framework

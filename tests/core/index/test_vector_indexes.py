@@ -182,11 +182,8 @@ def test_weighted_chunks_score_like_a_dense_index_of_chunks_in_context() -> None
 
 def test_chunks_of_one_long_sentence_have_its_vector() -> None:
     text = "Alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu."
-    chunks = list(
-        weighted_chunks(
-            [Document("d", text)], HashEncoder(), Segmenter.from_pretrained("small", max_tokens=5), whole=0
-        )
-    )
+    segmenter = Segmenter.from_pretrained("small", max_tokens=5)
+    chunks = list(weighted_chunks([Document("d", text)], HashEncoder(), segmenter, whole=0))
     assert len(chunks) > 1
     assert "".join(p.text for p in chunks) == text
     for chunk in chunks[1:]:

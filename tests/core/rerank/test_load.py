@@ -83,14 +83,10 @@ class Compressor(BaseDocumentCompressor):
     def compress_documents(
         self, documents: Sequence[Document], query: str, callbacks: Any = None
     ) -> list[Document]:
-        return [
-            Document(
-                page_content=d.page_content,
-                id=None if self.bare else d.id,
-                metadata={"relevance_score": len(d.page_content) / 20} if self.scored else {},
-            )
-            for d in sorted(documents, key=lambda d: -len(d.page_content))
-        ]
+        ids = {d.page_content: None if self.bare else d.id for d in documents}
+        scores = {text: {"relevance_score": len(text) / 20} if self.scored else {} for text in ids}
+        by_length = sorted(ids, key=lambda text: -len(text))
+        return [Document(text, id=ids[text], metadata=scores[text]) for text in by_length]
 
 
 @pytest.mark.parametrize("theirs", [Postprocessor(), Compressor()])

@@ -55,7 +55,6 @@ LAYOUT_FIELDS = (
     "metadata_separator",
     "text_template",
 )
-"""Fields that say how a node is written for models."""
 
 
 class FoundNode(TextNode):

@@ -3,7 +3,7 @@
 import argparse
 import os
 import sys
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from precise_rag._progress import progress_bar
 from precise_rag.cli.arguments import add_device, add_paths, index_argument
@@ -112,17 +112,24 @@ def _update(
     """
     index.add(documents, show_progress=is_terminal(sys.stderr))
     gone = sorted(set(index.document_ids) - {document.id for document in documents})
-    if not gone:
-        return []
-    if args.prune and not problems:
-        index.delete(gone)
-        for identifier in gone:
-            warn(f"removed {identifier}: it is not in {_named(args.paths)}")
-        return gone
-    why = "may be in what could not be read" if args.prune else f"are not in {_named(args.paths)}"
-    advice = "so they stay" if args.prune else "use --prune to remove them"
-    warn(f"note: {len(gone)} of the index's documents, such as {gone[0]}, {why}; {advice}")
-    return []
+    stay = [identifier for identifier in gone if not args.prune or _may_be_in(identifier, problems)]
+    removed = sorted(set(gone) - set(stay))
+    if removed:
+        index.delete(removed)
+    for identifier in removed:
+        warn(f"removed {identifier}: it is not in {_named(args.paths)}")
+    if stay:
+        why = "may be in what could not be read" if args.prune else f"are not in {_named(args.paths)}"
+        advice = "so they stay" if args.prune else "use --prune to remove them"
+        warn(f"note: {len(stay)} of the index's documents, such as {stay[0]}, {why}; {advice}")
+    return removed
+
+
+def _may_be_in(identifier: str, problems: list[InputError]) -> bool:
+    """Whether a problem names the file, or a folder above it, that a document was read from."""
+    file = PurePosixPath(identifier.split("#")[0])
+    places = map(str, (file, *file.parents[:-1]))
+    return any(place in str(problem) for place in places for problem in problems)
 
 
 def _named(paths: list[Path]) -> str:

@@ -33,7 +33,6 @@ _ENTRY = re.compile(r"""(?:-[ ]{1,8})*+(?:-\Z|["']?[\w./$@*~{}<>-]{1,60}["']?:(?
 """A line of YAML with a key, or the dash of a list alone."""
 _SIGNS = re.compile(r"""["'{}\[\]]""")
 _SPACE = re.compile(r"\s*+")
-_BREAK = re.compile(r"[\s,]*\n\s*(?:-[ \t]+)?")
 _BELOW_ANY = 1 << 40
 
 
@@ -136,8 +135,8 @@ def _title(text: str, value: _Value) -> str:
 
 def _words(data: str) -> str:
     """Keys and values without their signs, on one line."""
-    line = " ".join(_BREAK.sub(", ", _SIGNS.sub("", data)).split())
-    return line.replace(":,", ":").strip(" ,:-")
+    lines = (line.strip(" \t,").removeprefix("- ") for line in _SIGNS.sub("", data).splitlines())
+    return " ".join(", ".join(filter(None, lines)).split()).replace(":,", ":").strip(" ,:-")
 
 
 class _Brackets:

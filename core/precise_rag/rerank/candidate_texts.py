@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence, Set
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 
 from precise_rag.encoded import encode_documents, encode_queries
 from precise_rag.encoders.geometry import with_levels
 from precise_rag.encoders.load import load_encoder
-from precise_rag.protocols import Neighbours, Reranker
+from precise_rag.protocols import Encoder, Neighbours, Reranker
 from precise_rag.rerank.query_terms import QueryTerms
 from precise_rag.sentences import load_sentence_splitter
 from precise_rag.sentences.words import without_markup
@@ -55,13 +56,19 @@ def _adds(terms: QueryTerms, named: Set[str], text: str) -> bool:
     return terms.coverage(named - terms.positions(read_words(text)).keys()) > _LEAST_SHARE
 
 
+@cache
+def default_encoder() -> Encoder:
+    """Return the default encoder, which stays loaded."""
+    return load_encoder()
+
+
 def with_cosines(query: str, candidates: Sequence[Candidate]) -> list[Candidate]:
     """Give candidates that no search has compared with the query their cosines, by the default encoder.
 
     They are in `scores`, as "dense" and "core". Returns the candidates in their order.
     Raises ModelError if the encoder is damaged.
     """
-    encoder = load_encoder()
+    encoder = default_encoder()
     vector = encode_queries(encoder, [query])[0]
     cosines = dots(
         encode_documents(encoder, [without_markup(candidate.text) for candidate in candidates]), vector

@@ -17,11 +17,10 @@ from precise_rag.checkpoints.quantized import dequantized
 from precise_rag.checkpoints.saved import load_checkpoint, packaged_model, read_model_file
 from precise_rag.checks import check_number
 from precise_rag.encoders.devices import runs_on_onnx
-from precise_rag.encoders.load import load_encoder
 from precise_rag.encoders.local import E5, packaged_encoder
 from precise_rag.encoders.token_ids import read_tokenizer
 from precise_rag.errors import InputError, ModelError
-from precise_rag.rerank.candidate_texts import with_cosines, with_headings
+from precise_rag.rerank.candidate_texts import default_encoder, with_cosines, with_headings
 from precise_rag.rerank.features import retrieval_scores
 from precise_rag.rerank.logistic_regression import LogisticRegression, log_odds, matched
 from precise_rag.rerank.packaged import packaged_reranker
@@ -183,7 +182,7 @@ class CascadeReranker(Loaded):
     def load_model(self) -> None:
         """Load the networks now, not at the first candidate."""
         packaged_reranker()
-        load_encoder()
+        default_encoder()
         self._scorer.get(self._load)
 
     def logits(self, query: str, pieces: Sequence[Piece]) -> FloatArray:

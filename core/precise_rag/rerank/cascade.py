@@ -73,10 +73,10 @@ class CascadeReranker(Loaded):
     needs them (see `with_headings`), and some of the text around it where that is known (see
     `with_text_around`). A logistic regression over both judgements and the cosine, or one without it where it
     is unknown, gives their probabilities, and one over the packaged reranker's alone those of the rest, whose
-    order is also the search's. What alone has a code of the query is read first, and is more probable (see
-    `alone_with_code`). Of longer texts `rerank` has it read the sentences (`longest_text`). A text of another
-    document can take one of the places that are read; otherwise it has as little part in a score as in the
-    packaged reranker's.
+    order is also the search's. What alone has a code of the query, or a row its name, is read first and more
+    probable (see `alone_with_code`). Of longer texts `rerank` has it read the sentences (`longest_text`). A
+    text of another document can take one of the places that are read; otherwise it has as little part in a
+    score as in the packaged reranker's.
 
     folder: a saved model; default: the one in the package.
     n_read: most candidates to read, at least 1; default 24.

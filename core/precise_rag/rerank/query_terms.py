@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import pairwise
+from itertools import groupby, pairwise
 
 import numpy as np
 
@@ -31,6 +31,13 @@ _ASKS_NUMBER = re.compile(
 _CODE = re.compile(r"[A-Za-z\d]+(?:[-.,/:_][A-Za-z\d]+)*")
 _COUNTS = re.compile(r"\D*|\d|\d+(?:st|nd|rd|th|s)")
 """What is no code: a word without a digit, a single digit, an ordinal, a decade."""
+
+_WORD = re.compile(r"\w+")
+_RECORD = re.compile(
+    r"""\|[^|\n]{1,200}\||["'][ ]?:[ ]|\t[^\t\n]{1,200}\t|<td\b|,[^,\s][^,\n]{0,100},\S"""
+    r"|(?m:^[ \t-]{0,40}[\w.-]{1,60}: )"
+)
+"""A row of a table or CSV, or a value of JSON or YAML."""
 
 _ASKS_PERSON = re.compile(r"\b(who|whom|whose)\b")
 
@@ -148,11 +155,28 @@ class QueryTerms:
 
 
 def alone_with_code(query: str, texts: Sequence[str]) -> FloatArray:
-    """Return (n,) 1 for each text that alone holds a code of the query, such as E4266 or TX-17; else 0."""
-    asked = _codes(query)
-    holding = [asked & _codes(text) if asked else asked for text in texts]
-    counts = Counter(code for codes in holding for code in codes)
-    return np.array([any(counts[code] == 1 for code in codes) for codes in holding], dtype=np.float32)
+    """Return (n,) 1 for each text that alone holds a code or name of the query, else 0.
+
+    A code is one such as E4266 or TX-17. A name counts in rows of tables and the like, and has several words:
+    elsewhere much can be said of it without it.
+    """
+    asked, names = _codes(query), _names(query)
+    holding = [asked & _codes(text) if asked else set[str]() for text in texts]
+    lines = [f" {' '.join(_WORD.findall(text.casefold()))} " if names else "" for text in texts]
+    named = [{name for name in names if f" {name} " in line} for line in lines]
+    counts = Counter(one for several in (*holding, *named) for one in several)
+    told = (
+        codes | (names if _RECORD.search(text) else set())
+        for codes, names, text in zip(holding, named, texts, strict=True)
+    )
+    return np.array([any(counts[one] == 1 for one in several) for several in told], dtype=np.float32)
+
+
+def _names(query: str) -> set[str]:
+    """Words with capital letters one after the other, but for the first word."""
+    words = (" ".join(_WORD.findall(word)) for word in query.split()[1:])
+    groups = (list(group) for is_name, group in groupby(words, lambda word: word[:1].isupper()) if is_name)
+    return {" ".join(group).casefold() for group in groups if len(group) > 1}
 
 
 def _codes(text: str) -> set[str]:

@@ -208,10 +208,13 @@ def test_the_packaged_cascade_was_fitted_to_this_packaged_reranker() -> None:
         ("Who wrote it in 1931 or 1955?", ["1931 by Ada.", "1955年", "1955, by Bo", "1931.5"], [1, 0, 0, 0]),
         ("The 2nd of 3 in the 90s?", ["the 2nd", "3", "the 90s"], [0, 0, 0]),
         ("What is it?", ["E4266"], [0]),
+        ("Steps of Old Mill?", ["| Old Mill | 65 |", "| New Mill | 9 |", "| Old Gate |  |"], [1, 0, 0]),
+        ("Where is Old Mill?", ['{"name": "old mill"}', "| Old Mill | 65 |"], [0, 0]),
+        ("Where is Old Mill?", ["Old Mill is old.", "It is far."], [0, 0]),
         ("سنة ۲۰۱۲", ["في ۲۰۱۲", "none"], [1, 0]),
     ],
 )
-def test_a_code_counts_where_one_text_alone_holds_it_whole(
+def test_a_code_or_the_name_of_a_row_counts_where_one_text_alone_holds_it_whole(
     query: str, texts: list[str], alone: list[int]
 ) -> None:
     assert alone_with_code(query, texts).tolist() == alone

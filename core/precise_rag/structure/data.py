@@ -55,8 +55,9 @@ def is_data(text: str) -> bool:
         except (ValueError, RecursionError):
             pass
         else:
-            if isinstance(value, dict) or (end == len(body) and body.count(",")):
-                return bool(value)
+            rest = body[end:].lstrip()
+            if value and (rest[:1] in ("{", "[") if rest else "," in body):
+                return True
     body = body[:READ]
     keys = [key.start() for key in _QUOTED_KEY.finditer(body)]
     if len(keys) < _FEWEST or len(keys) * _CHARACTERS_OF_A_KEY < len(body):

@@ -128,6 +128,7 @@ def test_text_in_a_value_is_split_into_sentences() -> None:
 @pytest.mark.parametrize(
     "text",
     [
+        '{"a": 1, "b": 2} is what the pump replies when it is asked how it is. It is asked every morning.',
         "[1] Smith, J. A history of pumps. London, 1990.",
         "Fruit:\n  - apple pie.\n  - pear cake is good.\nNote: the rest is prose. It goes on and on.\n",
         "host: a\nport: 80\nuser: b\npath: /x\n",

@@ -1,4 +1,4 @@
-"""Nested data, such as JSON and YAML: what fits is one block, with the keys that lead to it above."""
+"""Nested data, such as JSON, YAML and settings in braces: what fits is one block, below the keys above it."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ _FEWEST = 3
 _SHARE_OF_LINES = 0.8
 """Of the lines of a text that is data but cannot be parsed, such as a part of a file."""
 _CHARACTERS_OF_A_KEY = 200
+_SHARE_OF_BRACED = 0.9
 
 _QUOTED_KEY = re.compile(r"""(?:"[^"\n]{1,80}"|'[^'\n]{1,80}')[ ]{0,4}:(?=[\s"'\[{\d.tfnTFN-])""")
 _NO_KEY = re.compile(r"""[\s\[\]{},]*+(?:(?:"[^"\n]*+"|'[^'\n]*+'|[\d.eE+-]++)[\s\[\]{},]*+)?\Z""")
@@ -31,6 +32,9 @@ _TOKEN = re.compile(
 )
 _ENTRY = re.compile(r"""(?:-[ ]{1,8})*+(?:-\Z|["']?[\w./$@*~{}<>-]{1,60}["']?:(?:\s+(?P<value>\S.*)?)?\Z)""")
 """A line of YAML with a key, or the dash of a list alone."""
+_OPENING = re.compile(r"[\w.\"'@:/*-][^(){}=;]{0,100}\{\Z")
+_SETTING = re.compile(r"[\w.-]{1,60}(?:[ \t]{0,40}[=:][ \t]|[ \t]{1,40}[^ \t(){}=][^(){}]{0,300};\Z)")
+"""The line above a block of braces, and one within it."""
 _SIGNS = re.compile(r"""["'{}\[\]]""")
 _SPACE = re.compile(r"\s*+")
 _BELOW_ANY = 1 << 40
@@ -38,16 +42,20 @@ _BELOW_ANY = 1 << 40
 
 @dataclass(slots=True)
 class _Value:
-    """A value with its key, `text[start:end]`, and the values in it. depth: by its indent, of YAML."""
+    """A value with its key, `text[start:end]`, and the values in it.
+
+    depth: by its indent, of YAML. is_only: whether no other one is beside it.
+    """
 
     start: int
     end: int = 0
     values: list[_Value] = field(default_factory=list)
     depth: int = -2
+    is_only: bool = False
 
 
 def is_data(text: str) -> bool:
-    """Check whether a text is nested data: JSON, lines of it, Python's notation, YAML, or a part of such."""
+    """Check whether a text is nested data: JSON, lines of it, Python's notation, YAML, settings in braces."""
     body = text.strip()
     if body[:1] in ("{", "["):
         try:
@@ -59,12 +67,26 @@ def is_data(text: str) -> bool:
             if value and (rest[:1] in ("{", "[") if rest else "," in body):
                 return True
     body = body[:READ]
+    if _is_braced(body):
+        return True
     keys = [key.start() for key in _QUOTED_KEY.finditer(body)]
     if len(keys) < _FEWEST or len(keys) * _CHARACTERS_OF_A_KEY < len(body):
         return _is_yaml(body)
     lines = [words for line in body.split("\n") if (words := line.strip())]
     n_lines = sum(bool(_QUOTED_KEY.search(line) or _NO_KEY.match(line)) for line in lines)
     return n_lines >= _SHARE_OF_LINES * len(lines) and keys[0] < len(body) / 2 < keys[-1]
+
+
+def _is_braced(body: str) -> bool:
+    """Whether nearly all lines are settings, as `name = value` and `name value;`, in blocks of braces."""
+    lines = [words for line in body.split("\n") if (words := line.strip()) and words[0] != "#"]
+    opening = [_OPENING.match(line) is not None for line in lines]
+    n_closing = sum(line[0] == "}" for line in lines)
+    n_values = sum(line[0] != "}" and _NO_KEY.match(line) is not None for line in lines)
+    n_settings = sum(_SETTING.match(line) is not None for line in lines)
+    is_nested = min(sum(opening), n_closing) >= 2 and n_settings >= _FEWEST
+    n_read = sum(opening) + n_closing + n_values + n_settings
+    return is_nested and n_read >= _SHARE_OF_BRACED * len(lines)
 
 
 def _is_yaml(body: str) -> bool:
@@ -92,19 +114,20 @@ def data_blocks(text: str) -> Iterator[tuple[BlockStart, tuple[str, ...]]]:
 
     An object of a list, or a document of several, that is more than one block has its first values as a key.
     """
-    root = _by_indents(text) if _is_yaml(text[:READ].strip()) else _Brackets(text).read()
-    while len(root.values) == 1:
-        root = root.values[0]
+    body = text[:READ].strip()
+    root = _by_indents(text) if _is_yaml(body) else _Brackets(text, _is_braced(body)).read()
+    root.is_only = True
     waiting: list[tuple[_Value, int, tuple[str, ...], tuple[str, ...]]] = [(root, 0, (), ())]
     """Values, the start of the first block in each, what is above that, and what is above the others."""
     while waiting:
         value, start, above, path = waiting.pop()
-        if not value.values or (value.end - value.start <= _WHOLE and value is not root):
+        if not value.values or value.end - value.start <= _WHOLE:
             yield (start, "code" if value.end - start <= _LONGEST_CODE else "paragraph", 0), above
             continue
-        title = _title(text, value) if value is not root else ""
-        below = (*path[: DEEPEST - 1], title) if title else path
         first, *others = _together(value.values)
+        first.is_only = not others
+        title = _title(text, value)
+        below = (*path[: DEEPEST - 1], title) if title else path
         waiting += [(other, other.start, below, below) for other in reversed(others)]
         waiting.append((first, start, above, below))
 
@@ -124,14 +147,13 @@ def _together(values: Iterable[_Value]) -> Iterator[_Value]:
 
 
 def _title(text: str, value: _Value) -> str:
-    """The key of a value; without one, what it begins with."""
+    """The key of a value; without one, what it begins with, if there are others."""
     first = value.values[0].start
+    key = _words(text[value.start : first][:_LONGEST_TITLE])
+    if key or value.is_only:
+        return key
     beginning = text[first : first + _LONGEST_TITLE]
-    return (
-        _words(text[value.start : first][:_LONGEST_TITLE])
-        or _words(beginning[: max(beginning.rfind(","), beginning.rfind("\n"))])
-        or _words(beginning)
-    )
+    return _words(beginning[: max(beginning.rfind(","), beginning.rfind("\n"))]) or _words(beginning)
 
 
 def _words(data: str) -> str:
@@ -141,10 +163,10 @@ def _words(data: str) -> str:
 
 
 class _Brackets:
-    """Reads the values between the commas of objects and lists; outside of them, those of each line."""
+    """Reads the values between the commas of objects and lists, or of each line, which ends them outside."""
 
-    def __init__(self, text: str) -> None:
-        self.text, self.start = text, 0
+    def __init__(self, text: str, by_lines: bool) -> None:
+        self.text, self.start, self.by_lines = text, 0, by_lines
         self.around = [_Value(0, len(text))]
         """The objects and lists that are open, the outermost first."""
         self.closed: _Value | None = None
@@ -152,13 +174,13 @@ class _Brackets:
 
     def read(self) -> _Value:
         for token in _TOKEN.finditer(self.text, _rest_of_string(self.text)):
-            is_outside = len(self.around) == 1
+            ends_line = token[0] == "\n" and (self.by_lines or len(self.around) == 1)
             if token[0] in "[{":
                 self._open(token.start())
             elif token[0] in "]}":
                 self._end_value(token.start())
                 self._close()
-            elif token[0] == "," or (token[0] == "\n" and is_outside):
+            elif ends_line or (token[0] == "," and not self.by_lines):
                 self._end_value(token.end())
         self._end_value(len(self.text))
         while len(self.around) > 1:

@@ -111,6 +111,21 @@ def test_a_document_of_several_is_named_by_its_first_values() -> None:
     assert words.startswith("spec:\n  replicas: 5")
 
 
+def test_settings_in_braces_are_below_the_lines_that_open_them() -> None:
+    server = (
+        "  server {\n    listen 80%d0;\n    location / {\n      proxy_pass http://10.0.0.%d;\n    }\n  }\n"
+    )
+    nginx = "http {\n  include mime.types;\n" + "".join(server % (n, n) for n in range(5)) + "}\n"
+    above, words = block_of(nginx, "10.0.0.3")
+    assert above == ("http",)
+    assert words.startswith("server {\n    listen 8030;")
+    pump = (
+        'pump "%d" {\n  size  = "t%d.large"\n  nets = [\n    "a",\n  ]\n  tags = {\n    Name = %d\n  }\n}\n\n'
+    )
+    settings = "".join(pump % (n, n, n) for n in range(4))
+    assert block_of(settings, "t2.large")[1] == (pump % (2, 2, 2)).strip()
+
+
 def test_a_long_object_of_a_list_is_named_by_its_first_values() -> None:
     long = [{"id": n, "name": f"Pump {n}", **{f"value {m}": m * n for m in range(40)}} for n in range(3)]
     above, _ = block_of(json.dumps(long), '"value 30": 60')

@@ -67,6 +67,10 @@ def scores(index: DatabaseIndex) -> dict[str, dict[str, float]]:
     return {c.id: {"score": c.score, **c.scores} for c in found}
 
 
+def contents(index: DatabaseIndex) -> list[Document]:
+    return [index.document(identifier) for identifier in sorted(index.document_ids)]
+
+
 @pytest.mark.slow
 def test_what_a_killed_writer_leaves_is_whole_and_scores_as_a_rebuilt_collection(
     new_location: Callable[[], str],
@@ -80,9 +84,11 @@ def test_what_a_killed_writer_leaves_is_whole_and_scores_as_a_rebuilt_collection
         process.communicate()
         index.add([Document("whole", "The new cat saw. " * _SIZE)])
         check_whole(index)
-        documents = [index.document(identifier) for identifier in index.document_ids]
+        documents, found = contents(index), scores(index)
+        while contents(index) != documents:  # the server has just finished what the writer asked for last
+            documents, found = contents(index), scores(index)
         rebuilt = DatabaseIndex.build(documents, HashEncoder(16), location=new_location())
-        found, expected = scores(index), scores(rebuilt)
+        expected = scores(rebuilt)
         assert found.keys() == expected.keys()
         for identifier, its in expected.items():
             assert found[identifier] == pytest.approx(its, rel=1e-4, abs=1e-4, nan_ok=True)

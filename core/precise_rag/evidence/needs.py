@@ -179,8 +179,8 @@ def _announcing(row: int, sentences: Sequence[_Sentence]) -> Iterator[int]:
 def _announces(sentence: _Sentence, following: Block) -> bool:
     """Whether a sentence announces the block after it.
 
-    It stands above a table, ends in a colon or a dash, says "the following" or the like, or ends in nothing
-    before code or a list, of which it is no item.
+    It does if it stands above a table, if it ends in a colon or a dash, if it says "the following" or the
+    like, or if it ends without a mark above code, or above a list that it is not part of.
     """
     kind, text = following.kind, sentence.text
     if sentence.block.kind not in _PROSE or kind not in _ANNOUNCED:

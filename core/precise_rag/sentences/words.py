@@ -133,7 +133,7 @@ def trim_spans(text: str, spans: IntArray) -> IntArray:
 
 
 def without_markup(text: str) -> str:
-    """Return what is read of a sentence of any format: without tags if it closes one, and is no code."""
+    """Return a sentence of any format as it is read: without its tags, if it closes one and is not code."""
     if "</" not in text or "`" in text or _MARKUP.search(text) is None:
         return text
     bare = without_tags(text)

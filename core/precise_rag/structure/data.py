@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from precise_rag.structure.blocks import DEEPEST, BlockStart
+from precise_rag.structure.marks import indent_of
 
 READ = 200_000
 """Characters that are looked at to detect the format of a text."""
@@ -97,7 +98,7 @@ def _is_yaml(body: str) -> bool:
         words = line.strip()
         if not words or words[0] == "#":
             continue
-        now, entry = len(line) - len(line.lstrip(" ")), _ENTRY.match(words)
+        now, entry = indent_of(line), _ENTRY.match(words)
         n_lines += 1
         n_nested += is_parent and (now > indent or (now == indent and words[0] == "-"))
         n_entries += entry is not None
@@ -226,7 +227,7 @@ def _by_indents(text: str) -> _Value:
             del around[1:]
         elif words and words[0] != "#":
             is_entry = words[:2] == "- " or _ENTRY.match(words) is not None
-            depth = 2 * (len(line) - len(line.lstrip(" "))) + (words[0] == "-") if is_entry else _BELOW_ANY
+            depth = 2 * indent_of(line) + (words[0] == "-") if is_entry else _BELOW_ANY
             if len(around) == 1:
                 around.append(_Value(place, depth=-1))
                 root.values.append(around[-1])

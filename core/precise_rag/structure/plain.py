@@ -323,7 +323,7 @@ class _Reader:
     def _columns(self, number: int) -> int:
         """The end of a table that is set with spaces, also with a rule below its head.
 
-        A line that is indented far goes on in a cell. A blank line may part rows with as many columns.
+        A line that is indented far goes on in a cell. A blank line may part rows with the same columns.
         """
         first, end, n_rows = self.lines[number], number + 1, 1
         edges = _edges(first)

@@ -25,6 +25,7 @@ from precise_rag.evidence.features import (
     FOUND_FEATURES,
     STEP_FEATURES,
     StretchFeatures,
+    found_features,
     question_features,
     stretch_features,
 )
@@ -108,11 +109,11 @@ def asked_of(dataset: Dataset, options: Namespace) -> list[Asked]:
 class Rows(NamedTuple):
     """The sentences near the found ones of one question.
 
-    read: features of each stretch. is_found, relevant: (n,) of all stretches.
+    read: features of each stretch. probability: (n,) of all stretches, NaN of those not found. relevant: (n,).
     """
 
     read: list[StretchFeatures]
-    is_found: np.ndarray
+    probability: np.ndarray
     relevant: np.ndarray
 
 
@@ -120,27 +121,28 @@ def rows_of(asked: Asked) -> Rows:
     """Read a question."""
     found = {c.id: c.score for c in asked.found}
     question = question_features(asked.question)
-    read, is_found, relevant = [], [], []
+    read, probability, relevant = [], [], []
     for stretch in asked.stretches:
         p = np.array([found.get(s.id, np.nan) for s in stretch.sentences], dtype=np.float32)
         same = same_probabilities([s.text for s in stretch.sentences])
         read.append(stretch_features(question, stretch, p, same))
-        is_found.append(~np.isnan(p))
+        probability.append(p)
         relevant.append(np.array([holds_evidence(s, asked.evidence) for s in stretch.sentences]))
-    return Rows(read, np.concatenate(is_found), np.concatenate(relevant))
+    return Rows(read, np.concatenate(probability), np.concatenate(relevant))
 
 
 class Batch:
-    """Questions as tensors; the model of `EvidenceModel.evaluate`, on all stretches at once."""
+    """Questions as tensors; the model of `EvidenceModel.grow`, on all stretches at once."""
 
     def __init__(self, questions: Sequence[Rows], weights: Sequence[float]) -> None:
         stretches = [read for rows in questions for read in rows.read]
-        sizes = np.array([len(read.found) for read in stretches])
+        sizes = np.array([len(read.forward) + 1 for read in stretches])
+        probability = np.concatenate([rows.probability for rows in questions])
         last = np.zeros((1, len(STEP_FEATURES)), dtype=np.float32)
-        self.found = torch.from_numpy(np.concatenate([read.found for read in stretches]))
+        self.found = torch.from_numpy(found_features(probability))
         self.forward, self.backward = (
             torch.from_numpy(np.concatenate([part for read in stretches for part in (read[side], last)]))
-            for side in (1, 2)
+            for side in (0, 1)
         )
         n = int(sizes.sum())
         place = np.arange(n) - np.repeat(np.cumsum(sizes) - sizes, sizes)
@@ -149,7 +151,7 @@ class Batch:
         self.inside = torch.from_numpy((there >= 0) & (there < np.repeat(sizes, sizes)[:, None]))
         self.sources = torch.from_numpy(np.clip(np.arange(n)[:, None] + steps, 0, n - 1))
         self.before = torch.from_numpy(steps < 0)
-        self.is_found = torch.from_numpy(np.concatenate([rows.is_found for rows in questions]))
+        self.is_found = torch.from_numpy(~np.isnan(probability))
         self.relevant = torch.from_numpy(
             np.concatenate([rows.relevant for rows in questions]).astype(np.float32)
         )

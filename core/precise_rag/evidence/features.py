@@ -66,13 +66,11 @@ STEP_FEATURES = (
 class StretchFeatures(NamedTuple):
     """Features of the n sentences of a stretch.
 
-    found: (n, len(FOUND_FEATURES)) of each sentence; meaningless if it was not found.
     forward: (n - 1, len(STEP_FEATURES)) of the step over each gap to the later sentence.
     backward: (n - 1, len(STEP_FEATURES)) of the step over each gap to the earlier sentence.
     headed: whether the first sentence is a heading.
     """
 
-    found: FloatArray
     forward: FloatArray
     backward: FloatArray
     headed: bool
@@ -82,6 +80,15 @@ def question_features(query: str) -> FloatArray:
     """Return the features of the query alone: its length and its kinds."""
     kinds = [*question_kinds(query), float(bool(_ASKS_FOR_MORE.search(query)))]
     return np.array([math.log1p(len(query.split())) - 2.3, *kinds], dtype=np.float32)
+
+
+def found_features(probability: FloatArray) -> FloatArray:
+    """Return the (n, len(FOUND_FEATURES)) features of sentences from their (n,) probabilities.
+
+    NaN, of a sentence that was not found, is read as 0.
+    """
+    odds = log_odds(np.nan_to_num(probability), margin=_MARGIN)
+    return np.column_stack([np.ones(len(odds)), odds]).astype(np.float32)
 
 
 def stretch_features(
@@ -101,8 +108,7 @@ def stretch_features(
     pairs = pairwise(stretch.sentences)
     gaps = [stretch.text[left.end - origin : right.start - origin] for left, right in pairs]
     is_break = np.array([gap.count("\n") > 1 for gap in gaps], dtype=np.float64)
-    odds = log_odds(np.nan_to_num(probability), margin=_MARGIN)
-    found = np.column_stack([np.ones(n), odds])
+    odds = found_features(probability)[:, 1]
     leans = np.array([bool(_LEANS.match(text)) for text in texts])[1:]
     asks = np.array([text.endswith(("?", "？")) for text in texts])[:-1]
     gap = [np.ones(n - 1), log_odds(same, margin=_MARGIN) / 2, is_break, leans, asks]
@@ -110,11 +116,10 @@ def stretch_features(
     onto = np.column_stack([tokens, known, np.where(known, odds + 3.0, 0.0) / 2])
     asked = np.tile(question, (n - 1, 1))
     forward, backward = (
-        np.column_stack([*gap, np.full(n - 1, ahead), onto[rows], kind, asked])
+        np.column_stack([*gap, np.full(n - 1, ahead), onto[rows], kind, asked]).astype(np.float32)
         for ahead, rows in ((1.0, slice(1, None)), (0.0, slice(0, n - 1)))
     )
-    found, forward, backward = (part.astype(np.float32) for part in (found, forward, backward))
-    return StretchFeatures(found, forward, backward, begins_with_heading(stretch))
+    return StretchFeatures(forward, backward, begins_with_heading(stretch))
 
 
 def _text_features(texts: Sequence[str]) -> npt.NDArray[np.float64]:

@@ -74,7 +74,9 @@ class EvidenceGrower:
         """Return the sentences of a stretch that are found or probable, each with its reason."""
         keys = [sentence.id for sentence in stretch.sentences]
         probability = np.array([scores.get(key, np.nan) for key in keys], dtype=np.float32)
-        growth, needed_by = _with_needs(stretch, self.model.grow(query, stretch, probability))
+        growth, needed_by = self.model.grow(query, stretch, probability, self.min_score), {}
+        if growth.alone.max() >= self.min_score:
+            growth, needed_by = _with_needs(stretch, growth)
         grown = {}
         for row, (key, sentence) in enumerate(zip(keys, stretch.sentences, strict=True)):
             score = float(growth.probability[row])

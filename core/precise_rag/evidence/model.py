@@ -15,6 +15,7 @@ from precise_rag.evidence.features import (
     FOUND_FEATURES,
     STEP_FEATURES,
     StretchFeatures,
+    found_features,
     question_features,
     stretch_features,
 )
@@ -84,34 +85,37 @@ class EvidenceModel:
         """Load the boundary model now, not at the first stretch."""
         _boundaries()
 
-    def grow(self, query: str, stretch: Stretch, probability: FloatArray) -> Growth:
+    def grow(self, query: str, stretch: Stretch, probability: FloatArray, least: float = 0.0) -> Growth:
         """Return the probabilities of a stretch.
 
         probability: (n,) the reranker's, of each found sentence; NaN for the others.
+        least: a section whose found sentences are all less probable, each alone, is not read: nothing in it
+            can come along with so much.
         """
-        question, n, is_found = question_features(query), len(stretch.sentences), ~np.isnan(probability)
+        is_found, odds = ~np.isnan(probability), found_features(probability) @ self._weights["found"]
+        alone = np.where(is_found, _logistic(odds), 0.0).astype(np.float32)
+        whole = Growth(alone.copy(), alone, np.full(len(alone), -1))
+        if alone.max() < least:
+            return whole
+        question = question_features(query)
         same = same_probabilities([sentence.text for sentence in stretch.sentences])
-        whole = Growth(np.zeros(n, np.float32), np.zeros(n, np.float32), np.full(n, -1))
         for first, section in by_section(stretch):
             end = first + len(section.sentences)
-            if is_found[first:end].any():
+            if is_found[first:end].any() and alone[first:end].max() >= least:
                 read = stretch_features(question, section, probability[first:end], same[first : end - 1])
-                part = self.evaluate(read, is_found[first:end])
-                whole.probability[first:end], whole.alone[first:end] = part.probability, part.alone
+                part = self._evaluated(read, alone[first:end])
+                whole.probability[first:end] = part.probability
                 whole.source[first:end] = np.where(part.source < 0, -1, part.source + first)
         return whole
 
-    def evaluate(self, read: StretchFeatures, is_found: npt.NDArray[np.bool_]) -> Growth:
-        """Return the probabilities of one section from its features. is_found: (n,)."""
-        weights = {name: tensor.astype(np.float64) for name, tensor in self._weights.items()}
-        alone = np.where(is_found, _logistic(read.found @ weights["found"]), 0.0)
+    def _evaluated(self, read: StretchFeatures, alone: FloatArray) -> Growth:
+        """Return the probabilities of one section from its features and those of each sentence alone."""
         n, rows = len(alone), np.arange(len(alone))
         steps = np.concatenate([np.arange(-REACH, 0), np.arange(1, REACH + 1)])
         sources = rows[:, None] + steps
         inside = (sources >= 0) & (sources < n)
         sources = np.clip(sources, 0, n - 1)
-        forward = _path(read.forward @ weights["step"])
-        backward = _path(read.backward @ weights["step"])
+        forward, backward = (_path(part @ self._weights["step"]) for part in (read.forward, read.backward))
         path = np.where(steps < 0, forward[:, None] - forward[sources], backward[sources] - backward[:, None])
         reached = np.where(inside, alone[sources] * np.exp(path), 0.0)
         best = reached.argmax(axis=1)
@@ -121,7 +125,7 @@ class EvidenceModel:
             probability[0] = min(probability[:2])
         return Growth(
             probability.astype(np.float32),
-            alone.astype(np.float32),
+            alone,
             np.where(because > 0.0, sources[rows, best], -1),
         )
 
@@ -143,10 +147,10 @@ def _boundaries() -> Segmenter:
     return Segmenter.from_pretrained("small")
 
 
-def _logistic(odds: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    return np.asarray(1.0 / (1.0 + np.exp(-np.clip(odds, -30.0, 30.0))))
+def _logistic(odds: FloatArray) -> npt.NDArray[np.float64]:
+    return np.asarray(1.0 / (1.0 + np.exp(-np.clip(odds.astype(np.float64), -30.0, 30.0))))
 
 
-def _path(odds: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+def _path(odds: FloatArray) -> npt.NDArray[np.float64]:
     """(n,) log-probability of all steps from the first sentence to each."""
     return np.concatenate([[0.0], np.cumsum(np.log(_logistic(odds)))])

@@ -74,7 +74,8 @@ class EvidenceGrower:
         """Return the sentences of a stretch that are found or probable, each with its reason."""
         keys = [sentence.id for sentence in stretch.sentences]
         probability = np.array([scores.get(key, np.nan) for key in keys], dtype=np.float32)
-        growth, needed_by = self.model.grow(query, stretch, probability, self.min_score), {}
+        growth = self.model.grow(query, stretch, probability, self.min_score)
+        needed_by: dict[int, int] = {}
         if growth.alone.max() >= self.min_score:
             growth, needed_by = _with_needs(stretch, growth)
         grown = {}

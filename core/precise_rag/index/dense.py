@@ -1,6 +1,6 @@
 """Dense search over chunks: exact, or by a faiss index."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -10,13 +10,13 @@ from typing_extensions import override
 from precise_rag.checks import check_number
 from precise_rag.encoded import encode_documents
 from precise_rag.index.context import chunk_vectors
-from precise_rag.index.faiss_rows import FaissBackend, FaissRows, check_faiss, load_rows, saved_rows
+from precise_rag.index.faiss_rows import FaissBackend, FaissRows, check_faiss
 from precise_rag.index.groups import Groups, Passages, check_passages, passage_ids
 from precise_rag.index.index import DocumentIndex
 from precise_rag.index.ranking import top_rows
 from precise_rag.index.settings import check_choice
 from precise_rag.index.table import Block, Columns, Part
-from precise_rag.index.vectors import Products, VectorSettings, vector_columns
+from precise_rag.index.vectors import Products, VectorSettings, read_vectors, vector_columns
 from precise_rag.index.view import Hits, View
 from precise_rag.protocols import Encoder
 from precise_rag.sentences.tables import tables_of
@@ -122,8 +122,8 @@ class DenseIndex(DocumentIndex):
     """Chunks scored by cosine with the query.
 
     Every chunk is compared, unless `backend` names an index of faiss, such as "faiss:HNSW32@efSearch=64".
-    Then each large segment of documents has one. It is built when the segment is first searched after a
-    change or after `load`, unless you trust the one that was saved.
+    Then each large segment of documents has one, built when the segment is first searched after a change or
+    after `load`.
     """
 
     kind: ClassVar[str] = "dense"
@@ -145,16 +145,10 @@ class DenseIndex(DocumentIndex):
     def _prepare(self, block: Block) -> Any:
         if self._faiss is None:
             return _Prepared(Products.of(block), None)
-        near = load_rows(block, self._faiss) if len(block) >= EXACT_ROWS else None
+        near = None
+        if len(block) >= EXACT_ROWS:
+            near = FaissRows.of(read_vectors(block.columns, slice(None)), self._faiss)
         return _Prepared(Products(block.columns), near)
-
-    @override
-    def _kept(self, block: Block) -> Mapping[str, Columns]:
-        others = {name: arrays for name, arrays in block.derived.items() if name != "faiss"}
-        near = None if block.prepared is None else block.prepared.near
-        if self._faiss is None or near is None or self._faiss.factory == "Flat":  # a copy of the vectors
-            return others
-        return {**others, "faiss": saved_rows(near, self._faiss)}
 
     @override
     def _best(self, view: View, query: str, direction: FloatArray, top_k: int) -> Hits:

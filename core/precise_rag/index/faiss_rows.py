@@ -12,9 +12,8 @@ import numpy as np
 
 from precise_rag._extras import require
 from precise_rag.checks import shown
-from precise_rag.errors import IndexFormatError, InputError
-from precise_rag.index.table import Block, BoolArray, Columns
-from precise_rag.index.vectors import read_vectors
+from precise_rag.errors import InputError
+from precise_rag.index.table import BoolArray
 from precise_rag.types import FloatArray, IntArray
 
 _BACKEND = re.compile(r"faiss(?P<gpu>-gpu)?(:(?P<factory>[^@]+)(@(?P<search>.+))?)?")
@@ -87,13 +86,6 @@ class FaissRows:
             index = faiss.index_factory(d, backend.factory, faiss.METRIC_INNER_PRODUCT)
             index.train(vectors)
             index.add(vectors)
-        return cls.around(index, backend)
-
-    @classmethod
-    def around(cls, index: Any, backend: FaissBackend) -> FaissRows:
-        """Take a faiss index that is filled; see `of`."""
-        faiss = require("faiss", extra="faiss")
-        check_faiss(backend.gpu)
         searched, factory = index, backend.factory
         if backend.gpu:
             advice = "; pass gpu=False, or another factory, such as 'IVF1024,Flat'"
@@ -140,29 +132,3 @@ def _refused(what: str, advice: str = "") -> Iterator[None]:
         yield
     except (RuntimeError, TypeError) as error:
         raise InputError(f"{what}{str(error).splitlines()[-1]}{advice}") from error
-
-
-def load_rows(block: Block, backend: FaissBackend) -> FaissRows:
-    """Return the faiss index of a block: the saved one if it has the same factory, otherwise a new one.
-
-    Raises InputError for what faiss does not accept, and IndexFormatError if the saved one is damaged.
-    """
-    saved = block.derived.get("faiss")
-    if saved is None or saved["made"].tobytes() != backend.factory.encode():
-        return FaissRows.of(read_vectors(block.columns, slice(None)), backend)
-    try:
-        index = require("faiss", extra="faiss").deserialize_index(np.array(saved["index"]))
-        if (index.ntotal, index.d) != block.columns["vectors"].shape:
-            raise ValueError("it does not hold the vectors of this index")
-    except (RuntimeError, TypeError, ValueError) as error:
-        where = block.stored.path if block.stored else "the index"
-        raise IndexFormatError(
-            f"{where} is damaged (faiss: {error}); load it without trusted=True, or build it again"
-        ) from error
-    return FaissRows.around(index, backend)
-
-
-def saved_rows(rows: FaissRows, backend: FaissBackend) -> Columns:
-    """The faiss index to save with a block, and what it was made from."""
-    index = require("faiss", extra="faiss").serialize_index(rows.index)
-    return {"index": index, "made": np.frombuffer(backend.factory.encode(), dtype=np.uint8)}

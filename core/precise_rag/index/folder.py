@@ -38,7 +38,7 @@ from precise_rag.errors import (
     PreciseRagError,
 )
 from precise_rag.index.settings import check_made
-from precise_rag.index.table import Block, Columns, Part, Stored
+from precise_rag.index.table import Block, Part, Stored
 from precise_rag.types import Document
 
 MANIFEST, LOCK_FILE = "manifest.json", "precise-rag.lock"
@@ -52,6 +52,8 @@ _DATA_NAME = re.compile(r"data-[0-9a-f]{32}\.safetensors")
 _TYPES = {"U8": "u1", "I8": "i1", "U16": "<u2", "I32": "<i4", "I64": "<i8", "F32": "<f4", "F64": "<f8"}
 """The types of numbers that columns have, as safetensors and numpy name them."""
 _KINDS = {np.dtype(name): kind for kind, name in _TYPES.items()}
+_UNREADABLE = ValueError, ArithmeticError, LookupError, RecursionError, MemoryError
+"""What files raise that no save has written."""
 
 _log = logging.getLogger(__name__)
 _held = threading.local()
@@ -72,7 +74,7 @@ def read_manifest(path: str | Path) -> dict[str, Any]:
         manifest = _parsed(file)
     except (FileNotFoundError, NotADirectoryError) as error:
         raise IndexFormatError(f"{path} holds no index; build one and save it there") from error
-    except (OSError, ValueError, RecursionError, MemoryError) as error:
+    except (OSError, *_UNREADABLE) as error:
         raise IndexFormatError(f"{file} cannot be read ({error}); build the index again") from error
     if not isinstance(manifest, dict) or manifest.get("format") != _FORMAT:
         raise IndexFormatError(f"{file} is not the manifest of a precise-rag index")
@@ -85,6 +87,8 @@ def read_manifest(path: str | Path) -> dict[str, Any]:
         if manifest.get("sha256") != _digest(manifest):
             raise ValueError("its checksum is wrong")
         check_made(manifest)
+        if not isinstance(manifest.get("kind"), str):
+            raise ValueError("it names no kind of index")
     except (ValueError, RecursionError) as error:
         raise IndexFormatError(f"{file} is damaged ({error}); build the index again") from error
     return manifest
@@ -99,7 +103,7 @@ def read_index(path: str | Path) -> tuple[dict[str, Any], list[Part]]:
     while True:
         try:
             return manifest, [_read_part(Path(path), entry) for entry in manifest["segments"]]
-        except (OSError, ValueError, TypeError, LookupError, RecursionError, MemoryError) as error:
+        except (OSError, TypeError, *_UNREADABLE) as error:
             newer = read_manifest(path)
             if newer == manifest:
                 raise IndexFormatError(f"{path} is damaged ({error}); build the index again") from error
@@ -108,12 +112,18 @@ def read_index(path: str | Path) -> tuple[dict[str, Any], list[Part]]:
 
 @contextmanager
 def locked(path: str | Path, timeout: float = WAIT) -> Iterator[None]:
-    """Hold the folder of an index against other writers; it is made if it is not there.
+    """Hold the folder of an index against other writers, to load, change and save it.
 
+    with HybridIndex.lock(path):
+        index = load_index(path)
+        index.add(documents)
+        index.save(path)
+
+    path: the folder; made if it is not there. timeout: seconds to wait for another writer.
     A thread may hold it several times. The operating system frees it when the process that holds it ends.
     A folder that was made for an index which was not saved is removed again.
-    Raises InputError if it holds other files, IndexLockedError if another writer holds it for
-    `timeout` seconds, and IndexWriteError if it cannot be made.
+    Raises InputError if it holds other files, IndexLockedError when the time is over, and IndexWriteError if
+    it cannot be made.
     """
     path = as_path("path", path)
     check_number("timeout", timeout, least=0, most=_LONGEST_WAIT)
@@ -156,13 +166,12 @@ def locked(path: str | Path, timeout: float = WAIT) -> Iterator[None]:
 def write_index(
     path: str | Path,
     manifest: Mapping[str, Any],
-    parts: Sequence[tuple[Part, Mapping[str, Columns]]],
+    parts: Sequence[Part],
     *,
     known: set[str] | None = None,
 ) -> None:
     """Save into a folder that is `locked`, replacing an index that is already there.
 
-    parts: the parts of the index, each with its derived arrays.
     known: checksums of manifests of which the folder must still have one; the new one is added. Default: any.
     Raises InputError if a document or a setting cannot be saved as it is; IndexChangedError if another
     writer has replaced the index; IndexWriteError.
@@ -181,7 +190,7 @@ def write_index(
         in_use = {(entry["file"], entry["sha256"]) for entry in present["segments"]} if present else set()
         new: list[Path] = []
         try:
-            entries = [_entry(path, part, derived, in_use, new) for part, derived in parts]
+            entries = [_entry(path, part, in_use, new) for part in parts]
             version = _write_manifest(path / _PART, {**manifest, "segments": entries})
             if known is not None:
                 known.add(version)  # before it is replaced, so that an interruption cannot come between
@@ -189,7 +198,7 @@ def write_index(
         except BaseException:
             _remove([*new, path / _PART])
             raise
-        for entry, (part, _) in zip(entries, parts, strict=True):
+        for entry, part in zip(entries, parts, strict=True):
             part.block.stored = Stored(path.resolve(), entry["file"], entry["sha256"], entry["size"])
         try:
             _flush_folder(path)
@@ -214,20 +223,18 @@ def check_metadata(value: object) -> None:
         raise TypeError(f"{type(value).__name__} is not a JSON type{hint}")
 
 
-def _entry(
-    path: Path, part: Part, derived: Mapping[str, Columns], in_use: set[tuple[str, str]], new: list[Path]
-) -> dict[str, Any]:
+def _entry(path: Path, part: Part, in_use: set[tuple[str, str]], new: list[Path]) -> dict[str, Any]:
     """The entry of a part in the manifest; its block is written if it is not in the folder yet."""
     stored = part.block.stored
     if stored is None or stored.path != path.resolve() or (stored.file, stored.sha256) not in in_use:
         file = path / f"data-{uuid.uuid4().hex}.safetensors"
         new.append(file)
-        stored = _write_block(file, part.block, derived)
+        stored = _write_block(file, part.block)
     deleted = [] if part.alive is None else np.flatnonzero(~part.alive).tolist()
     return {"file": stored.file, "sha256": stored.sha256, "size": stored.size, "deleted": deleted}
 
 
-def _write_block(file: Path, block: Block, derived: Mapping[str, Columns]) -> Stored:
+def _write_block(file: Path, block: Block) -> Stored:
     """Write the file of a block; safetensors' own writer would leave files of other names beside it."""
     lines = b"".join(map(_document_line, block.documents))
     arrays: dict[str, npt.NDArray[Any]] = {
@@ -235,7 +242,7 @@ def _write_block(file: Path, block: Block, derived: Mapping[str, Columns]) -> St
         "offsets": block.offsets,
     }
     arrays |= {f"columns/{name}": column for name, column in block.columns.items()}
-    for owner, its in derived.items():
+    for owner, its in block.derived.items():
         arrays |= {f"derived/{owner}/{name}": array for name, array in its.items()}
     header, end = {}, 0
     widest_first = sorted(arrays, key=lambda name: -arrays[name].itemsize)  # so that each is aligned
@@ -270,11 +277,27 @@ def _read_part(path: Path, entry: Mapping[str, Any]) -> Part:
             derived.setdefault(names[0], {})[names[1]] = array
     stored = Stored(path.resolve(), entry["file"], entry["sha256"], entry["size"])
     block = Block(documents, arrays["offsets"], columns, {**derived}, stored)
+    _check_shapes(block)
     if not entry["deleted"]:
         return Part(block)
     alive = np.ones(len(documents), dtype=np.bool_)
     alive[entry["deleted"]] = False
     return Part(block, alive)
+
+
+def _check_shapes(block: Block) -> None:
+    """Raise ValueError unless the arrays of a block are there, and as long as its documents have rows."""
+    sizes, columns = np.diff(block.offsets, prepend=0), block.columns
+    fits = len(sizes) == len(block.documents) + 1 and sizes[0] == 0 <= sizes.min()
+    for name, column in columns.items():
+        stem, _, kind = name.rpartition(".")
+        if kind != "values":
+            fits = fits and len(column) == len(block)
+        else:
+            lengths = columns[f"{stem}.lengths"]
+            fits = fits and lengths.min(initial=0) >= 0 and len(column) == lengths.sum(dtype=np.float64)
+    if not fits or (columns and {"spans", "n_tokens", "vectors"} - columns.keys()):
+        raise ValueError("its arrays do not fit each other")
 
 
 def _read_arrays(file: Path, entry: Mapping[str, Any]) -> dict[str, npt.NDArray[Any]]:

@@ -12,8 +12,7 @@ import numpy.typing as npt
 
 from precise_rag.checks import shown
 from precise_rag.errors import InputError
-from precise_rag.index.ranking import top_rows
-from precise_rag.types import Chunk, Document, FloatArray, IntArray, SentenceTable
+from precise_rag.types import Chunk, Document, IntArray, SentenceTable
 from precise_rag.vectors import slice_places
 
 
@@ -66,15 +65,6 @@ class Groups:
         """(n_groups, …) sum of each group's rows."""
         total: npt.NDArray[np.float64] = np.add.reduceat(values, self.starts, axis=0)
         return total
-
-    def best_rows(self, scores: FloatArray, top_k: int) -> IntArray:
-        """Rows with the best score in their group, for the `top_k` best groups, best first.
-
-        scores: (n,) score of each row.
-        """
-        best = top_rows(np.maximum.reduceat(scores, self.starts), top_k)
-        slices = zip(self.starts[best], self.ends[best], strict=True)
-        return np.array([first + scores[first:end].argmax() for first, end in slices], dtype=np.int64)
 
 
 class DocumentSegmenter(Protocol):

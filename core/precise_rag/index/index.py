@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar, Self
@@ -20,7 +19,7 @@ from precise_rag.encoders.geometry import with_levels
 from precise_rag.errors import EmptyIndexError, IndexFormatError, InputError
 from precise_rag.facts import copied
 from precise_rag.filters import Filter, as_filter
-from precise_rag.index.folder import WAIT, locked, read_index, write_index
+from precise_rag.index.folder import locked, read_index, write_index
 from precise_rag.index.settings import check_opened, made_with, usable_settings
 from precise_rag.index.table import Block, Columns, Part, changed, merged
 from precise_rag.index.view import Hits, View
@@ -106,10 +105,6 @@ class DocumentIndex(Searched):
 
         direction: (d,) the query's vector, of unit length.
         """
-
-    def _kept(self, block: Block) -> Mapping[str, Columns]:
-        """The arrays to save with a prepared block that are not columns of its rows, by name."""
-        return block.derived
 
     def __getstate__(self) -> dict[str, Any]:
         with self._writing:
@@ -229,42 +224,23 @@ class DocumentIndex(Searched):
                 usable_settings(self._settings_type, manifest["settings"])
             except (TypeError, ValueError) as error:
                 raise InputError(f"the index cannot be saved: {error}") from error
-            parts = [(part, self._kept(part.block)) for part in self._parts]
             loaded_from, versions = self._loaded_from or (None, None)
             known = versions if Path(path).resolve() == loaded_from else None
-            write_index(path, manifest, parts, known=known)
+            write_index(path, manifest, self._parts, known=known)
 
-    @staticmethod
-    def lock(path: str | Path, timeout: float = WAIT) -> AbstractContextManager[Any]:
-        """Lock the folder `path` against other writers, to load, change and save its index.
-
-        with HybridIndex.lock(path):
-            index = load_index(path)
-            index.add(documents)
-            index.save(path)
-
-        path: folder of the index; made if it does not exist.
-        timeout: seconds to wait for another writer.
-        Raises IndexLockedError when the time is over.
-        """
-        return locked(path, timeout)
+    lock = staticmethod(locked)
 
     @classmethod
     def load(
         cls,
         path: str | Path,
         encoder: Encoder | None = None,
-        *,
-        trusted: bool = False,
         **settings: Any,
     ) -> Self:
         """Load a saved index; its vectors are memory-mapped. Each file is read once to compare checksums.
 
         path: folder of the index.
         encoder: the encoder that the index was built with.
-        trusted: use the faiss indexes that were saved, if there are any. faiss reads them without checks,
-            so somebody who made one to do harm can harm the process: pass True only for files of your own.
-            By default the first search builds them again.
         settings: new values for settings that only searches read; of the others, only the value that was
             saved, for instance the segmenter.
         Raises IndexFormatError if the index is damaged or its kind, version or encoder differs, and
@@ -284,11 +260,6 @@ class DocumentIndex(Searched):
         index = cls(encoder, **{**saved, **settings})
         index._parts = tuple(parts)
         index._loaded_from = path.resolve(), {manifest["sha256"]}
-        if trusted:
-            index._prepared_view()  # a damaged faiss index is an error here, not in a search
-        else:
-            for part in parts:
-                part.block.derived.pop("faiss", None)
         return index
 
     def _get(self, identifier: str) -> Document | None:

@@ -13,7 +13,6 @@ import numpy.typing as npt
 
 from precise_rag.types import FloatArray, IntArray
 
-LARGEST = 2**63 - 1
 LOTTERY = 2**31 - 1
 """Each row of a database has a draw below this number, so that a range of numbers is a random sample."""
 _STEP, _FIRST, _SECOND = (np.uint64(n) for n in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
@@ -26,7 +25,7 @@ def seeds_of(ids: Iterable[str]) -> npt.NDArray[np.uint64]:
 
 
 def draws(seeds: npt.NDArray[np.uint64], places: npt.ArrayLike) -> IntArray:
-    """(n,) int64 numbers of rows, from 0 to `LARGEST`.
+    """(n,) int64 numbers of rows, from 0, below 2**63.
 
     seeds: (n,) of the document of each row. places: (n,) number of each row in its document.
     Source: Steele, Lea and Flood, Fast Splittable Pseudorandom Number Generators (2014), SplitMix64.
@@ -44,37 +43,15 @@ def lottery(ids: Iterable[str], places: npt.ArrayLike) -> list[int]:
     return drawn
 
 
-_BLOCK = 256
-"""Most scores in a block."""
-
-
 def top_rows(scores: FloatArray, top_k: int) -> IntArray:
     """The rows of the `top_k` best scores, best first; equal scores keep row order."""
-    if top_k >= len(scores):
-        order: IntArray = np.argsort(-scores, kind="stable")
-        return order
-    bound = _bound(scores, top_k)
-    above = np.flatnonzero(scores > bound)
-    if len(above) >= top_k:
+    least = scores.min(initial=np.inf)  # of many rows at once, such as those without a word of the query
+    above = np.flatnonzero(scores > least)
+    if len(above) > top_k:
         values = scores[above]
         above = above[values >= np.partition(values, len(values) - top_k)[len(values) - top_k]]
     best: IntArray = above[np.argsort(-scores[above], kind="stable")][:top_k]
-    if len(best) == top_k:
-        return best
-    return np.append(best, np.flatnonzero(scores == bound)[: top_k - len(best)])
-
-
-def _bound(scores: FloatArray, top_k: int) -> float:
-    """A score that at least `top_k` scores reach: the best score of the worst of the `top_k` best blocks.
-
-    It is much faster than a partition of all scores, many of which are often equal.
-    """
-    block = min(_BLOCK, len(scores) // (2 * top_k))
-    best = scores
-    if block > 1:
-        n_blocks = len(scores) // block
-        best = scores[: n_blocks * block].reshape(n_blocks, block).max(axis=1)
-    return float(np.partition(best, len(best) - top_k)[len(best) - top_k])
+    return np.append(best, np.flatnonzero(scores == least)[: top_k - len(best)])
 
 
 def fair_rows(scores: FloatArray, top_k: int, drawn: Callable[[IntArray], IntArray]) -> IntArray:

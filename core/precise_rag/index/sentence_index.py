@@ -17,11 +17,28 @@ from precise_rag.index.settings import check_choice
 from precise_rag.index.vectors import vector_columns
 from precise_rag.index.view import Hits, View
 from precise_rag.sentences.words import trim_spans
-from precise_rag.types import Candidate, Document, FloatArray, SentenceTable, Span, Stretch
+from precise_rag.types import Candidate, Document, FloatArray, IntArray, SentenceTable, Span, Stretch
 
 Returns = Literal["sentence", "passage", "mixed"]
 """What a search returns for a scored sentence: the "sentence"; the "passage" around it, with the score of its
 best sentence; or "mixed": the passage for the best sentence, and single sentences after it."""
+
+
+def chosen_rows(scores: FloatArray, passages: IntArray, returns: Returns, top_k: int) -> IntArray:
+    """The rows of at most `top_k` sentences to return, best first; see `Returns`.
+
+    scores: (n,) of all sentences, -inf for those to leave out. passages: (n,) number of the passage of each.
+    """
+    if returns == "passage":
+        order = top_rows(scores, len(scores))
+        rows = order[np.sort(np.unique(passages[order], return_index=True)[1])[:top_k]]
+        return rows[scores[rows] > -np.inf]
+    if returns == "mixed":
+        best = int(np.argmax(scores))
+        scores = np.where(passages == passages[best], -np.inf, scores)
+        scores[best] = np.inf
+    rows = top_rows(scores, top_k)
+    return rows[scores[rows] > -np.inf]
 
 
 class SentenceQuery(NamedTuple):
@@ -33,7 +50,6 @@ class SentenceQuery(NamedTuple):
     vector: FloatArray | None
     alpha: float | None
     returns: Returns
-    merge_adjacent: bool
 
 
 class SentenceSearch(Searched):
@@ -41,7 +57,7 @@ class SentenceSearch(Searched):
 
     @abstractmethod
     def _find(self, asked: SentenceQuery) -> list[Candidate]:
-        """The candidates of a search, best first, with no limit on their tokens."""
+        """The candidates of a search, best first."""
 
     def search(
         self,
@@ -52,8 +68,6 @@ class SentenceSearch(Searched):
         vector: FloatArray | None = None,
         alpha: float | None = None,
         returns: Returns | None = None,
-        merge_adjacent: bool = False,
-        max_tokens: int | None = None,
     ) -> list[Candidate]:
         """Return at most `top_k` candidates, best first.
 
@@ -64,8 +78,6 @@ class SentenceSearch(Searched):
         alpha: weight of a sentence against its context (0 to 1); default: the index's setting. The vectors
             in a database are weighted by it, so there only that one is allowed.
         returns: "sentence", "passage" or "mixed", see `Returns`; default: the index's `returns`.
-        merge_adjacent: join neighbouring sentences of a passage into one candidate.
-        max_tokens: limit on the tokens of all candidates; one that does not fit is skipped.
         Raises EmptyIndexError if the index holds no text.
         """
         check_search(query, top_k)
@@ -74,9 +86,7 @@ class SentenceSearch(Searched):
         returns = returns or default
         check_choice("returns", returns, get_args(Returns))
         wanted = None if filter is None else as_filter(filter)
-        asked = SentenceQuery(query, top_k, wanted, vector, alpha, returns, merge_adjacent)
-        candidates = self._find(asked)
-        return candidates if max_tokens is None else limit_tokens(candidates, max_tokens)
+        return self._find(SentenceQuery(query, top_k, wanted, vector, alpha, returns))
 
     @abstractmethod
     def neighbours(self, sentences: Sequence[Candidate], reach: int) -> list[Stretch]:
@@ -117,22 +127,8 @@ class SentenceIndex(SentenceSearch, DocumentIndex):
         """Return the best rows for a query; of a passage, the row of its best sentence is returned."""
         weight = self.settings.alpha if alpha is None else alpha
         scores, parts = self._scores(view, query, direction, weight)
-        if returns == "sentence":
-            rows = top_rows(scores, top_k)
-        elif returns == "passage":
-            best = np.concatenate(
-                [
-                    own.start + part.prepared.passages.best_rows(scores[own], top_k)
-                    for part, own in view.slices()
-                ]
-            )
-            rows = best[top_rows(scores[best], top_k)]
-        else:
-            best_row = int(np.argmax(scores))
-            first, end = _passage_of(view, best_row)
-            others = top_rows(scores, top_k - 1 + end - first)
-            rows = np.append(best_row, others[(others < first) | (others >= end)])[:top_k]
-        rows = rows[np.isfinite(scores[rows])]
+        passages = [part.prepared.passages.of_row + rows.start for part, rows in view.slices()]
+        rows = chosen_rows(scores, np.concatenate(passages), returns, top_k)
         return Hits(rows, scores[rows], {name: values[rows] for name, values in parts.items()})
 
     @override
@@ -141,11 +137,10 @@ class SentenceIndex(SentenceSearch, DocumentIndex):
         rows, candidates = self._found(
             view, asked.text, asked.vector, asked.top_k, alpha=asked.alpha, returns=asked.returns
         )
-        texts = {c.doc_id: view.document(row).text for c, row in zip(candidates, rows, strict=True)}
         n_wide = {"sentence": 0, "mixed": 1, "passage": len(candidates)}[asked.returns]
         for place, row in enumerate(rows[:n_wide]):
             candidates[place] = _widened(candidates[place], view, row)
-        return merge_neighbours(candidates, texts) if asked.merge_adjacent else candidates
+        return candidates
 
     @override
     def neighbours(self, sentences: Sequence[Candidate], reach: int) -> list[Stretch]:
@@ -181,42 +176,3 @@ def _passage_of(view: View, row: int) -> tuple[int, int]:
     passages: Groups = part.prepared.passages
     passage = passages.of_row[row - offset]
     return int(passages.starts[passage]) + offset, int(passages.ends[passage]) + offset
-
-
-def merge_neighbours(candidates: Sequence[Candidate], texts: Mapping[str, str]) -> list[Candidate]:
-    """Join neighbouring candidates of the same passage, and sort by score.
-
-    texts: of the documents, by id.
-    A joined candidate has the text in document order and the best score of its parts.
-    """
-    merged: list[Candidate] = []
-    for candidate in sorted(candidates, key=lambda c: (c.doc_id, c.start)):
-        if merged and _adjacent(merged[-1], candidate, texts):
-            merged[-1] = _joined(merged[-1], candidate, texts)
-        else:
-            merged.append(candidate)
-    return sorted(merged, key=lambda c: -c.score)
-
-
-def limit_tokens(candidates: Sequence[Candidate], max_tokens: int) -> list[Candidate]:
-    """Keep the candidates that fit into `max_tokens` tokens, taken in order; skip those that do not fit."""
-    check_number("max_tokens", max_tokens, least=1, whole=True)
-    kept, left = [], max_tokens
-    for candidate in candidates:
-        assert candidate.n_tokens is not None
-        if candidate.n_tokens <= left:
-            kept.append(candidate)
-            left -= candidate.n_tokens
-    return kept
-
-
-def _adjacent(left: Candidate, right: Candidate, texts: Mapping[str, str]) -> bool:
-    is_same = (left.doc_id, left.passage) == (right.doc_id, right.passage)
-    return is_same and not texts[left.doc_id][left.end : right.start].strip()
-
-
-def _joined(left: Candidate, right: Candidate, texts: Mapping[str, str]) -> Candidate:
-    best = max(left, right, key=lambda c: c.score)
-    text = texts[left.doc_id][left.start : right.end]
-    n_tokens = (left.n_tokens or 0) + (right.n_tokens or 0)
-    return replace(best, start=left.start, end=right.end, text=text, n_tokens=n_tokens)

@@ -88,7 +88,7 @@ def test_the_best_rows_are_those_of_all_products(
 
 
 def test_draws_are_spread_evenly_within_their_range() -> None:
-    drawn = ranking.draws(ranking.seeds_of(["one"]).repeat(20_000), range(20_000)) / ranking.LARGEST
+    drawn = ranking.draws(ranking.seeds_of(["one"]).repeat(20_000), range(20_000)) / 2**63
     shares, _ = np.histogram(drawn, bins=10, range=(0, 1))
     assert abs(shares / 20_000 - 0.1).max() < 0.01
     assert abs(np.corrcoef(drawn[1:], drawn[:-1])[0, 1]) < 0.03

@@ -17,10 +17,10 @@ from precise_rag.errors import EmptyIndexError
 from precise_rag.filters.values import ID
 from precise_rag.index.bm25 import idf
 from precise_rag.index.databases.counted import bm25
-from precise_rag.index.databases.view import FoundSentence, Pool, PostgresView
+from precise_rag.index.databases.view import FoundSentence, PostgresView
 from precise_rag.index.hybrid import HybridSettings, adaptive_weight, weighted_scales
-from precise_rag.index.ranking import scaled, top_rows
-from precise_rag.index.sentence_index import Returns, SentenceQuery, merge_neighbours
+from precise_rag.index.ranking import scaled
+from precise_rag.index.sentence_index import SentenceQuery, chosen_rows
 from precise_rag.index.view import rows_around, warn_of_unknown_fields
 from precise_rag.index.words import word_numbers
 from precise_rag.protocols import Encoder
@@ -65,17 +65,20 @@ def find(
     fused = _fused(settings, pool.dense, by_words, others)
     scores = {"dense": pool.dense, "bm25": by_words[0], "bm25_passage": by_words[1]}
     parts = with_levels(encoder, scores, direction)
-    chosen = _chosen(fused, pool, returns, top_k)
+    numbers: dict[tuple[str, int], int] = {}
+    passages = [
+        numbers.setdefault(key, len(numbers)) for key in zip(pool.doc_ids, pool.passages, strict=True)
+    ]
+    chosen = chosen_rows(fused, np.array(passages), returns, top_k).tolist()
     sentences = view.read([pool.keys[i] for i in chosen])
     n_wide = {"sentence": 0, "mixed": 1, "passage": len(chosen)}[returns]
     ranges = [(row.doc_id, row.passage_start, row.passage_end) for row in sentences[:n_wide]]
     between = view.between(ranges, "start") if ranges else []
     rows = [*map(_joined, between), *sentences[n_wide:]]
-    candidates = [
+    return [
         _candidate(row, float(fused[i]), {name: values[i] for name, values in parts.items()})
         for i, row in zip(chosen, rows, strict=True)
     ]
-    return merge_neighbours(candidates, _texts(rows)) if asked.merge_adjacent else candidates
 
 
 def around(view: PostgresView, sentences: Sequence[Candidate], reach: int) -> list[Stretch]:
@@ -132,28 +135,6 @@ def _candidate(sentence: FoundSentence, score: float, scores: Mapping[str, Any])
 def _stretch(rows: Sequence[FoundSentence]) -> Stretch:
     text = "".join(row.text for row in rows)[: rows[-1].end - rows[0].start]
     return Stretch(text, tuple(_candidate(row, 0.0, {}) for row in rows))
-
-
-def _chosen(fused: FloatArray, pool: Pool, returns: Returns, top_k: int) -> list[int]:
-    """Places in the pool of the sentences to return, best first; see `Returns`."""
-    order: list[int] = top_rows(fused, len(fused)).tolist()
-    if returns == "sentence":
-        return order[:top_k]
-    passage = [(pool.doc_ids[i], pool.passages[i]) for i in order]
-    if returns == "mixed":
-        best = passage[0]
-        rest = [i for i, its in zip(order[1:], passage[1:], strict=True) if its != best]
-        return [order[0], *rest][:top_k]
-    first = dict(zip(reversed(passage), reversed(order), strict=True))
-    return [i for i, its in zip(order, passage, strict=True) if first[its] == i][:top_k]
-
-
-def _texts(rows: Sequence[FoundSentence]) -> dict[str, str]:
-    """The text of each document, by id, as far as the rows have it; dots stand for the rest."""
-    texts: dict[str, str] = {}
-    for row in sorted(rows, key=lambda row: row.start):
-        texts[row.doc_id] = texts.get(row.doc_id, "").ljust(row.start, ".") + row.text
-    return texts
 
 
 def _joined(rows: Sequence[FoundSentence]) -> FoundSentence:

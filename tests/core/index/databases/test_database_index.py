@@ -91,7 +91,7 @@ def test_a_title_may_have_any_characters_and_a_new_one_is_read_anew(location: st
 async def test_it_takes_the_options_of_a_search(location: str) -> None:
     index = DatabaseIndex.build([STORY], HashEncoder(), location=location, passages="paragraphs")
     in_memory = HybridIndex.build([STORY], HashEncoder(), passages="paragraphs")
-    for options in ({"returns": "sentence", "merge_adjacent": True}, {"returns": "passage"}):
+    for options in ({"returns": "sentence"}, {"returns": "passage"}):
         found, expected = (one.search("cat", 3, **options) for one in (index, in_memory))
         assert {(c.text, c.n_tokens) for c in found} == {(c.text, c.n_tokens) for c in expected}
     assert await index.asearch("cat sleeps", 3) == index.search("cat sleeps", 3)

@@ -19,7 +19,7 @@ from typing_extensions import TypedDict
 
 from langchain_precise.convert import from_selection, shown, to_candidates
 from langchain_precise.events import observe, observing
-from precise_rag.candidate_filters import RedundancyFilter, RelevanceFilter
+from precise_rag.candidate_filters import RelevanceFilter
 from precise_rag.checks import own_errors
 from precise_rag.encoders import load_encoder
 from precise_rag.excerpts import Form
@@ -28,8 +28,6 @@ from precise_rag.pipeline import parts
 from precise_rag.rerank import load_reranker
 from precise_rag.trace import Trace
 from precise_rag.types import Candidate, ScoreScale, Selection
-
-_REDUNDANCY = RedundancyFilter()
 
 
 class CompressorInput(TypedDict):
@@ -87,13 +85,13 @@ class SelectionCompressor(BaseDocumentCompressor, RunnableSerializable[Mapping[s
         self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
     ) -> list[Document]:
         """Return copies of the kept documents, best first."""
-        return self.invoke({"query": query, "documents": list(documents)}, {"callbacks": callbacks})
+        return self.invoke({"query": query, "documents": documents}, {"callbacks": callbacks})
 
     async def acompress_documents(
         self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
     ) -> list[Document]:
         """Run `compress_documents` without blocking the event loop."""
-        return await self.ainvoke({"query": query, "documents": list(documents)}, {"callbacks": callbacks})
+        return await self.ainvoke({"query": query, "documents": documents}, {"callbacks": callbacks})
 
     def invoke(
         self, input: Mapping[str, Any], config: RunnableConfig | None = None, **kwargs: Any
@@ -169,7 +167,7 @@ class GradientSelectionCompressor(SelectionCompressor, parts.GradientOptions):
         return to_candidates(documents, self.score_scale)
 
 
-class RedundancyCompressor(SelectionCompressor):
+class RedundancyCompressor(SelectionCompressor, parts.RedundancyOptions):
     """Compressor that drops documents that repeat a better one (ChunkRAG, section 3).
 
     Without scores, the earlier document is the better one.
@@ -179,8 +177,6 @@ class RedundancyCompressor(SelectionCompressor):
     """
 
     embeddings: Any = None
-    similarity_threshold: float = _REDUNDANCY.similarity_threshold
-    prefilter: float = _REDUNDANCY.prefilter
 
     def _make_part(self) -> parts.SelectionPart:
         encoder = None if self.embeddings is None else load_encoder(self.embeddings, argument="embeddings")

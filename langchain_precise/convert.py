@@ -78,7 +78,7 @@ def to_candidates(documents: Iterable[Document], score_scale: ScoreScale | None 
     the "rank" scale, if the scales differ or one is unknown, or if a score is missing and no scale is given.
     Other documents whose score is missing or not finite rank last, see `with_scores`.
     """
-    documents = list(documents)
+    documents = list(items_of("documents", documents, Document))
     scored = [_scored(document) for document in documents]
     scores, scale = scores_on_a_scale(scored, score_scale)
     candidates = [

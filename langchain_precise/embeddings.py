@@ -7,6 +7,7 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.load.serializable import Serializable
 from pydantic import ConfigDict
 
+from precise_rag.checks import items_of
 from precise_rag.encoded import encode_documents, encode_queries
 from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
 from precise_rag.protocols import Encoder
@@ -42,6 +43,7 @@ class PreciseEmbeddings(Serializable, Embeddings):
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         """Return one vector of unit length per text, in order."""
+        texts = list(items_of("texts", texts, str))
         vectors = encode_documents(self.encoder, texts, show_progress=self.show_progress)
         return list(vectors.tolist())
 

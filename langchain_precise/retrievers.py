@@ -124,12 +124,12 @@ class PreciseRetriever(BaseRetriever):
     def add_documents(self, documents: Iterable[Document]) -> list[str]:
         """Index more documents and return their ids; one with a known id replaces the old one."""
         added = to_core_documents(documents)
-        self._index.add(added)
+        self.rag.own_index.add(added)
         return [document.id for document in added]
 
     def delete(self, ids: Iterable[str]) -> None:
         """Remove documents by id. Raises InputError, changing nothing, if an id is unknown."""
-        self._index.delete(ids)
+        self.rag.own_index.delete(ids)
 
     def select(self, query: str, *, k: int | None = None, filter: Any = None) -> Selection:
         """Return the decision on each candidate: kept or dropped, with its score and the reason."""
@@ -159,12 +159,6 @@ class PreciseRetriever(BaseRetriever):
     def _documents(self, selection: Selection, search: Mapping[str, Any]) -> list[Document]:
         order = self.rag.with_k(search["k"]).order
         return from_selection(Selection.keep_all(excerpts_of(selection, order)))
-
-    @property
-    def _index(self) -> Index:
-        if not isinstance(self.rag.index, Index):
-            raise InputError("this pipeline searches no index of ours; change the collection where it is")
-        return self.rag.index
 
     @property
     def _path(self) -> Runnable[dict[str, Any], Selection]:

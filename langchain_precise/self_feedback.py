@@ -216,7 +216,7 @@ def _read_question(given: Any) -> dict[str, Any]:
             )
         question = _read_question(given["input"])
         before = _messages("chat_history", given.get("chat_history") or ())
-        further = {"options": tuple(given.get("options") or ()), "filter": given.get("filter")}
+        further = {"options": given.get("options") or (), "filter": given.get("filter")}
         return question | {"history": [*question["history"], *before], **further}
     if isinstance(given, BaseMessage):
         given = [given]
@@ -244,17 +244,8 @@ def _messages(name: str, given: Sequence[Any]) -> list[Message]:
 
 
 def _output(answer: Answer) -> SelfFeedbackOutput:
-    return SelfFeedbackOutput(
-        question=answer.question,
-        answer=answer.text,
-        kind=answer.kind,
-        context=from_selection(Selection.keep_all(passage.excerpt for passage in answer.passages)),
-        citations=answer.citation_facts,
-        choice=answer.choice,
-        score=answer.judgement.score if answer.judgement else None,
-        note=answer.note,
-        trace=answer.trace.to_dict() if answer.trace else {},
-    )
+    context = from_selection(Selection.keep_all(passage.excerpt for passage in answer.passages))
+    return cast(SelfFeedbackOutput, {**answer.facts, "answer": answer.text, "context": context})
 
 
 def _piece(item: str | Answer) -> SelfFeedbackOutput:

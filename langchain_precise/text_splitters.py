@@ -87,11 +87,9 @@ class SpanTextSplitter(TextSplitter):
     def _in_context(self, pieces: Iterable[WeightedPiece]) -> Iterable[Chunk]:
         """Yield the chunks of pieces, whose vectors `embeddings` then knows."""
         for piece in pieces:
-            facts = read_facts(piece.metadata)
-            chunk = Chunk(facts["doc_id"], facts["start"], facts["end"], piece.text, metadata=piece.metadata)
-            text = chunk.text.strip() if self._strip_whitespace else chunk.text
+            text = piece.text.strip() if self._strip_whitespace else piece.text
             self.embeddings._vectors[text] = piece.vector
-            yield chunk
+            yield piece.chunk
 
     def _piece(self, source: Document, name: str, chunk: Chunk) -> Document:
         span = Span(chunk.start, chunk.end)

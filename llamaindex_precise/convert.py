@@ -94,16 +94,18 @@ def to_core_documents(nodes: Iterable[BaseNode]) -> list[CoreDocument]:
 
 
 def to_candidates(
-    nodes: Sequence[NodeWithScore], score_scale: ScoreScale | None = None, *, text_alone: bool = False
+    nodes: Sequence[NodeWithScore],
+    score_scale: ScoreScale | None = None,
+    *,
+    mode: MetadataMode = MetadataMode.EMBED,
 ) -> list[Candidate]:
     """Return one candidate per scored node, in the order given. Each keeps its node for `from_candidate`.
 
     score_scale: the scale of scores that have no facts. The order given replaces all scores, on the "rank"
     scale, if the scales differ or one is unknown, or if a score is missing and no scale is given. Other nodes
     whose score is missing, NaN or infinite rank last, see `with_scores`.
-    text_alone: read the text without metadata, so that offsets in it are exact. By default the text is
-    what the node's embedding model saw (`MetadataMode.EMBED`), but of a node that an index of ours found it
-    is the indexed text.
+    mode: which metadata are read with the text; with NONE, offsets in it are exact. Default: those that the
+    node's embedding model saw. Of a node that an index of ours found, the indexed text is read.
     """
     nodes = list(items_of("nodes", nodes, NodeWithScore))
     scored = [(item.score, _facts(item.node)) for item in nodes]
@@ -111,12 +113,12 @@ def to_candidates(
     candidates = []
     for item, (_, facts) in zip(nodes, scored, strict=True):
         doc_id, span = _place(item.node, facts)
-        text = own_text(item.node) if text_alone else _read_text(item.node)
+        text = _read_text(item.node, mode)
         candidates.append(
             Candidate(
                 doc_id=doc_id,
                 start=span.start,
-                end=span.start + len(text) if text_alone else span.end,
+                end=span.start + len(text) if mode == MetadataMode.NONE else span.end,
                 text=text,
                 score=0.0,
                 score_scale=scale,
@@ -195,10 +197,8 @@ def root_offset(node: BaseNode) -> int | None:
 
 
 def _found_node(candidate: Candidate) -> FoundNode:
-    layout = candidate.metadata.get(LAYOUT_KEY)
-    if layout is None:  # a document of `read_documents`, whose pages no model reads
-        pages = {f"excluded_{reader}_metadata_keys": [PAGES_KEY] for reader in ("embed", "llm")}
-        layout = {"source": candidate.doc_id, "offset": 0, "hidden": {}, "fields": pages}
+    alone = {"source": candidate.doc_id, "offset": 0, "hidden": {}, "fields": {}}
+    layout = candidate.metadata.get(LAYOUT_KEY, alone)
     metadata = without_own_keys({**candidate.metadata, **layout["hidden"]})
     metadata = {str(key): value for key, value in copied(metadata).items()}
     source = RelatedNodeInfo(node_id=layout["source"], node_type=ObjectType.DOCUMENT, metadata=dict(metadata))
@@ -213,7 +213,7 @@ def _found_node(candidate: Candidate) -> FoundNode:
 
 def _part(node: BaseNode, candidate: Candidate) -> BaseNode:
     """Return the node, or a copy with the candidate's text and place if that is another part of it."""
-    if not isinstance(node, TextNode) or candidate.text in (_read_text(node), node.text):
+    if not isinstance(node, TextNode) or candidate.text in [_read_text(node, mode) for mode in MetadataMode]:
         return node
     id_ = piece_id(candidate.doc_id, candidate.start, candidate.end)
     place = {"start_char_idx": candidate.start, "end_char_idx": candidate.end}
@@ -242,11 +242,11 @@ def shown_metadata(node: BaseNode) -> dict[str, Any]:
     return {key: value for key, value in node.metadata.items() if key not in hidden}
 
 
-def _read_text(node: BaseNode) -> str:
-    """Return the text of a node, with the metadata that its embedding model sees if that can be written."""
+def _read_text(node: BaseNode, mode: MetadataMode) -> str:
+    """Return the text of a node, with the metadata of a mode if they can be written."""
     with suppress(ValueError):
         if not isinstance(node, FoundNode):
-            return node.get_content(MetadataMode.EMBED)
+            return node.get_content(mode)
     return own_text(node)
 
 
@@ -275,6 +275,13 @@ def _with_facts(node: BaseNode, candidate: Candidate, reason: str = "") -> BaseN
     """Return a copy of `node` with the facts, hidden from embedding models and LLMs."""
     own: dict[str, Any] = {name: copied(getattr(node, name)) for name in ("metadata", "relationships")}
     own["metadata"][FACTS_KEY] = write_facts(candidate_facts(candidate, reason))
+    copy = node.model_copy(update=own)
+    hide(copy, FACTS_KEY)
+    return copy
+
+
+def hide(node: BaseNode, *keys: str) -> None:
+    """Hide entries of the metadata from embedding models and LLMs, and where pages of a document begin."""
+    pages = [PAGES_KEY] if isinstance(node.metadata.get(PAGES_KEY), list) else []
     for name in ("excluded_embed_metadata_keys", "excluded_llm_metadata_keys"):
-        own[name] = list(dict.fromkeys((*getattr(node, name), FACTS_KEY)))
-    return node.model_copy(update=own)
+        setattr(node, name, list(dict.fromkeys((*getattr(node, name), *keys, *pages))))

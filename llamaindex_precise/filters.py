@@ -11,23 +11,13 @@ from llama_index.core.vector_stores.types import (
 )
 
 from precise_rag.errors import InputError
-from precise_rag.filters import AllOf, AnyOf, Field, Filter, as_filter
+from precise_rag.filters import COMPARISONS, AllOf, AnyOf, Field, Filter, as_filter
 
 MetadataFilterInput = MetadataFilters | MetadataFilter | Filter | Mapping[str, Any]
 """LlamaIndex's filters, or a filter of the core in any form; see `to_core_filter`."""
 
-_COMPARISONS = {
-    FilterOperator.EQ: "$eq",
-    FilterOperator.NE: "$ne",
-    FilterOperator.GT: "$gt",
-    FilterOperator.GTE: "$gte",
-    FilterOperator.LT: "$lt",
-    FilterOperator.LTE: "$lte",
-    FilterOperator.IN: "$in",
-    FilterOperator.NIN: "$nin",
-    FilterOperator.CONTAINS: "$contains",
-    FilterOperator.TEXT_MATCH: "$contains",
-}
+_COMPARISONS = {FilterOperator[name[1:].upper()]: name for name in COMPARISONS}
+_COMPARISONS[FilterOperator.TEXT_MATCH] = "$contains"
 
 
 def to_core_filter(filters: MetadataFilterInput) -> Filter:

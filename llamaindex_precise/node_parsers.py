@@ -17,7 +17,7 @@ from llama_index.core.node_parser.node_utils import build_nodes_from_splits, def
 from llama_index.core.schema import BaseNode, NodeRelationship, TextNode
 from llama_index.core.utils import get_tokenizer
 
-from llamaindex_precise.convert import LAYOUT_FIELDS, own_text, root_offset, root_source, shown_metadata
+from llamaindex_precise.convert import LAYOUT_FIELDS, hide, own_text, root_offset, root_source, shown_metadata
 from llamaindex_precise.embeddings import EncoderComponent
 from llamaindex_precise.events import dispatcher
 from precise_rag import __version__
@@ -25,7 +25,7 @@ from precise_rag.checks import check_number
 from precise_rag.errors import InputError
 from precise_rag.facts import FACTS_KEY, copied, piece_id, read_facts
 from precise_rag.index import weighted_chunks, weighted_sentences
-from precise_rag.index.export import WHOLE, WeightedPiece
+from precise_rag.index.export import WHOLE
 from precise_rag.index.sentence_context import ContextSettings
 from precise_rag.protocols import Encoder
 from precise_rag.segmentation import GreedySegmenter, Segmenter, SegmenterOptions
@@ -103,6 +103,7 @@ class SpanNodeParser(EncoderComponent, NodeParser):
                 child.metadata.pop(FACTS_KEY, None)
                 if path := [title for title in titles_of(chunk.metadata) if title not in shown]:
                     child.metadata.setdefault(HEADER_PATH, f"/{'/'.join(path)}/")
+            hide(child)
             if offset is not None:
                 child.start_char_idx, child.end_char_idx = offset + chunk.start, offset + chunk.end
         return children
@@ -208,7 +209,8 @@ class SemanticSegmentationNodeParser(SpanNodeParser):
                 yield from ((chunk, None) for chunk in chunks)
             return
         options: dict[str, Any] = {"alpha": self.alpha, "whole": self.whole, "show_progress": show_progress}
-        yield from map(_with_vector, weighted_chunks(documents, self._encoder, self._segmenter, **options))
+        for piece in weighted_chunks(documents, self._encoder, self._segmenter, **options):
+            yield piece.chunk, piece.vector
 
 
 class SentenceContextNodeParser(SpanNodeParser):
@@ -246,7 +248,8 @@ class SentenceContextNodeParser(SpanNodeParser):
 
     def _pieces(self, documents: Sequence[Document], show_progress: bool) -> Iterator[Piece]:
         options = {"show_progress": show_progress, **self._settings()}
-        yield from map(_with_vector, weighted_sentences(documents, self._encoder, **options))
+        for piece in weighted_sentences(documents, self._encoder, **options):
+            yield piece.chunk, piece.vector
 
     def _cut(self, parent: BaseNode, pieces: Sequence[Piece]) -> list[TextNode]:
         hidden = {self.window_metadata_key, self.original_text_metadata_key}
@@ -263,15 +266,8 @@ class SentenceContextNodeParser(SpanNodeParser):
                 self.window_metadata_key: own_text(parent)[start:end],
                 self.original_text_metadata_key: sentence.text,
             }
-            for keys in (child.excluded_embed_metadata_keys, child.excluded_llm_metadata_keys):
-                keys.extend(sorted(hidden - set(keys)))
+            hide(child, *sorted(hidden))
         return children
-
-
-def _with_vector(piece: WeightedPiece) -> Piece:
-    facts = read_facts(piece.metadata)
-    chunk = Chunk(facts["doc_id"], facts["start"], facts["end"], piece.text, metadata=piece.metadata)
-    return chunk, piece.vector
 
 
 def _as_text_node(node: BaseNode) -> TextNode:

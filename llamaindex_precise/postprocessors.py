@@ -12,21 +12,19 @@ from llama_index.core.bridge.pydantic import Field, PrivateAttr, field_serialize
 from llama_index.core.callbacks import CBEventType, EventPayload
 from llama_index.core.instrumentation.events.rerank import ReRankEndEvent, ReRankStartEvent
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
-from llama_index.core.schema import NodeWithScore, QueryBundle
+from llama_index.core.schema import MetadataMode, NodeWithScore, QueryBundle
 from llama_index.core.settings import Settings
 
 from llamaindex_precise.convert import from_selection, piece_tokens, shown, to_candidates
 from llamaindex_precise.embeddings import EncoderComponent, SettingsComponent
 from llamaindex_precise.events import dispatcher, observe
-from precise_rag.candidate_filters import RedundancyFilter, RelevanceFilter
+from precise_rag.candidate_filters import RelevanceFilter
 from precise_rag.excerpts import Form
 from precise_rag.llm import Budget
 from precise_rag.pipeline import parts
 from precise_rag.rerank import load_reranker
 from precise_rag.trace import Trace
 from precise_rag.types import Candidate, ScoreScale, Selection
-
-_REDUNDANCY = RedundancyFilter()
 
 
 class SelectionPostprocessor(SettingsComponent, BaseNodePostprocessor):
@@ -37,7 +35,7 @@ class SelectionPostprocessor(SettingsComponent, BaseNodePostprocessor):
     """
 
     _part: parts.SelectionPart = PrivateAttr()
-    _text_alone: ClassVar[bool] = False
+    _mode: ClassVar[MetadataMode] = MetadataMode.EMBED
 
     def model_post_init(self, context: Any) -> None:
         """Check the settings and load the models now, not at the first query."""
@@ -49,7 +47,7 @@ class SelectionPostprocessor(SettingsComponent, BaseNodePostprocessor):
         raise NotImplementedError
 
     def _candidates(self, nodes: Sequence[NodeWithScore]) -> list[Candidate]:
-        return to_candidates(nodes, text_alone=self._text_alone)
+        return to_candidates(nodes, mode=self._mode)
 
     def select(self, nodes: Sequence[NodeWithScore], query: QueryBundle | str | None = None) -> Selection:
         """Return the decision on each node: kept or dropped, with its score and the reason."""
@@ -154,7 +152,7 @@ class GradientSelectionPostprocessor(RerankerPostprocessor, parts.GradientOption
         return to_candidates(nodes, self.score_scale)
 
 
-class RedundancyPostprocessor(EncoderComponent, SelectionPostprocessor):
+class RedundancyPostprocessor(EncoderComponent, SelectionPostprocessor, parts.RedundancyOptions):
     """Postprocessor that drops nodes that repeat a better one (ChunkRAG, section 3).
 
     The texts alone are compared, without metadata: page labels differ in equal texts.
@@ -163,9 +161,7 @@ class RedundancyPostprocessor(EncoderComponent, SelectionPostprocessor):
     The other fields are those of `RedundancyFilter`.
     """
 
-    _text_alone = True
-    similarity_threshold: float = _REDUNDANCY.similarity_threshold
-    prefilter: float = _REDUNDANCY.prefilter
+    _mode = MetadataMode.NONE
 
     def _make_part(self) -> parts.SelectionPart:
         return parts.RedundancyPart.of(self, self._load_encoder() if self._has_encoder else None)
@@ -182,6 +178,7 @@ class RelevanceFilterPostprocessor(SelectionPostprocessor, parts.RelevanceOption
     The other fields are those of `RelevanceSettings`.
     """
 
+    _mode = MetadataMode.LLM
     llm: Any = Field(default=None, exclude=True)
     budget: Budget | None = Field(default=None, exclude=True)
 
@@ -206,7 +203,7 @@ class EvidencePostprocessor(RerankerPostprocessor, parts.EvidenceOptions):
     relevant.
     """
 
-    _text_alone = True
+    _mode = MetadataMode.NONE
     count_tokens: Callable[[str], int] | None = Field(default=None, exclude=True)
 
     def _make_part(self) -> parts.SelectionPart:

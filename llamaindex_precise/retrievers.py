@@ -18,7 +18,7 @@ from llamaindex_precise.events import dispatcher, observe
 from llamaindex_precise.filters import MetadataFilterInput, to_core_filter
 from llamaindex_precise.sources import StoreSource, query_vector
 from precise_rag.checks import check_number
-from precise_rag.errors import EmptyIndexError, InputError
+from precise_rag.errors import EmptyIndexError
 from precise_rag.excerpts import Form, excerpts_of
 from precise_rag.pipeline import PreciseRAG, check_pipeline
 from precise_rag.protocols import Index
@@ -125,11 +125,11 @@ class PreciseRetriever(BaseRetriever):
 
     def add_documents(self, documents: Sequence[BaseNode]) -> None:
         """Index more documents; one with a known id replaces the old one."""
-        self._index.add(to_core_documents(documents))
+        self.rag.own_index.add(to_core_documents(documents))
 
     def delete(self, ids: Iterable[str]) -> None:
         """Remove documents by id. Raises InputError, changing nothing, if an id is unknown."""
-        self._index.delete(ids)
+        self.rag.own_index.delete(ids)
 
     def select(self, query: QueryBundle | str) -> Selection:
         """Return the decision on each candidate: kept or dropped, with its score and the reason.
@@ -166,12 +166,6 @@ class PreciseRetriever(BaseRetriever):
     def _nodes(self, selection: Selection) -> list[NodeWithScore]:
         order = self.rag.with_k(self.similarity_top_k).order
         return from_selection(Selection.keep_all(excerpts_of(selection, order, piece_tokens)))
-
-    @property
-    def _index(self) -> Index:
-        if not isinstance(self.rag.index, Index):
-            raise InputError("this pipeline searches no index of ours; change the collection where it is")
-        return self.rag.index
 
     def _arguments(self, query: QueryBundle | str) -> dict[str, Any]:
         bundle = _bundle(query)

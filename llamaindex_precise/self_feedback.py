@@ -256,14 +256,6 @@ def _fill(response: _R, trace: Trace, answer: Answer | None, order: Order) -> _R
         for item in sources
     }
     if answer:
-        metadata[FACTS_KEY] = AnswerFacts(
-            kind=answer.kind,
-            score=answer.judgement.score if answer.judgement else None,
-            note=answer.note,
-            question=answer.question,
-            citations=answer.citation_facts,
-            choice=answer.choice,
-            trace=trace.to_dict(),
-        )
+        metadata[FACTS_KEY] = AnswerFacts(answer.facts)
     response.source_nodes, response.metadata = sources, metadata
     return response

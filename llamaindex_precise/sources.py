@@ -9,7 +9,7 @@ from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.indices.base import BaseIndex
 from llama_index.core.indices.vector_store import VectorStoreIndex
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
-from llama_index.core.schema import QueryBundle
+from llama_index.core.schema import MetadataMode, QueryBundle
 from llama_index.core.settings import Settings
 from llama_index.core.vector_stores.types import BasePydanticVectorStore, MetadataFilter, MetadataFilters
 
@@ -48,7 +48,7 @@ class _Source:
         nodes = self._retriever(filter, top_k).retrieve(bundle)
         for postprocessor in self.node_postprocessors:
             nodes = postprocessor.postprocess_nodes(nodes, query_bundle=bundle)
-        return to_candidates(nodes, text_alone=True)
+        return to_candidates(nodes, mode=MetadataMode.NONE)
 
     async def asearch(
         self,
@@ -64,7 +64,7 @@ class _Source:
         nodes = await self._retriever(filter, top_k).aretrieve(bundle)
         for postprocessor in self.node_postprocessors:
             nodes = await postprocessor.apostprocess_nodes(nodes, query_bundle=bundle)
-        return to_candidates(nodes, text_alone=True)
+        return to_candidates(nodes, mode=MetadataMode.NONE)
 
 
 class RetrieverSource(_Source):

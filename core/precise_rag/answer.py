@@ -62,12 +62,25 @@ class Answer:
     choice: int | None = None
 
     @property
-    def citation_facts(self) -> list[dict[str, Any]]:
-        """The citations as JSON values: number, doc_id, start, end and text of each."""
-        return [
+    def facts(self) -> dict[str, Any]:
+        """What is known about the answer, as JSON values.
+
+        question, kind, citations (number, doc_id, start, end and text of each), choice, score (the judge's,
+        from 1 to 10, or None), note and trace.
+        """
+        cited = [
             {"number": c.number, "doc_id": c.doc_id, "start": c.start, "end": c.end, "text": c.text}
             for c in self.citations
         ]
+        return {
+            "question": self.question,
+            "kind": self.kind,
+            "citations": cited,
+            "choice": self.choice,
+            "score": self.judgement.score if self.judgement else None,
+            "note": self.note,
+            "trace": self.trace.to_dict() if self.trace else {},
+        }
 
     @property
     def pieces(self) -> list[str]:

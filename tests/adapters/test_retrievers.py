@@ -2,6 +2,7 @@
 
 import asyncio
 import copy
+from itertools import chain
 from typing import Any
 
 import pytest
@@ -180,11 +181,12 @@ def test_filters_are_set_once_or_for_one_call_and_wrong_ones_are_refused(framewo
 @each_framework
 @pytest.mark.parametrize(("key", "pages"), [("page", [0, 40]), ("time", [[0, "00:01"], [40, "00:02"]])])
 def test_pieces_have_the_page_that_they_are_on_or_the_time_at_which_they_are_said(framework, key, pages):
-    mill = Document("mill", TEXTS["mill"], {"pages": pages})
-    over = framework.retriever.from_index(HybridIndex.build([mill], HashEncoder()))
-    found = framework.find(over, QUESTIONS[0])
-    assert found
-    for piece in found:
+    index = HybridIndex.build([Document("mill", TEXTS["mill"], {"pages": pages})], HashEncoder())
+    given = framework.document(TEXTS["mill"], "mill", pages=pages)
+    both = framework.retriever.from_index(index), framework.retriever.from_documents([given], HashEncoder())
+    found = [framework.find(over, QUESTIONS[0]) for over in both]
+    assert all(found)
+    for piece in chain.from_iterable(found):
         facts = read_facts(piece)
         number = 1 if facts["start"] < 40 else 2
         assert facts[key] == (number if key == "page" else f"00:0{number}")

@@ -89,7 +89,7 @@ def test_equal_texts_on_two_pages_repeat_each_other():
 def test_the_judge_of_relevance_is_the_application_s_and_sees_no_hidden_metadata(scripted_chat, events):
     nodes = scored(("The wheel turns.", 0.5), ("Rye is dark.", 0.4))
     for item in nodes:
-        item.node.metadata, item.node.excluded_embed_metadata_keys = {"secret": "s3cret"}, ["secret"]
+        item.node.metadata, item.node.excluded_llm_metadata_keys = {"secret": "s3cret"}, ["secret"]
     llm = ScriptedLLM(wheels_are_relevant)
     part = RelevanceFilterPostprocessor(llm=llm, instructions="Only wheels matter.")
     assert ids(part.postprocess_nodes(nodes, query_str="q")) == ["n0"]

@@ -109,7 +109,7 @@ def asked_of(dataset: Dataset, options: Namespace) -> list[Asked]:
 class Rows(NamedTuple):
     """The sentences near the found ones of one question.
 
-    read: features of each stretch. probability: (n,) of all stretches, NaN of those not found. relevant: (n,).
+    read: features of each stretch. probability, relevant: (n,) of all stretches; NaN: not found.
     """
 
     read: list[StretchFeatures]
@@ -119,8 +119,7 @@ class Rows(NamedTuple):
 
 def rows_of(asked: Asked) -> Rows:
     """Read a question."""
-    found = {c.id: c.score for c in asked.found}
-    question = question_features(asked.question)
+    found, question = {c.id: c.score for c in asked.found}, question_features(asked.question)
     read, probability, relevant = [], [], []
     for stretch in asked.stretches:
         p = np.array([found.get(s.id, np.nan) for s in stretch.sentences], dtype=np.float32)
@@ -136,7 +135,6 @@ class Batch:
 
     def __init__(self, questions: Sequence[Rows], weights: Sequence[float]) -> None:
         stretches = [read for rows in questions for read in rows.read]
-        sizes = np.array([len(read.forward) + 1 for read in stretches])
         probability = np.concatenate([rows.probability for rows in questions])
         last = np.zeros((1, len(STEP_FEATURES)), dtype=np.float32)
         self.found = torch.from_numpy(found_features(probability))
@@ -144,7 +142,8 @@ class Batch:
             torch.from_numpy(np.concatenate([part for read in stretches for part in (read[side], last)]))
             for side in (0, 1)
         )
-        n = int(sizes.sum())
+        sizes = np.array([len(read.forward) + 1 for read in stretches])
+        n = len(probability)
         place = np.arange(n) - np.repeat(np.cumsum(sizes) - sizes, sizes)
         steps = np.concatenate([np.arange(-REACH, 0), np.arange(1, REACH + 1)])
         there = place[:, None] + steps
@@ -152,12 +151,11 @@ class Batch:
         self.sources = torch.from_numpy(np.clip(np.arange(n)[:, None] + steps, 0, n - 1))
         self.before = torch.from_numpy(steps < 0)
         self.is_found = torch.from_numpy(~np.isnan(probability))
-        self.relevant = torch.from_numpy(
-            np.concatenate([rows.relevant for rows in questions]).astype(np.float32)
-        )
+        relevant = np.concatenate([rows.relevant for rows in questions], dtype=np.float32)
+        self.relevant = torch.from_numpy(relevant)
         each = [
-            np.full(len(rows.relevant), weight / (rows.relevant.sum() + EXTRA_RELEVANT))
-            for rows, weight in zip(questions, weights, strict=True)
+            np.full(len(rows.relevant), share / (rows.relevant.sum() + EXTRA_RELEVANT))
+            for rows, share in zip(questions, weights, strict=True)
         ]
         weight = np.concatenate(each)
         self.weight = torch.from_numpy((weight / weight.sum()).astype(np.float32))

@@ -14,7 +14,8 @@ from precise_rag.errors import InputError
 from precise_rag.filters.conditions import MAX_DEPTH, NEGATIONS, AllOf, AnyOf, Condition, Filter
 from precise_rag.filters.values import Value
 
-_OPERATORS = ("$eq", "$ne", "$gt", "$gte", "$lt", "$lte", "$in", "$nin", "$contains", "$exists", "$not")
+COMPARISONS = "$eq", "$ne", "$gt", "$gte", "$lt", "$lte", "$in", "$nin", "$contains"
+_OPERATORS = (*COMPARISONS, "$exists", "$not")
 
 
 def as_filter(given: Filter | Mapping[str, Any]) -> Filter:

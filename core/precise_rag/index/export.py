@@ -8,7 +8,7 @@ import numpy as np
 
 from precise_rag.checks import check_number, items_of
 from precise_rag.encoded import encode_documents
-from precise_rag.facts import FACTS_KEY, piece_id, place_facts, write_facts
+from precise_rag.facts import FACTS_KEY, piece_id, place_facts, read_facts, write_facts
 from precise_rag.index.context import chunk_vectors
 from precise_rag.index.groups import DocumentSegmenter
 from precise_rag.index.sentence_context import SentenceContextIndex
@@ -43,6 +43,12 @@ class WeightedPiece(NamedTuple):
     text: str
     vector: FloatArray
     metadata: dict[str, Any]
+
+    @property
+    def chunk(self) -> Chunk:
+        """The piece without its vector."""
+        facts = read_facts(self.metadata)
+        return Chunk(facts["doc_id"], facts["start"], facts["end"], self.text, metadata=self.metadata)
 
 
 def weighted_sentences(

@@ -37,12 +37,6 @@ def draws(seeds: npt.NDArray[np.uint64], places: npt.ArrayLike) -> IntArray:
     return drawn
 
 
-def lottery(ids: Iterable[str], places: npt.ArrayLike) -> list[int]:
-    """The draws of n rows as a database keeps them: from 0, below `LOTTERY`; ids: of the rows' documents."""
-    drawn: list[int] = (draws(seeds_of(ids), places) % LOTTERY).tolist()
-    return drawn
-
-
 def top_rows(scores: FloatArray, top_k: int) -> IntArray:
     """The rows of the `top_k` best scores, best first; equal scores keep row order."""
     least = scores.min(initial=np.inf)  # of many rows at once, such as those without a word of the query

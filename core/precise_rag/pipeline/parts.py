@@ -28,7 +28,7 @@ from precise_rag.types import Candidate, Excerpt, Selection
 
 T = TypeVar("T", GradientSelector, ProbabilitySelector, RedundancyFilter)
 
-_RELEVANCE = RelevanceSettings()
+_RELEVANCE, _REDUNDANCY = RelevanceSettings(), RedundancyFilter()
 
 
 class SelectionPart(ABC):
@@ -123,6 +123,14 @@ class GradientPart(SelectionPart):
         return self.selector.select(ranked)
 
 
+@dataclass(init=False, repr=False, eq=False)
+class RedundancyOptions:
+    """Options of `RedundancyFilter` as fields of a pydantic model."""
+
+    similarity_threshold: float = _REDUNDANCY.similarity_threshold
+    prefilter: float = _REDUNDANCY.prefilter
+
+
 @dataclass(frozen=True)
 class RedundancyPart(SelectionPart):
     """Drops candidates that repeat a better one (ChunkRAG, section 3)."""
@@ -130,9 +138,9 @@ class RedundancyPart(SelectionPart):
     filter: RedundancyFilter
 
     @classmethod
-    def of(cls, settings: Any, encoder: Encoder | None) -> Self:
-        """Return the part of a component, which has the options of `RedundancyFilter`."""
-        return cls(_with_settings(RedundancyFilter, settings, encoder=encoder))
+    def of(cls, options: RedundancyOptions, encoder: Encoder | None) -> Self:
+        """Return the part of a component."""
+        return cls(_with_settings(RedundancyFilter, options, encoder=encoder))
 
     def decide(self, query: str, candidates: Sequence[Candidate], trace: Trace) -> Selection:
         """Keep the candidates that repeat no better one."""

@@ -26,7 +26,7 @@ from precise_rag.pipeline.requests import AnswerArguments, Request, SearchArgume
 from precise_rag.pipeline.stages import AsksModel, KeepAll, Stages, make_stages
 from precise_rag.presets import PresetName, load_preset
 from precise_rag.prompts import AnswerStyle, JudgeStyle, Wording
-from precise_rag.protocols import Encoder, Source
+from precise_rag.protocols import Encoder, Index, Source
 from precise_rag.rewriting import make_standalone
 from precise_rag.tokens import CountTokens, counting
 from precise_rag.trace import PriceTable, Trace
@@ -163,6 +163,13 @@ class PreciseRAG:
     def index(self) -> Source | None:
         """What is searched."""
         return self.path.index
+
+    @property
+    def own_index(self) -> Index:
+        """What is searched, if documents can be added to it and deleted. Raises InputError if they cannot."""
+        if not isinstance(self.index, Index):
+            raise InputError("this pipeline searches no index of ours; change the collection where it is")
+        return self.index
 
     def with_k(self, k: int | None) -> Self:
         """Return a pipeline that keeps exactly the best `k`, if there are as many; None: this one.
@@ -331,7 +338,7 @@ class PreciseRAG:
             return self._context_answer(standalone, ranked, session)
         answering = FeedbackConversation(
             question=standalone.text,
-            options=tuple(question.options),
+            options=question.options,
             select=partial(self._selected, standalone, ranked),
             llm=self.llm,
             judge=self.judge,

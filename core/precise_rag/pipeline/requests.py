@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypedDict
 
-from precise_rag.checks import check_number
+from precise_rag.checks import check_number, items_of
+from precise_rag.errors import InputError
 from precise_rag.excerpts import Form
 from precise_rag.rewriting import read_history
 from precise_rag.trace import Trace
@@ -35,7 +36,7 @@ class AnswerArguments(SearchArguments, total=False):
 class Request:
     """A question, with the arguments of `PreciseRAG.retrieve` and `PreciseRAG.answer`.
 
-    Raises InputError for a blank text, and for a history that cannot be read.
+    Raises InputError for a blank text, a history that cannot be read, and options that are blank or repeated.
     """
 
     text: str
@@ -52,3 +53,7 @@ class Request:
         check_query(self.text)
         check_number("max_tokens", self.max_tokens, least=1, whole=True, none="no limit")
         object.__setattr__(self, "history", read_history(self.history))
+        options = tuple(items_of("options", self.options, str))
+        if len({option.strip() for option in options} - {""}) < len(options):
+            raise InputError(f"options must differ, and none may be blank, got {options!r}")
+        object.__setattr__(self, "options", options)

@@ -252,6 +252,12 @@ def test_a_follow_up_question_is_made_self_contained_first_and_stays_if_that_fai
         rag.retrieve(QUESTION, history=history)
 
 
+@pytest.mark.parametrize("options", ["AB", ["a", "a "], ["a", ""], ["a", None], 5])
+def test_options_are_different_texts(rag, options):
+    with pytest.raises(InputError, match=r"^options must"):
+        rag.answer(QUESTION, options=options)
+
+
 async def test_options_make_a_question_multiple_choice_everywhere(rag):
     def engine():
         return PreciseRAG(rag.index, ScriptedLLM(["B", ACCEPTED]))

@@ -33,7 +33,7 @@ from precise_rag.index.groups import Groups
 from precise_rag.index.headings import WEIGHT, Headings
 from precise_rag.index.hybrid import HybridSettings, hybrid_columns, level_groups, words_and_vectors
 from precise_rag.index.index import query_direction
-from precise_rag.index.ranking import lottery
+from precise_rag.index.ranking import LOTTERY, draws, seeds_of
 from precise_rag.index.table import Block, Columns
 from precise_rag.protocols import Encoder
 from precise_rag.sentences.tables import tables_of
@@ -54,7 +54,7 @@ class StoredSentence(NamedTuple):
     start, stop: place of the sentence in the document, without the white space around it.
     n_tokens: its tokens.
     passage_start, passage_end: place of its passage.
-    lottery: its draw; see `precise_rag.index.ranking.lottery`.
+    lottery: its draw, below `LOTTERY`; see `precise_rag.index.ranking`.
     text: the document's text from the sentence to the next one.
     above: the title and the headings above it, as `saved_titles` writes them.
     terms: numbers of the words in the sentence, ascending; see `word_number`.
@@ -164,7 +164,7 @@ def _sentences(document: Document, columns: Columns, settings: HybridSettings) -
     ends = np.cumsum(np.bincount(owners, minlength=len(spans)))[:-1]
     words = np.split(counted.terms[in_sentence], ends)
     weights = np.split(_weights(counted, owners, in_sentence, settings), ends)
-    drawn = lottery([document.id] * len(spans), range(len(spans)))
+    drawn = draws(seeds_of([document.id]), range(len(spans))) % LOTTERY
     return [
         StoredSentence(
             start=starts[place],
@@ -172,7 +172,7 @@ def _sentences(document: Document, columns: Columns, settings: HybridSettings) -
             n_tokens=n_tokens[place],
             passage_start=int(passages[place, 0]),
             passage_end=int(passages[place, 1]),
-            lottery=drawn[place],
+            lottery=int(drawn[place]),
             text=document.text[starts[place] : starts[place + 1]],
             above="" if headings is None else saved_titles(headings.above(place)).replace("\0", "\ufffd"),
             terms=words[place].tolist(),

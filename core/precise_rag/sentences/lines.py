@@ -4,6 +4,8 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
+from precise_rag.structure.marks import CODE_LINE, STOPS, WIDE, in_columns
+
 _FEWEST = 4
 """Lines of a paragraph whose lines can be units."""
 _ALIKE = 0.8
@@ -15,9 +17,13 @@ _NEAR = 2
 _FEW = 0.2
 _LONGEST = 400
 """Characters of a line that is one unit."""
-_STOPS = ".!?"
-_END_WITHIN = re.compile(r"[^\W\d_]{2}[)\"'”’]?[.!?][)\"'”’]? +[\"'“‘(]?[^\W\d_a-z]")
-_GOES_ON = re.compile(r"[,;\-–—/(]\Z")
+_END_WITHIN = re.compile(
+    r"[^\W\d_]{2}[)\"'”’]?[.!?؟।][)\"'”’]? +[\"'“‘(]?[^\W\d_a-z]|[。！？｡][」』”’）)]?[^\s」』”’）)]"
+)
+_GOES_ON = re.compile(r"[,;\-–—/(，；、（]\Z")
+_WIDE = re.compile(WIDE)
+_WORD = re.compile(rf"{WIDE}{{1,2}}|\S+")
+"""What a line begins with that is not parted: of signs of full width two, as no line begins with a stop."""
 _KEY = re.compile(r"[^\W\d][^\s:=]*[:=]\S*\Z|[^\s\w]*[=:>|]\Z")
 """A name with its sign, as in `port: 80` and `port = 80`, or the sign alone."""
 
@@ -35,21 +41,18 @@ def are_units(lines: Sequence[str]) -> bool:
     (beginning, n_alike), *_ = Counter(map(_beginning, lines)).most_common(1)
     if n_alike >= _ALIKE * len(lines) and set(beginning) != {"word"}:
         return True
-    widths = [max(map(len, lines[max(i - _NEAR, 0) : i + _NEAR + 1])) for i in range(len(lines))]
-    breaks = [one for one in zip(lines, lines[1:], widths, strict=False) if one[0][-1] not in _STOPS]
-    early = sum(len(line) + 1 + len(after.split(None, 1)[0]) <= width for line, after, width in breaks)
+    sizes = [len(in_columns(line)) for line in lines]
+    free = [max(sizes[max(i - _NEAR, 0) : i + _NEAR + 1]) - size for i, size in enumerate(sizes)]
+    breaks = [one for one in zip(lines, lines[1:], free, strict=False) if one[0][-1] not in STOPS]
+    early = sum(len(in_columns(_WORD.findall(after)[0])) < space for _, after, space in breaks)
     going_on = sum(_GOES_ON.search(line) is not None for line in lines)
-    small = sum(after[0].islower() for _, after, _ in breaks)
-    return (
-        early >= max(_SHARE_BROKEN_EARLY * len(breaks), _FEWEST - 1)
-        and going_on <= _FEW * len(lines)
-        and (small <= _FEW * len(lines) or (len(breaks) == len(lines) - 1 and not _is_wrapped(lines)))
-    )
-
-
-def _is_wrapped(lines: Sequence[str]) -> bool:
-    """Whether a sentence ends within a line, or the first line alone begins with a capital letter."""
-    return (lines[0][0].isupper() and lines[0][-1] != ":") or any(map(_END_WITHIN.search, lines))
+    small = sum(after[0].islower() or _WIDE.match(after) is not None for _, after, _ in breaks)
+    if early < max(_SHARE_BROKEN_EARLY * len(breaks), _FEWEST - 1) or going_on > _FEW * len(lines):
+        return False
+    if small and any(map(_END_WITHIN.search, lines)) and not any(map(CODE_LINE.match, lines)):
+        return False
+    begins_sentence = lines[0][0].isupper() and lines[0][-1] != ":"
+    return small <= _FEW * len(lines) or (len(breaks) == len(lines) - 1 and not begins_sentence)
 
 
 def _beginning(line: str) -> tuple[str, ...]:
@@ -63,4 +66,4 @@ def _beginning(line: str) -> tuple[str, ...]:
 def is_unit(line: str) -> bool:
     """Whether a line that stands for itself is one unit; sentences and long lines are split further."""
     words = line.strip()
-    return len(words) <= _LONGEST and not words.endswith(tuple(_STOPS))
+    return len(words) <= _LONGEST and not words.endswith(STOPS)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import html
 import re
 
-ITEM = re.compile(r"[ \t]{0,40}(?:[-*+•‣▪◦·–][ \t]|\(?(?:\d{1,3}|[a-zA-Z]|[ivxIVX]{1,5}|#)[.)][ \t])")
+ITEM = re.compile(
+    r"[ \t]{0,40}(?:[-*+•‣▪◦·–][ \t]|\(?(?:\d{1,3}(?:\.\d{1,3}){0,4}|[a-zA-Z]|[ivxIVX]{1,5}|#)[.)][ \t])"
+)
 """A line that begins a list item."""
 
 NUMBERED = re.compile(
@@ -90,6 +92,20 @@ FEWEST_ROWS = 3
 """Lines with wide gaps that are a table."""
 
 
+WIDE = (
+    r"[\u1100-\u115f\u2e80-\ua4cf\ua960-\ua97c\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff01-\uff60\uffe0-\uffe6"
+    r"\U0001f300-\U0001faff\U00020000-\U0003fffd]"
+)
+"""A sign of full width, such as those of Chinese, Japanese and Korean: it takes two columns."""
+FILL = "\0"
+_WIDE = re.compile(WIDE)
+
+
+def in_columns(line: str) -> str:
+    """Return a line with FILL after each sign of full width: its places are columns."""
+    return line if line.isascii() else _WIDE.sub(rf"\g<0>{FILL}", line)
+
+
 def indent_of(line: str) -> int:
     """Return the columns of white space before the words of a line, with a tab stop at each eighth."""
     return len(line[: len(line) - len(line.lstrip(" \t"))].expandtabs(8))
@@ -105,7 +121,7 @@ def label_end(line: str, below: str) -> int:
     """
     start = len(line) - len(line.lstrip(" \t"))
     label = _LABEL.match(line, start)
-    is_label = label is not None and len(line[: label.end()].expandtabs(8)) == indent_of(below)
+    is_label = label is not None and len(in_columns(line[: label.end()]).expandtabs(8)) == indent_of(below)
     return label.end() if label is not None and is_label else 0
 
 
@@ -152,9 +168,11 @@ def ends_in_colon(text: str) -> bool:
     return _LEAD_IN.search(tail[-8:]) is not None
 
 
+STOPS = (".", "!", "?", "…", "。", "！", "？", "｡", "؟", "।", "॥", "۔", "។", "።")
+"""Signs at the end of a sentence."""
 _CLOSING = " \t\r\n\"'”’»)]*_`"
 
 
 def ends_sentence(text: str) -> bool:
     """Check whether a text ends in a full stop or the like, apart from quotes, brackets and emphasis."""
-    return text.rstrip(_CLOSING).endswith((".", "!", "?", "…", "。", "！", "？"))
+    return text.rstrip(_CLOSING).endswith(STOPS)

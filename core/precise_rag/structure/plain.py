@@ -20,7 +20,10 @@ from precise_rag.structure.marks import (
     ITEM,
     MAIL_HEAD,
     NUMBERED,
+    STOPS,
+    WIDE,
     ends_in_colon,
+    in_columns,
     indent_of,
     label_end,
 )
@@ -43,11 +46,14 @@ _LEVEL_OF_NUMBERS = 9
 """Levels below underlined titles, which count from 1 in the order of their styles."""
 _LEVEL_OF_SHORT_LINES = 20
 _LONGEST_SHORT_TITLE = 60
+_NEARLY_ALL = 0.9
+_WIDE = re.compile(WIDE)
 _LONG_NUMBER = re.compile(r"\d+(?:\.\d+)+")
 _INDENT_OF_CELLS = 8
 _TWO_SENTENCES = re.compile(r"[^\W\d]{2}[.!?][\"'”’»)\]]{0,3} +[\"'“‘«(\[]{0,3}[^\W\da-z]|[?!,][\"”’»]")
+_FULL_STOP_WITHIN = re.compile(r"[。！？｡][^\s。」』”’）)]")
 _GAP = re.compile(r" {2,}")
-_STOP = tuple(".,;:!?。，；：！？…")
+_STOP = (*STOPS, *",;:，；：、")
 
 
 class _Line(NamedTuple):
@@ -66,7 +72,7 @@ class _Line(NamedTuple):
     @property
     def end(self) -> int:
         """Columns up to the end of its words."""
-        return self.indent + len(self.words)
+        return self.indent + len(in_columns(self.words))
 
 
 _SECTION = re.compile(r"\[{1,2}[\w .:/@\"'-]{1,80}\]{1,2}")
@@ -86,7 +92,7 @@ _ROMAN = re.compile(r"[ivx]+|[IVX]+")
 
 
 def _is_number(word: str) -> bool:
-    return word.strip("().").isalnum()
+    return word.strip("().").replace(".", "").isalnum()
 
 
 def _kinds_of(word: str, last: str) -> tuple[str, ...]:
@@ -94,8 +100,9 @@ def _kinds_of(word: str, last: str) -> tuple[str, ...]:
     if not _is_number(word):
         return (word,)
     inside = word.strip("().")
-    letter = "1" if inside.isdigit() else "a" if inside.islower() else "A"
-    kind = word.replace(inside, letter)
+    kind = word.replace(inside, "a" if inside.islower() else "A")
+    if inside[0].isdigit():
+        return (re.sub(r"\d+", "1", word),)
     if _ROMAN.fullmatch(inside) is None:
         return (kind,)
     is_next = len(inside) == 1 and last.strip("().") == chr(ord(inside) - 1)
@@ -126,10 +133,21 @@ def _lines(text: str) -> list[_Line]:
 
 def _edges(line: _Line) -> set[int]:
     """The columns where cells begin, and with a minus those where they end; 0 where tabs part them."""
-    words = (" " * line.indent + line.words).expandtabs(8)
+    words = in_columns(" " * line.indent + line.words).expandtabs(8)
     gaps = [gap.span() for gap in _GAP.finditer(words, line.indent)]
     by_tab = {0} if "\t" in line.words and not line.indent else set()
     return by_tab.union(*((-start, end) for start, end in gaps))
+
+
+def _has_two_sentences(words: str) -> bool:
+    """Whether a sentence ends within a line, after its first word."""
+    return bool(_TWO_SENTENCES.search(words, len(words.split()[0])) or _FULL_STOP_WITHIN.search(words))
+
+
+def _has_case(words: str) -> bool:
+    """Whether nearly all letters of a line are of scripts that have capitals."""
+    letters = [sign for sign in words if sign.isalpha()]
+    return sum(sign.lower() != sign.upper() for sign in letters) >= _NEARLY_ALL * len(letters)
 
 
 class _Reader:
@@ -217,14 +235,15 @@ class _Reader:
             return True
         if len(line.words) > _LONGEST_TERM:
             return False
-        if line.words.endswith(_STOP):
+        if line.words.endswith(_STOP) or _has_two_sentences(line.words):
             return False
         if below[0].indent <= line.indent + 1:
             return below[0].words.startswith(": ") and not ITEM.match(line.words)
         if line.words[0] in "`\"'<-([$*:":
             return True
-        fits_above = line.indent + len(line.words) + len(below[0].words.split()[0]) < below[0].end
-        return len(line.words.split()) <= _WORDS_OF_TERM and fits_above
+        fits_above = line.end + len(below[0].words.split()[0]) < below[0].end
+        n_words = len(line.words.split()) + len(_WIDE.findall(line.words)) // 2
+        return n_words <= _WORDS_OF_TERM and fits_above
 
     def _steps(self, line: _Line) -> int:
         """How many kinds of marks stand above an item at its indent: "(a)" below "(1)" is a step deeper.
@@ -365,7 +384,7 @@ class _Reader:
         words = line.words
         if not (line.after_blank and line.before_blank) or len(words) > _LONGEST_HEADING:
             return 0
-        if words.rstrip("\"'”’»)]*").endswith(_STOP) or _TWO_SENTENCES.search(words, len(words.split()[0])):
+        if words.rstrip("\"'”’»)]*）」』").endswith(_STOP) or _has_two_sentences(words):
             return 0
         following = self.lines[number + 1] if number + 1 < len(self.lines) else None
         if following is None or not any(letter.isalpha() for letter in words):
@@ -374,6 +393,8 @@ class _Reader:
             if _LONG_NUMBER.match(words) is None and words[0].isdigit() and ITEM.match(following.words):
                 return 0
             return _LEVEL_OF_NUMBERS + (match[0].rstrip(".").count(".") if words[0].isdigit() else 0)
+        if not _has_case(words):
+            return 0
         if words.isupper() and sum(map(str.isalpha, words)) > 3:
             return _LEVEL_OF_CAPITALS
         return _LEVEL_OF_SHORT_LINES if self._is_short_title(number, following) else 0

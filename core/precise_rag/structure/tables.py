@@ -9,7 +9,7 @@ from itertools import count, pairwise, zip_longest
 from typing import NamedTuple
 
 from precise_rag.structure.heads import Cells, head_size, head_title
-from precise_rag.structure.marks import BORDER, COLUMNS, DELIMITER_ROW, without_tags
+from precise_rag.structure.marks import BORDER, COLUMNS, DELIMITER_ROW, FILL, in_columns, without_tags
 
 _WHOLE_TABLE = 600
 """Characters up to which a table is short; runs of white space count as one."""
@@ -143,7 +143,7 @@ def _text_rows(text: str, start: int, end: int) -> Iterator[_Row]:
     is_balanced = n_head > 0 or 2 * max(map(len, groups), default=0) <= sum(map(len, groups))
     by_rules = is_drawn and not is_border and len(groups) > n_head + 1 and is_balanced
     n_head = n_head or int(len(groups) > 1 and not (by_rules and first.isascii()))
-    columns = [part.span() for part in _PART.finditer(lines[0][0])] if is_border else []
+    columns = [part.span() for part in _PART.finditer(in_columns(lines[0][0]))] if is_border else []
     delimiter = "" if "|" in first else delimiter_of([line[0].strip() for line in lines[:CSV_LINES]])
     for number, group in enumerate(groups):
         row: list[re.Match[str]] = []
@@ -178,10 +178,10 @@ def _cells(line: re.Match[str], columns: Sequence[tuple[int, int]], delimiter: s
         return split_at(delimiter, line[0].strip())
     words = line[0].strip().translate(_BARS)
     if columns:
-        places = [(part.start(), part.end(), part[0]) for part in _PART.finditer(line[0])]
+        places = [(*part.span(), part[0].replace(FILL, "")) for part in _PART.finditer(in_columns(line[0]))]
         return tuple(
             " ".join(part for first, last, part in places if first < right and last > left)
-            for left, right in [*columns[:-1], (columns[-1][0], len(line[0]))]
+            for left, right in [*columns[:-1], (columns[-1][0], 2 * len(line[0]))]
         )
     if "|" in words:
         inner = words.removeprefix("|").removesuffix("|")

@@ -3,6 +3,7 @@ import random
 import textwrap
 from collections.abc import Callable
 from functools import cache, partial
+from unicodedata import east_asian_width
 
 import numpy as np
 import pytest
@@ -114,6 +115,31 @@ def test_wrapped_sentences_are_no_list_however_ragged() -> None:
         "much\nis used at most for a block. With C it is less"
     )
     assert all(piece.rstrip().endswith((".", "less")) for piece in pieces(text))
+    text = (
+        "Im Manöver ist eine Brücke gesperrt. Sie trägt ein\nSchild mit dem Wort Gesprengt. Der General\n"
+        "sieht völlig fassungslos, wie eine ganze Kompanie gemütlich\nüber die Brücke schlendert. Der letzte "
+        "Soldat hat\nein Schild auf dem\nRücken."
+    )
+    assert all(piece.rstrip().endswith(".") for piece in pieces(text))
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "オプションを付けると ext2 や XFS のラベルを一覧に追加するので、後で読むことができます。",
+        "如果您的计算机上没有 CD 驱动器，也可以使用 USB 存储设备来安装 Debian 系统。",
+        "리눅스 커널을 얻어 컴파일할 수 있고 그 다음 같은 방법으로 많은 프로그램을 설치합니다.",
+    ],
+)
+def test_lines_of_full_width_are_measured_in_columns(sentence: str) -> None:
+    text, width, lines = sentence * 12, 0, [""]
+    for sign in text:
+        width += 1 + (east_asian_width(sign) in "WF")
+        if width > 70:
+            width, lines = 0, [*lines, ""]
+        lines[-1] += sign
+    found = ["".join(piece.split()) for piece in pieces("\n".join(lines))]
+    assert found == ["".join(sentence.split())] * 12
 
 
 @pytest.mark.parametrize("kind", _LINES)

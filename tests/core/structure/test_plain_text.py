@@ -84,10 +84,35 @@ def test_plain_text() -> None:
 
 
 @pytest.mark.parametrize(
-    "line", ["“No,” Ilse said. “Not yet.”", "7. Light the lamp. Then eat.", "Chapter and verse,", "I. I did"]
+    "line",
+    [
+        "“No,” Ilse said. “Not yet.”",
+        "7. Light the lamp. Then eat.",
+        "Chapter and verse,",
+        "I. I did",
+        "簡潔を心がけました。(KISS)",
+        "一些其他的X选项和资源同样可以如预期的一样执行",
+        "ใช้ USB เท่านั้น",
+        "יש לך דואר חדש ב-IMAP",
+    ],
 )
 def test_sentences_are_no_headings(line: str) -> None:
     assert "heading" not in kinds(read_structure(f"Before it.\n\n{line}\n\nafter it, in small letters.\n"))
+
+
+def test_lines_of_full_width_are_no_terms_if_they_are_long_and_stand_in_the_columns_of_a_table() -> None:
+    wrapped = "整理されています。すべてのファイルやディレ\n    クトリーは木になります。\n\n    次の行です。\n"
+    assert read_structure(wrapped).above(wrapped.index("次の行")) == ()
+    assert read_structure("鍵\n    扉を開けます。\n").above(6) == ("鍵",)
+    table = "====  ======\n名前  部屋\n====  ======\n太郎  十二号\n花子  十四号\n====  ======\n"
+    assert read_structure(f"表\n\n{table}").above(len("表\n\n") + table.index("花子")) == ("名前 | 部屋",)
+
+
+def test_items_have_numbers_of_several_levels() -> None:
+    text = "3.1. Which one is mine?\n  3.1.1. The stable one that was\n  released\n3.2. How do I move?\n"
+    found = read_structure(text)
+    assert kinds(found) == ["item1", "item2", "item1"]
+    assert [text[block.start :].split()[0] for block in found.blocks] == ["3.1.", "3.1.1.", "3.2."]
 
 
 def test_running_heads_are_no_headings() -> None:

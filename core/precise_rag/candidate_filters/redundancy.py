@@ -14,6 +14,7 @@ from precise_rag.encoded import encode_documents
 from precise_rag.encoders.geometry import cosine_like
 from precise_rag.errors import InputError
 from precise_rag.protocols import Encoder
+from precise_rag.sharing import is_field
 from precise_rag.stems import read_words
 from precise_rag.types import Candidate, Selection, best_first
 
@@ -55,6 +56,7 @@ class RedundancyFilter:
         if self.encoder is not None and any(similar):
             threshold = cosine_like(threshold, self.encoder)
             similar = _by_vectors(similar, texts, self.encoder)
+        similar = [{} if is_field(text) else others for text, others in zip(texts, similar, strict=True)]
         kept: dict[str, list[Candidate]] = {}
         kept_rows: set[int] = set()
         verdicts: list[tuple[Candidate, bool, str]] = []

@@ -5,6 +5,7 @@ an item, code, a table     the lead-in above it: "Three parts wear:"
 "Three parts wear:"        the list, code or table that follows
 a term alone               the first sentence of its meaning
 a sentence of an item      the first sentence of the item, such as a term or an option
+"Ann: When do we meet?"    the turn that follows
 "It costs 12 euros[^fee]." the note: "[^fee]: Members pay 8."
 """
 
@@ -35,6 +36,7 @@ _POINTS_BELOW = re.compile(
 _NOTE = re.compile(r"\[\^([\w-]{1,40})\]:|\.\. \[(#[\w-]{0,40})\]|([¹²³⁴-⁹])")
 _NOTE_MARK = re.compile(r"\[\^([\w-]{1,40})\](?!:)|\[(#[\w-]{0,40})\]_|(?<=[\w.,;!?)])([¹²³⁴-⁹])")
 """The beginning of a note, and the mark of one in a text, in Markdown, reStructuredText and print."""
+_QUESTION_MARKS = "?", "？", "؟"
 _PROSE: tuple[BlockKind, ...] = ("paragraph", "item", "quote", "turn")
 
 
@@ -82,7 +84,8 @@ def needs(stretch: Stretch) -> Iterator[tuple[int, int]]:
             continue
         if _leans_on(sentence, before):
             yield row, row - 1
-        if sentence.takes_back and sentence.is_short and not begins_block:
+        takes_back = sentence.takes_back and not begins_block
+        if sentence.is_short and (takes_back or (kind == "turn" and before.text.endswith(_QUESTION_MARKS))):
             yield row - 1, row
         if begins_block and sentence.title and sentence.title == heading_title(before.text):
             yield row - 1, row

@@ -8,6 +8,7 @@ from precise_rag.protocols import SentenceSplitter
 from precise_rag.sentences.splitters import default_sentence_splitter, split_structured
 from precise_rag.sentences.words import has_words, trimmed
 from precise_rag.structure import heading_title, read_structure
+from precise_rag.structure.marks import ends_sentence
 from precise_rag.titles import above_piece, below, titles_above
 from precise_rag.tokens import estimate_tokens
 from precise_rag.types import Candidate, Stretch
@@ -45,17 +46,30 @@ def split_into_sentences(piece: Candidate, splitter: SentenceSplitter | None = N
 
 
 def by_section(stretch: Stretch) -> Iterator[tuple[int, Stretch]]:
-    """Yield the parts of a stretch, each from a heading to the next one, with the row of its first sentence.
+    """Yield the parts of a stretch, each from a heading or a record on, with the row of its first sentence.
 
-    A heading is a sentence whose words are the last title above the next sentence (`Candidate.above`).
+    A heading is a sentence whose words are the last title above the next sentence (`Candidate.above`). A
+    record is several lines that end without a mark, between blank lines.
     """
     sentences, first = stretch.sentences, 0
-    headings = [row for row, pair in enumerate(pairwise(sentences)) if row and _stands_above(*pair)]
-    for end in (*headings, len(sentences)):
+    begins = {row for row, pair in enumerate(pairwise(sentences)) if row and _stands_above(*pair)}
+    begins.update(_records(stretch))
+    for end in (*sorted(begins), len(sentences)):
         part = sentences[first:end]
         start, stop = part[0].start - sentences[0].start, part[-1].end - sentences[0].start
         yield first, Stretch(stretch.text[start:stop], part)
         first = end
+
+
+def _records(stretch: Stretch) -> Iterator[int]:
+    """The rows where a record follows another one."""
+    sentences, origin = stretch.sentences, stretch.sentences[0].start
+    is_line = ["\n" not in one.text and not ends_sentence(one.text) for one in sentences]
+    gaps = [stretch.text[one.end - origin : two.start - origin] for one, two in pairwise(sentences)]
+    in_record = [all(is_line[row : row + 2]) and gap.count("\n") == 1 for row, gap in enumerate(gaps)]
+    for row in range(1, len(gaps) - 1):
+        if gaps[row].count("\n") > 1 and in_record[row - 1] and in_record[row + 1]:
+            yield row + 1
 
 
 def begins_with_heading(stretch: Stretch) -> bool:

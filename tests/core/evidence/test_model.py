@@ -143,6 +143,10 @@ def test_what_takes_something_back_comes_along(text: str) -> None:
         ("The pump stood. It froze. It burst. Ada left.", {("It froze.", "The pump stood.")}),
         ("The pump " + "and the pump " * 60 + "stood. It froze.", set()),
         ("# Pumps\n\nIt froze.", set()),
+        (
+            "Ann: When do we meet?\nBob: At nine.\nAnn: Fine.\nBob: Good.\nAnn: Bring oil.\n",
+            {("Ann: When do we meet?", "Bob: At nine.")},
+        ),
         ("- the wheel\n- It froze.\n\nThis is all.", set()),
         (
             "Ada left.\n\nThe sizes are given here:\n\n| a |\n|---|\n\nShe came back.\n",
@@ -278,6 +282,16 @@ def test_logits_become_probabilities_and_what_has_none_or_is_not_known_does_not_
     unscored = replace(find(index, "Boats float.", 0.0), scores={UNSCORED: 1.0})
     grown = grow(index, half_model, unscored, find(index, "Service it every year."))
     assert grown.kept[-1].id == unscored.id
+
+
+FIELDS = "Name: {0}\nRoom: {1}\nPhone: 3{1}\nDesk: {1}"
+RECORDS = "\n\n".join(FIELDS.format(name, room) for name, room in zip("ABC", (12, 14, 12), strict=True))
+
+
+def test_a_record_grows_to_its_own_fields(half_model):
+    index = HybridIndex.build([Document("staff", RECORDS)], HashEncoder())
+    grown = grow(index, half_model, find(index, "Name: B"))
+    assert [c.text for c in grown.kept] == ["Name: B", "Room: 14", "Phone: 314", "Desk: 14"]
 
 
 SECTIONS = "# Pump\n\nIt needs oil.\n\n## Service\n\nDo it every year. Ask Ada.\n\n## Storage\n\nKeep it dry."

@@ -16,6 +16,9 @@ from runpy import run_path
 from typing import Any, BinaryIO
 
 _MOST_MEMORY = 4 * 2**30
+_HIDDEN = re.compile(rb"<(?:template|noscript)\b|\bhidden\b|display:\s?none", re.IGNORECASE)
+_UNSEEN = "template, noscript, [hidden], [style*='display:none' i], [style*='display: none' i]"
+"""HTML that nobody sees."""
 _MERGED = re.compile(rb"\b(?:col|row)span\b", re.IGNORECASE)
 _SLIDE = re.compile(r"<!-- Slide number: \d+ -->\n?")
 
@@ -30,7 +33,7 @@ def main() -> None:
 
     class HtmlConverter(of_markitdown.HtmlConverter):  # type: ignore[misc]  # Markitdown has no types
         def convert(self, file_stream: BinaryIO, stream_info: Any, **options: Any) -> Any:
-            return super().convert(without_merged_cells(file_stream), stream_info, **options)
+            return super().convert(as_seen(file_stream), stream_info, **options)
 
     converters = {  # not MarkItDown, which reads a damaged file as if it were plain text
         **dict.fromkeys((".html", ".htm"), HtmlConverter()),
@@ -72,17 +75,19 @@ def markdown(converter: Any, stream: BinaryIO, suffix: str) -> dict[str, Any]:
     return {"text": text, "title": " ".join((converted.title or "").split()), "pages": pages}
 
 
-def without_merged_cells(stream: BinaryIO) -> BinaryIO:
-    """Return HTML in UTF-8 in which a merged cell is in each of its rows and columns.
+def as_seen(stream: BinaryIO) -> BinaryIO:
+    """Return HTML in UTF-8 without what nobody sees; a merged cell is in each of its rows and columns.
 
     A cell that is alone in its row, as a title is, stays as it is.
     """
     html = stream.read()
-    if not _MERGED.search(html):
+    if not (_MERGED.search(html) or _HIDDEN.search(html)):
         return io.BytesIO(html)
     from bs4 import BeautifulSoup
 
     soup = BeautifulSoup(html, "html.parser", from_encoding="utf-8")
+    for unseen in soup.select(_UNSEEN):
+        unseen.decompose()
     for table in soup("table"):
         rows = [row for row in table("tr") if row.find_parent("table") is table]
         filled: list[dict[int, Any]] = [{} for _ in rows]

@@ -2,8 +2,10 @@
 
 import logging
 import os
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Literal
@@ -15,6 +17,21 @@ _log = logging.getLogger(__name__)
 
 MOST_BYTES = 256 * 2**20
 """Largest size of a file."""
+
+_HEAD = 1_024
+"""Bytes in which a file declares its encoding."""
+_DECLARED = re.compile(
+    rb"<\?xml[^>]{0,200}?encoding=[\"']([\w.:-]{1,40})|<meta[^>]{0,200}?charset=[\"']?([\w.:-]{1,40})"
+    rb"|\\usepackage\[([\w-]{1,20})\]\{inputenc\}",
+    re.IGNORECASE,
+)
+_WIDER = {
+    **dict.fromkeys(("gb2312", "gbk"), "gb18030"),
+    **dict.fromkeys(("iso-8859-1", "latin1", "us-ascii", "ascii"), "cp1252"),
+    **dict.fromkeys(("tis-620", "iso-8859-11"), "cp874"),
+    **{"shift_jis": "cp932", "euc-kr": "cp949", "iso-8859-9": "cp1254"},
+}
+"""What files are in that declare a smaller encoding (Encoding Standard of the WHATWG, section 4.2)."""
 
 _NAMED = 9
 """Kinds that cannot be read and are named, at most."""
@@ -124,21 +141,30 @@ def read_bytes(file: Path) -> bytes:
 
 
 def decode(data: bytes, file: Path) -> str:
-    """Decode a text: as its byte order mark says, as UTF-8, or in the encoding that fits its letters best.
+    """Decode a text: as its byte order mark says, as UTF-8, as it declares, or as its letters fit best.
 
     Damaged UTF-8 is decoded as such, with U+FFFD in the damaged places.
     Raises InputError if it is not text, or if guessing its encoding needs the extra "documents".
     """
     is_marked = data.startswith((b"\xff\xfe", b"\xfe\xff"))
     try:
-        text = data.decode("utf-16" if is_marked else "utf-8-sig")
+        text = data.decode("utf-16" if is_marked else "iso2022_jp" if b"\x1b$B" in data else "utf-8-sig")
     except UnicodeDecodeError:
         text = data.decode("utf-8-sig", "replace")
         if 2 * text.count("\ufffd") > len(text) - len(text.encode("ascii", "ignore")):
-            text = _decode_as_guessed(data, file)
+            text = _decode_as_declared(data) or _decode_as_guessed(data, file)
     if "\0" in text:
         raise InputError(f"{file}: looks like a binary file (it contains NUL bytes); expected text")
     return text
+
+
+def _decode_as_declared(data: bytes) -> str:
+    """The text in the encoding that the head of an XML, HTML or TeX file names; "" without one that fits."""
+    if declared := _DECLARED.search(data[:_HEAD]):
+        name = next(filter(None, declared.groups())).decode("ascii").lower()
+        with suppress(LookupError, UnicodeError):
+            return data.decode(_WIDER.get(name, name))
+    return ""
 
 
 def _decode_as_guessed(data: bytes, file: Path) -> str:

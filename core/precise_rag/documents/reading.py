@@ -20,7 +20,7 @@ from precise_rag.documents.records import (
 from precise_rag.errors import InputError
 from precise_rag.types import Document
 
-_CAPTION = re.compile(r"(?m)^(?:\S[^\n]*\n)?((?:\d+:)?\d+:\d\d)[.,]\d{3}[ \t]+-->[^\n]*\n")
+_CAPTION = re.compile(r"(?m)^(?:\S[^\n]*\n)?((?:\d+:)?\d+:\d\d?)[.,]\d{1,3}[ \t]+-->[^\n]*\n")
 """The number and times of a caption; what is said goes on in the next one."""
 
 _VOICE = re.compile(r"<v(?:\.[^\s<>]*)?[ \t]+([^<>\n]+)>")
@@ -117,7 +117,7 @@ def _said(text: str) -> tuple[str, dict[str, Any]]:
     _, *parts = _CAPTION.split(text.replace("\r\n", "\n"))
     said, captions, line, speaker = "", [], "", ""
     for time, words in zip(parts[::2], parts[1::2], strict=True):
-        captions.append([len(said), time if time.count(":") > 1 else f"00:{time}"])
+        captions.append([len(said), ":".join(part.zfill(2) for part in f"00:{time}".split(":")[-3:])])
         for spoken in _REMARK.sub("", words).split("\n"):
             voice = _VOICE.search(spoken)
             named = f"{voice[1]}: " if voice and voice[1] != speaker else ""

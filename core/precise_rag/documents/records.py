@@ -1,11 +1,15 @@
 """Records of JSON Lines, JSON and CSV files, and messages of mail, as documents."""
 
 import csv
-import email.policy
+import email
 import io
 import json
 import re
+from collections import deque
 from collections.abc import Iterator
+from email.errors import HeaderParseError
+from email.header import decode_header, make_header
+from email.policy import EmailPolicy
 from itertools import takewhile
 from pathlib import Path
 from typing import Any
@@ -24,6 +28,8 @@ _DELIMITERS, _LINES = ",;\t|", 5
 """What parts cells, and how many lines tell which does."""
 _MESSAGE = re.compile(rb"(?m)^From [^\n]*\n")
 """The line before each message of an .mbox file."""
+_LONGEST_KIND, _LONGEST_HEADER = 1_000, 10_000
+"""Characters that are read of a header that says what a part is, and of another."""
 _QUOTED = re.compile(rb"(?m)^>(>*From )")
 """A line of a message that would begin another one."""
 
@@ -57,6 +63,7 @@ def table_records(text: str, file: Path) -> tuple[list[dict[str, Any]] | None, s
     delimiter = max(_DELIMITERS, key="\n".join(text.split("\n", _LINES)[:_LINES]).count)
     try:
         rows = [*csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)]
+        _check_closed(text, delimiter)
         rows = [cells for row in rows if (cells := row[: _filled(row)])]
     except csv.Error as error:
         raise InputError(f"{file}: not a table of values ({error})") from error
@@ -64,6 +71,8 @@ def table_records(text: str, file: Path) -> tuple[list[dict[str, Any]] | None, s
     rows = rows[len(above) :]
     head, *filled = rows or [[]]
     if filled and "text" in head:
+        if len({*head}) < len(head):
+            raise InputError(f"{file}: two columns have the same name; rename one ({', '.join(head)})")
         named = (zip(head, row, strict=False) for row in filled)
         return [{"text": "", **{key: value for key, value in row if key and value}} for row in named], text
     if len(head) < 2 or any(len(row) > len(head) for row in rows):
@@ -73,9 +82,31 @@ def table_records(text: str, file: Path) -> tuple[list[dict[str, Any]] | None, s
     return None, "".join(f"{line}\n\n" for (line,) in above) + table
 
 
+def _check_closed(text: str, delimiter: str) -> None:
+    """Raise csv.Error if a quote is not closed: all rows behind it would be in one cell."""
+    try:
+        deque(csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True), maxlen=0)
+    except csv.Error as error:
+        if "unexpected end" in str(error):
+            raise csv.Error("a quote is not closed") from error
+
+
 def _filled(row: list[str]) -> int:
     """How many cells a row has up to the last one with words."""
     return max((number for number, cell in enumerate(row, start=1) if cell.strip()), default=0)
+
+
+class _MailPolicy(EmailPolicy):
+    """Reads headers up to a limit: the library's own reading takes quadratic time."""
+
+    def header_fetch_parse(self, name: str, value: str) -> Any:
+        if name.lower().startswith("content-"):
+            return super().header_fetch_parse(name, value[:_LONGEST_KIND])
+        words = " ".join(value[:_LONGEST_HEADER].split())
+        try:
+            return str(make_header(decode_header(words)))
+        except (LookupError, ValueError, HeaderParseError):
+            return words
 
 
 def mail_documents(data: bytes, name: str, file: Path, converter: Converter) -> Iterator[Document]:
@@ -87,7 +118,7 @@ def mail_documents(data: bytes, name: str, file: Path, converter: Converter) -> 
     messages = [data] if is_one else [_QUOTED.sub(rb"\1", one) for one in _MESSAGE.split(data)[1:]]
     for number, message in enumerate(messages, start=1):
         try:
-            parsed: Any = email.message_from_bytes(message, policy=email.policy.default)
+            parsed: Any = email.message_from_bytes(message, policy=_MailPolicy())
             body = parsed.get_body(("plain", "html"))
             try:
                 text = "" if body is None else str(body.get_content(errors="strict"))

@@ -128,6 +128,13 @@ def test_a_merged_cell_of_a_table_is_in_each_of_its_rows_and_columns(tmp_path: P
     assert rows == [["m0", "", "", ""], ["", "m1", "m1", ""], ["m2", "", "", ""], ["m2", "", "", "end"]]
 
 
+def test_what_nobody_sees_of_html_is_not_read(tmp_path: Path) -> None:
+    unseen = "<template>t</template><noscript>n</noscript><p hidden>h</p><div style='DISPLAY: none'>d</div>"
+    (tmp_path / "a.html").write_text(f"<body>{unseen}<p>The lamp is lit.</p></body>")
+    (document,) = read_documents(tmp_path)
+    assert document.text == "The lamp is lit."
+
+
 def test_a_converter_that_takes_too_long_costs_one_file(tmp_path: Path, monkeypatch) -> None:
     for name in ("a.html", "b.txt"):
         (tmp_path / name).write_text("<p>text</p>")

@@ -80,6 +80,13 @@ def test_messages_have_their_subject_as_title(tmp_path):
     assert found[0].metadata == {"source": "a.eml", "title": "Fähre", "from": "Ilse <i@a.example>"}
 
 
+def test_headers_of_mail_are_read_in_linear_time_up_to_a_limit(tmp_path):
+    long = (b"From: %s" % (b'"' * 300_000), b"Subject: %s" % (b"=?utf-8?q?x?= " * 30_000), b"To: a:;a:;")
+    for number, header in enumerate(long):
+        (tmp_path / f"{number}.eml").write_bytes(header + b"\r\n\r\nThe lamp is lit.")
+    assert [document.text for document in read_documents(tmp_path)] == ["The lamp is lit."] * 3
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "content", "message"),
@@ -97,6 +104,8 @@ def test_messages_have_their_subject_as_title(tmp_path):
         ("a.jsonl", b'{"text": "x", "m": {"k": 1, "k": 2}}', "the key 'k' occurs twice"),
         ("a.jsonl", b'{"id": null, "text": "x"}', '"id" must be a filled string or a number, got None'),
         ("a.csv", b"id,text\n1," + b"x" * 200_000, "not a table of values"),
+        ("a.csv", b'id,text\n1,"one\n2,two\n', "a quote is not closed"),
+        ("a.csv", b"id,text,text\n1,one,two\n", "two columns have the same name"),
         ("a.docx", b"PK\x03\x04\x80 nothing", "cannot be converted"),
         ("a.pdf", b"%PDF-1.4 nothing", "cannot be converted"),
     ],
@@ -182,6 +191,12 @@ def test_a_record_cannot_take_the_place_or_the_name_of_a_file(tmp_path: Path) ->
         ("cp1250", "Wstęp wolny, żółta łódź."),
         ("cp1251", "Паром отправляется каждый вечер. Последний рейс в двенадцать часов."),
         ("shift_jis", "最後のフェリーは二十三時四十分に出発します。子供は無料です。"),
+        ("iso2022_jp", "最後のフェリーは二十三時四十分に出発します。"),
+        ("iso-8859-2", '<?xml version="1.0" encoding="ISO-8859-2"?><p>Święta łódź.</p>'),
+        ("iso-8859-5", '<meta charset="iso-8859-5"><p>Последний паром.</p>'),
+        ("cp866", '<?xml version="1.0" encoding="IBM866"?><p>Последний паром.</p>'),
+        ("cp874", '<?xml version="1.0" encoding="TIS-620"?><p>เรือ • ลำ</p>'),
+        ("iso-8859-2", "\\usepackage[latin2]{inputenc} Święta łódź."),
     ],
 )
 def test_encodings_are_detected(encoding: str, text: str, tmp_path: Path) -> None:
@@ -204,8 +219,12 @@ def test_what_is_said_goes_on_from_caption_to_caption_and_its_times_are_places(t
         "<v Ann>It opens except\non {\\an8}Sundays &amp; in",
         "<v Bo>May.",
     )
-    for name, mark, start in (("a.srt", ",", "1\n00:"), ("b.vtt", ".", "\nNOTE not said\n\n")):
-        times = [f"{start}0{i}:01{mark}000 --> 00:0{i}:02{mark}500" for i in range(3)]
+    for name, mark, start, zero in (
+        ("a.srt", ",", "1\n00:", "0"),
+        ("b.vtt", ".", "\nNOTE not said\n\n", "0"),
+        ("c.vtt", ".", "8f0a/12-0\n0:", ""),
+    ):
+        times = [f"{start}{zero}{i}:{zero}1{mark}0{zero} --> 00:0{i}:02{mark}500" for i in range(3)]
         written = "\n".join(f"{time} line:9\n{cue}\n" for time, cue in zip(times, cues, strict=True))
         (tmp_path / name).write_text(f"WEBVTT\n{written}", newline="\r\n")
     for document in read_documents(tmp_path):

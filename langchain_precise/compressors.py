@@ -195,7 +195,7 @@ class RelevanceFilterCompressor(SelectionCompressor, parts.RelevanceOptions):
     The other fields are those of `RelevanceSettings`.
     """
 
-    llm: Any
+    llm: Any = Field(repr=False)
     budget: Budget | None = None
 
     def _make_part(self, most_calls: int | None = None) -> parts.SelectionPart:

@@ -212,12 +212,25 @@ def _found_node(candidate: Candidate) -> FoundNode:
 
 
 def _part(node: BaseNode, candidate: Candidate) -> BaseNode:
-    """Return the node, or a copy with the candidate's text and place if that is another part of it."""
-    if not isinstance(node, TextNode) or candidate.text in [_read_text(node, mode) for mode in MetadataMode]:
+    """Return the node, or a text node with the candidate's text and place if that is another part of it."""
+    if candidate.text in [_read_text(node, mode) for mode in MetadataMode]:
         return node
     id_ = piece_id(candidate.doc_id, candidate.start, candidate.end)
     place = {"start_char_idx": candidate.start, "end_char_idx": candidate.end}
-    return node.model_copy(update={"id_": id_, "text": candidate.text, "embedding": None, **place})
+    return as_text_node(node).model_copy(
+        update={"id_": id_, "text": candidate.text, "embedding": None, **place}
+    )
+
+
+def as_text_node(node: BaseNode) -> TextNode:
+    """Return the text of any node as a node that LlamaIndex can cut."""
+    if isinstance(node, TextNode):
+        return node
+    layout = {name: getattr(node, name) for name in LAYOUT_FIELDS if hasattr(node, name)}
+    around = {NodeRelationship.SOURCE: root_source(node), **node.relationships}
+    return TextNode(
+        id_=node.node_id, text=own_text(node), metadata=node.metadata, relationships=around, **layout
+    )
 
 
 def _without_path(item: NodeWithScore, piece: Candidate) -> NodeWithScore:
@@ -266,7 +279,7 @@ def _place(node: BaseNode, facts: dict[str, Any]) -> tuple[str, Span]:
     if facts:
         return facts["doc_id"], Span(facts["start"], facts["end"])
     start, end = getattr(node, "start_char_idx", None), getattr(node, "end_char_idx", None)
-    if start is None or end is None:
+    if start is None or end is None or end - start != len(own_text(node)):
         return node.node_id, Span(0, len(own_text(node)))
     return node.ref_doc_id or node.node_id, Span(start, end)
 

@@ -17,7 +17,7 @@ from llama_index.core.node_parser.node_utils import build_nodes_from_splits, def
 from llama_index.core.schema import BaseNode, NodeRelationship, TextNode
 from llama_index.core.utils import get_tokenizer
 
-from llamaindex_precise.convert import LAYOUT_FIELDS, hide, own_text, root_offset, root_source, shown_metadata
+from llamaindex_precise.convert import as_text_node, hide, own_text, root_offset, root_source, shown_metadata
 from llamaindex_precise.embeddings import EncoderComponent
 from llamaindex_precise.events import dispatcher
 from precise_rag import __version__
@@ -84,9 +84,8 @@ class SpanNodeParser(EncoderComponent, NodeParser):
         """
         try:
             source, offset = root_source(parent), root_offset(parent)
-            text_parent = parent if isinstance(parent, TextNode) else _as_text_node(parent)
             texts = [chunk.text for chunk, _ in pieces]
-            children = build_nodes_from_splits(texts, text_parent, id_func=self.id_func)
+            children = build_nodes_from_splits(texts, as_text_node(parent), id_func=self.id_func)
         except ValueError as error:  # the hash of a node prints its metadata
             raise InputError(
                 f"node {parent.node_id!r}: LlamaIndex cannot hash its metadata ({error}); "
@@ -268,18 +267,6 @@ class SentenceContextNodeParser(SpanNodeParser):
             }
             hide(child, *sorted(hidden))
         return children
-
-
-def _as_text_node(node: BaseNode) -> TextNode:
-    """Return the text of a multimodal node as a node that LlamaIndex can cut."""
-    layout = {name: getattr(node, name) for name in LAYOUT_FIELDS if hasattr(node, name)}
-    return TextNode(
-        id_=node.node_id,
-        text=own_text(node),
-        metadata=node.metadata,
-        relationships=node.relationships,
-        **layout,
-    )
 
 
 def _length(tokenizer: Callable[[str], Sequence[Any]], text: str) -> int:

@@ -179,7 +179,7 @@ class RelevanceFilterPostprocessor(SelectionPostprocessor, parts.RelevanceOption
     """
 
     _mode = MetadataMode.LLM
-    llm: Any = Field(default=None, exclude=True)
+    llm: Any = Field(default=None, exclude=True, repr=False)
     budget: Budget | None = Field(default=None, exclude=True)
 
     def _make_part(self) -> parts.SelectionPart:

@@ -56,6 +56,7 @@ def remember_environment() -> None:
 def remember_fields(fields: Any) -> None:
     """Hide the values of fields whose names say that they hold a key, such as headers; nested, too."""
     for name, value in fields.items() if isinstance(fields, dict) else ():
+        value = value.get_secret_value() if hasattr(value, "get_secret_value") else value
         if isinstance(value, str) and _SECRET_FIELD.search(str(name)):
             remember(value, value.rpartition(" ")[2])
         remember_fields(value)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from precise_rag.checks import shown
 from precise_rag.errors import InputError
 from precise_rag.types import Candidate, IntArray, Message
 
@@ -79,8 +80,13 @@ def estimate_token_counts(texts: Sequence[str]) -> IntArray:
 
 
 def counting(count_tokens: CountTokens) -> Counts:
-    """Return a function from n texts to their (n,) lengths, of one that counts a text or several."""
+    """Return a function from n texts to their (n,) lengths, of one that counts a text or several.
+
+    Raises InputError for what is no function, and where what it returns is no count.
+    """
     count: Any = count_tokens
+    if not callable(count):
+        raise InputError(f"count_tokens must be a function of a text, got {shown(count)}")
     try:
         lengths = np.asarray(count(["one", "two three"]))
     except Exception:  # whatever a function of a text does with a list
@@ -90,7 +96,12 @@ def counting(count_tokens: CountTokens) -> Counts:
 
 
 def _counted(count: Callable[[Sequence[str]], Any], texts: Sequence[str]) -> IntArray:
-    return np.array(list(count(texts)), dtype=np.int64)
+    given = list(count(texts))
+    counts = np.array(given, dtype=object) if None in given else np.asarray(given)
+    is_whole = counts.shape == (len(texts),) and (counts.dtype.kind in "iu" or not len(texts))
+    if not is_whole or counts.min(initial=0) < 0:
+        raise InputError(f"count_tokens must return a whole number from 0 on, got {shown(given[:1])}")
+    return counts.astype(np.int64)
 
 
 def candidate_tokens(candidate: Candidate, count: Callable[[str], int] | None = None) -> int:

@@ -56,7 +56,6 @@ WRONG: dict[Callable[..., object], dict[str, Any]] = {
     partial(pr.HybridIndex.build([pr.Document("a", "A cat.")], ENCODER).search, "cat"): {
         "alpha": [1.5],
         "returns": ["page"],
-        "max_tokens": [0],
     },
 }
 CASES = [

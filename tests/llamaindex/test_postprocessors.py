@@ -6,6 +6,8 @@ from llama_index.core.callbacks import CallbackManager, CBEventType, LlamaDebugH
 from llama_index.core.postprocessor import SimilarityPostprocessor
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import (
+    Document,
+    ImageDocument,
     MetadataMode,
     NodeRelationship,
     NodeWithScore,
@@ -99,6 +101,29 @@ def test_the_judge_of_relevance_is_the_application_s_and_sees_no_hidden_metadata
     assert [event.class_name() for event in events] == ["PreciseCallEvent", "PreciseStageEvent"]
     Settings.llm = scripted_chat(reply=lambda prompt: "no idea")
     assert ids(RelevanceFilterPostprocessor().postprocess_nodes(nodes, query_str="q")) == ["n0", "n1"]
+
+
+@pytest.mark.parametrize("kind", [Document, ImageDocument, TextNode])
+def test_evidence_is_cut_from_nodes_of_all_kinds(kind):
+    text = "The lamp is lit at dusk. The ferry sails at nine. Rye grows on the hill.\n\n" * 3
+    node = kind(text=text, id_="d")
+    found = EvidencePostprocessor(max_tokens=20).postprocess_nodes(
+        [NodeWithScore(node=node, score=1.0)], query_str="When does the ferry sail?"
+    )
+    assert 0 < sum(len(item.get_content()) for item in found) < 100
+    for item in found:
+        assert text[item.node.start_char_idx : item.node.end_char_idx] == item.get_content()
+        assert kind is TextNode or item.node.ref_doc_id == "d"
+
+
+def test_the_place_of_a_text_that_was_exchanged_is_not_told():
+    node = TextNode(text="The ferry sails at nine. Rye grows.", start_char_idx=40, end_char_idx=52, id_="n")
+    (found,) = EvidencePostprocessor().postprocess_nodes(
+        [NodeWithScore(node=node, score=1.0)], query_str="When does the ferry sail?"
+    )
+    facts = read_facts(found)
+    assert facts["doc_id"] == "n"
+    assert node.text[facts["start"] : facts["end"]] == found.get_content()
 
 
 def test_evidence_has_the_source_the_offsets_and_the_keys_of_its_node():

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 from langchain_core.language_models import FakeListChatModel
+from pydantic import SecretStr
 
 from precise_rag.candidate_filters import RelevanceFilter
 from precise_rag.encoders.openai import OpenAIEncoder
@@ -118,6 +119,19 @@ def test_a_password_in_the_address_is_sent_and_not_logged(caplog: pytest.LogCapt
     assert_clean("\n".join(shown))
     assert without_password("http://u:p%40ss@host:1/v1") == ("http://host:1/v1", ("u", "p@ss"))
     assert without_password("http://host/v1") == ("http://host/v1", None)
+
+
+@pytest.mark.parametrize("kept", [str, SecretStr])
+def test_a_key_of_a_framework_s_model_is_known(kept: Callable[[str], Any]) -> None:
+    class Keyed(FakeListChatModel):
+        api_key: Any = kept(f"key-of-{kept.__name__}-{KEY}")
+
+        def _call(self, *args: Any, **options: Any) -> str:
+            raise RuntimeError(f"bad key key-of-{kept.__name__}-{KEY}")
+
+    with pytest.raises(LLMError) as error:
+        load_llm(Keyed(responses=["a"])).complete(PROMPT)
+    assert "key-of" not in str(error.value)
 
 
 def test_a_model_that_is_a_function_does_not_show_it() -> None:

@@ -156,3 +156,12 @@ def test_a_value_of_the_wrong_kind_is_one_error(
                 call_with(call, value)
         except Exception as error:
             raise AssertionError(f"{what}: {error!r}") from error
+
+
+@pytest.mark.parametrize("count", [-1, 1.5, True, "x", None, float("nan"), [1, 2]])
+def test_what_a_function_counts_is_a_whole_number(count: Any) -> None:
+    text, ask = "The lamp is lit. " * 40, {"question": "When is the lamp lit?", "max_tokens": 40}
+    with pytest.raises(PreciseRagError, match=r"^count_tokens must return a whole number"):
+        pr.prune(text, **ask, count_tokens=lambda text: count)
+    with pytest.raises(PreciseRagError, match=r"^count_tokens must be a function"):
+        pr.prune(text, **ask, count_tokens=count or 5)

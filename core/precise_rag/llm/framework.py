@@ -23,7 +23,7 @@ from precise_rag.llm.usage import (
     readable_messages,
     reported_cut_off,
 )
-from precise_rag.redaction import remember_environment
+from precise_rag.redaction import remember_environment, remember_fields
 from precise_rag.types import Completion, Message
 
 
@@ -34,6 +34,7 @@ class LlamaIndexLLM:
         self._llm = llm
         self.name = str(getattr(llm.metadata, "model_name", "") or type(llm).__name__)
         remember_environment()
+        remember_fields(vars(llm))
         self._schemas = OptionalFeature(self.name)
 
     def complete(self, messages: Sequence[Message], *, schema: Mapping[str, Any] | None = None) -> Completion:
@@ -112,6 +113,7 @@ class LangChainLLM:
         names = (getattr(model, field, None) for field in ("model_name", "model"))
         self.name = next((name for name in names if isinstance(name, str) and name), type(model).__name__)
         remember_environment()
+        remember_fields(vars(model))
         self._schemas = OptionalFeature(self.name)
 
     def complete(self, messages: Sequence[Message], *, schema: Mapping[str, Any] | None = None) -> Completion:

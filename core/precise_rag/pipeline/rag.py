@@ -297,10 +297,12 @@ class PreciseRAG:
             the other questions and is raised.
         """
         check_number("concurrency", concurrency, least=1, whole=True)
+        if isinstance(queries, str | Mapping) or not isinstance(queries, Iterable):
+            raise InputError(f"queries must be a list, got {shown(queries)}; pass [question]")
         slots = asyncio.Semaphore(concurrency)
 
         async def one(query: str | Mapping[str, Any]) -> Answer | PreciseRagError:
-            arguments: Any = {"query": query} if isinstance(query, str) else query
+            arguments: Any = query if isinstance(query, Mapping) else {"query": query}
             async with slots:
                 try:
                     return await self.aanswer(**arguments)

@@ -252,6 +252,14 @@ def test_a_follow_up_question_is_made_self_contained_first_and_stays_if_that_fai
         rag.retrieve(QUESTION, history=history)
 
 
+async def test_a_batch_is_a_list_and_what_is_no_question_costs_one_answer(rag):
+    answers = await rag.abatch([QUESTION, None, 5], return_errors=True)
+    assert [type(answer).__name__ for answer in answers] == ["Answer", "InputError", "InputError"]
+    for queries in (QUESTION, {"query": QUESTION}, None):
+        with pytest.raises(InputError, match="queries must be a list"):
+            await rag.abatch(queries)
+
+
 @pytest.mark.parametrize("options", ["AB", ["a", "a "], ["a", ""], ["a", None], 5])
 def test_options_are_different_texts(rag, options):
     with pytest.raises(InputError, match=r"^options must"):

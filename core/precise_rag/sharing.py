@@ -190,10 +190,11 @@ _FEWEST_ALONE, _LONGEST_FIELD = 4, 12
 def is_field(text: str) -> bool:
     """Return whether what a text says depends on what stands around it: two equal ones say two things.
 
-    It does if it has fewer than four words, or is the field of a record, such as "Room: 12".
+    It does if it has fewer than four words, or is the field of a record, such as "Room: 12", but no code.
     """
     n_words = len(read_words(text).stems)
-    return n_words < _FEWEST_ALONE or (n_words <= _LONGEST_FIELD and _FIELD.match(text) is not None)
+    is_short = n_words < _FEWEST_ALONE or (n_words <= _LONGEST_FIELD and _FIELD.match(text) is not None)
+    return is_short and text.rstrip()[-1:] not in [*",;{}])"]
 
 
 def _owners(candidate: Candidate) -> dict[Hashable, int]:

@@ -17,9 +17,6 @@ IDF_STEPS = 16
 
 _UNSPACED = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
 
-UNSPACED = re.compile(f"[{_UNSPACED}]")
-"""A letter of a script without spaces between words."""
-
 WORD = re.compile(rf"[{_UNSPACED}]|[^\W{_UNSPACED}]+")
 """A word. Each ideograph, kana, and letter of Thai, Lao, Khmer or Burmese is one: they put no spaces between
 words."""

@@ -96,11 +96,12 @@ def counting(count_tokens: CountTokens) -> Counts:
 
 
 def _counted(count: Callable[[Sequence[str]], Any], texts: Sequence[str]) -> IntArray:
-    given = list(count(texts))
-    counts = np.array(given, dtype=object) if None in given else np.asarray(given)
+    counts = np.asarray(list(count(texts)))
     is_whole = counts.shape == (len(texts),) and (counts.dtype.kind in "iu" or not len(texts))
     if not is_whole or counts.min(initial=0) < 0:
-        raise InputError(f"count_tokens must return a whole number from 0 on, got {shown(given[:1])}")
+        raise InputError(
+            f"count_tokens must return a whole number from 0 on, got {shown(counts[:1].tolist())}"
+        )
     return counts.astype(np.int64)
 
 

@@ -16,10 +16,9 @@ from runpy import run_path
 from typing import Any, BinaryIO
 
 _MOST_MEMORY = 4 * 2**30
-_HIDDEN = re.compile(rb"<(?:template|noscript)\b|\bhidden\b|display:\s?none", re.IGNORECASE)
+_CHANGED = re.compile(rb"\b(?:colspan|rowspan|hidden)\b|<(?:template|noscript)\b|display:\s?none", re.I)
 _UNSEEN = "template, noscript, [hidden], [style*='display:none' i], [style*='display: none' i]"
 """HTML that nobody sees."""
-_MERGED = re.compile(rb"\b(?:col|row)span\b", re.IGNORECASE)
 _SLIDE = re.compile(r"<!-- Slide number: \d+ -->\n?")
 
 
@@ -81,7 +80,7 @@ def as_seen(stream: BinaryIO) -> BinaryIO:
     A cell that is alone in its row, as a title is, stays as it is.
     """
     html = stream.read()
-    if not (_MERGED.search(html) or _HIDDEN.search(html)):
+    if not _CHANGED.search(html):
         return io.BytesIO(html)
     from bs4 import BeautifulSoup
 

@@ -18,8 +18,6 @@ _log = logging.getLogger(__name__)
 MOST_BYTES = 256 * 2**20
 """Largest size of a file."""
 
-_HEAD = 1_024
-"""Bytes in which a file declares its encoding."""
 _DECLARED = re.compile(
     rb"<\?xml[^>]{0,200}?encoding=[\"']([\w.:-]{1,40})|<meta[^>]{0,200}?charset=[\"']?([\w.:-]{1,40})"
     rb"|\\usepackage\[([\w-]{1,20})\]\{inputenc\}",
@@ -160,7 +158,7 @@ def decode(data: bytes, file: Path) -> str:
 
 def _decode_as_declared(data: bytes) -> str:
     """The text in the encoding that the head of an XML, HTML or TeX file names; "" without one that fits."""
-    if declared := _DECLARED.search(data[:_HEAD]):
+    if declared := _DECLARED.search(data[:1024]):
         name = next(filter(None, declared.groups())).decode("ascii").lower()
         with suppress(LookupError, UnicodeError):
             return data.decode(_WIDER.get(name, name))

@@ -96,7 +96,8 @@ _UNSPACED = (
 )
 _WORD = re.compile(rf"[{_UNSPACED}]+|(?:(?![{_UNSPACED}])[^\W_][{_MARKS}]*)+(?:\+\+|#)?")
 _UNSPACED_RUN = re.compile(f"[{_UNSPACED}]")
-_ACCENTS = re.compile("[\u0300-\u036f]")
+_ACCENTS = re.compile("[\u0300-\u036f\u0591-\u05bd\u05bf-\u05c7\u0640\u064b-\u065f\u0670]")
+"""Accents, and the points of Hebrew and Arabic."""
 
 
 def folded(text: str) -> str:

@@ -21,8 +21,7 @@ _END_WITHIN = re.compile(
     r"[^\W\d_]{2}[)\"'”’]?[.!?؟।][)\"'”’]? +[\"'“‘(]?[^\W\d_a-z]|[。！？｡][」』”’）)]?[^\s」』”’）)]"
 )
 _GOES_ON = re.compile(r"[,;\-–—/(，；、（]\Z")
-_WIDE = re.compile(WIDE)
-_WORD = re.compile(rf"{WIDE}{{1,2}}|\S+")
+_WORD = re.compile(rf"{WIDE.pattern}{{1,2}}|\S+")
 """What a line begins with that is not parted: of signs of full width two, as no line begins with a stop."""
 _KEY = re.compile(r"[^\W\d][^\s:=]*[:=]\S*\Z|[^\s\w]*[=:>|]\Z")
 """A name with its sign, as in `port: 80` and `port = 80`, or the sign alone."""
@@ -46,7 +45,7 @@ def are_units(lines: Sequence[str]) -> bool:
     breaks = [one for one in zip(lines, lines[1:], free, strict=False) if one[0][-1] not in STOPS]
     early = sum(len(in_columns(_WORD.findall(after)[0])) < space for _, after, space in breaks)
     going_on = sum(_GOES_ON.search(line) is not None for line in lines)
-    small = sum(after[0].islower() or _WIDE.match(after) is not None for _, after, _ in breaks)
+    small = sum(after[0].islower() or WIDE.match(after) is not None for _, after, _ in breaks)
     if early < max(_SHARE_BROKEN_EARLY * len(breaks), _FEWEST - 1) or going_on > _FEW * len(lines):
         return False
     if small and any(map(_END_WITHIN.search, lines)) and not any(map(CODE_LINE.match, lines)):

@@ -28,6 +28,11 @@ NUMBERED_TITLE = re.compile(
 ADORNMENT = re.compile(r"([=\-~^\"'`#*+.:_])\1{2,}[ \t]*\Z")
 """A line of one punctuation mark, under or over a title."""
 
+MARKED_TITLE = re.compile(
+    r"(={2,6}(?=[ \t])|\\(?:sub){0,2}section\*?(?=\{))[ \t{]+(\w[^\n]{0,200}?)[ \t=}]*\Z"
+)
+"""A title in AsciiDoc and wikis, `== Oil`, and in LaTeX."""
+
 BORDER = re.compile(r"=+(?:[ \t]+=+)+[ \t]*\Z")
 """A border of a simple table in reStructuredText."""
 
@@ -92,18 +97,17 @@ FEWEST_ROWS = 3
 """Lines with wide gaps that are a table."""
 
 
-WIDE = (
+WIDE = re.compile(
     r"[\u1100-\u115f\u2e80-\ua4cf\ua960-\ua97c\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff01-\uff60\uffe0-\uffe6"
     r"\U0001f300-\U0001faff\U00020000-\U0003fffd]"
 )
 """A sign of full width, such as those of Chinese, Japanese and Korean: it takes two columns."""
 FILL = "\0"
-_WIDE = re.compile(WIDE)
 
 
 def in_columns(line: str) -> str:
     """Return a line with FILL after each sign of full width: its places are columns."""
-    return line if line.isascii() else _WIDE.sub(rf"\g<0>{FILL}", line)
+    return line if line.isascii() else WIDE.sub(rf"\g<0>{FILL}", line)
 
 
 def indent_of(line: str) -> int:
@@ -149,6 +153,7 @@ def without_marks(text: str) -> str:
     lines = [line for line in lines if line and not line.startswith("-----") and not ADORNMENT.match(line)]
     words = _TAG.sub(" ", _BEFORE_HEADING.sub("", " ".join(lines))).strip(" ¶")
     words = _ANCHOR.sub("", words.strip("# ") if words.startswith("#") else words)
+    words = MARKED_TITLE.sub(r"\2", words)
     words = _ROLE.sub(r"\1", _LINK.sub(r"\1", words))
     return " ".join(_EMPHASIS.sub("", html.unescape(words)).split())
 

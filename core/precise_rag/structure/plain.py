@@ -19,6 +19,7 @@ from precise_rag.structure.marks import (
     FORMULA,
     ITEM,
     MAIL_HEAD,
+    MARKED_TITLE,
     NUMBERED,
     STOPS,
     WIDE,
@@ -47,7 +48,6 @@ _LEVEL_OF_NUMBERS = 9
 _LEVEL_OF_SHORT_LINES = 20
 _LONGEST_SHORT_TITLE = 60
 _NEARLY_ALL = 0.9
-_WIDE = re.compile(WIDE)
 _LONG_NUMBER = re.compile(r"\d+(?:\.\d+)+")
 _INDENT_OF_CELLS = 8
 _TWO_SENTENCES = re.compile(r"[^\W\d]{2}[.!?][\"'”’»)\]]{0,3} +[\"'“‘«(\[]{0,3}[^\W\da-z]|[?!,][\"”’»]")
@@ -242,7 +242,7 @@ class _Reader:
         if line.words[0] in "`\"'<-([$*:":
             return True
         fits_above = line.end + len(below[0].words.split()[0]) < below[0].end
-        n_words = len(line.words.split()) + len(_WIDE.findall(line.words)) // 2
+        n_words = len(line.words.split()) + len(WIDE.findall(line.words)) // 2
         return n_words <= _WORDS_OF_TERM and fits_above
 
     def _steps(self, line: _Line) -> int:
@@ -284,6 +284,8 @@ class _Reader:
         if line.start in self.mail_heads:
             end = bisect_left(self.lines, self.mail_heads[line.start], key=lambda after: after.start)
             return "heading", 1, end - number
+        if line.after_blank and (marked := MARKED_TITLE.match(line.words)):
+            return "heading", len(marked[1]) if marked[1][0] == "=" else 2 + marked[1].count("sub"), 1
         if _SECTION.fullmatch(line.words) and rest and _SETTING.match(rest[0].words):
             return "heading", _LEVEL_OF_SHORT_LINES, 1
         if ADORNMENT.match(line.words):
@@ -384,7 +386,8 @@ class _Reader:
         words = line.words
         if not (line.after_blank and line.before_blank) or len(words) > _LONGEST_HEADING:
             return 0
-        if words.rstrip("\"'”’»)]*）」』").endswith(_STOP) or _has_two_sentences(words):
+        asks = _LONG_NUMBER.match(words) is not None and words[-1] in "?？!"
+        if not asks and (words.rstrip("\"'”’»)]*）」』").endswith(_STOP) or _has_two_sentences(words)):
             return 0
         following = self.lines[number + 1] if number + 1 < len(self.lines) else None
         if following is None or not any(letter.isalpha() for letter in words):

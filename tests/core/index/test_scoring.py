@@ -237,6 +237,7 @@ def test_chunk_vectors_equal_the_formula(n_tokens, alpha, seed):
         ("北京大学在北京", "北京 京大 大学 学在 在北 北京"),
         ("Straße ＡＢＣ １２", "strasse abc 12"),
         ("हिन्दी भाषा।", "हिन्दी भाषा"),
+        ("الأُرْشِيفِ מַחְסָן", "الارشيف מחסן"),
         ("A well-\n known ware\u00ad\nhouse.", "a well known wellknown warehouse"),
         ("서울 대학교", "서울 대학교"),
         ("เปิด 9 ເປີດ បើក ဖွင့်", "เป ปิ ิด 9 ເປ ປີ ີດ បើ ើក ဖွ ွင င့ ့်"),

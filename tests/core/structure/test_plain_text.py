@@ -115,6 +115,23 @@ def test_items_have_numbers_of_several_levels() -> None:
     assert [text[block.start :].split()[0] for block in found.blocks] == ["3.1.", "3.1.1.", "3.2."]
 
 
+@pytest.mark.parametrize(
+    ("title", "line", "level"),
+    [
+        ("Oil of the pump", "== Oil of the pump ==", 2),
+        ("Oil", "=== Oil", 3),
+        ("Oil", "\\section{Oil}", 2),
+        ("Oil", "\\subsection*{Oil}", 3),
+        ("1.4. And which oil do I take?!", "1.4. And which oil do I take?!", 10),
+    ],
+)
+def test_titles_of_other_formats_and_questions_with_numbers_are_headings(title, line, level) -> None:
+    text = f"Before it.\n\n{line}\n\nUse the blue one, which is in the shed behind the mill of the harbour.\n"
+    found = read_structure(text, "text")
+    assert kinds(found) == ["paragraph", f"heading{level}", "paragraph"]
+    assert found.above(text.index("Use")) == (title,)
+
+
 def test_running_heads_are_no_headings() -> None:
     page = "Harbour of Brandt\n\nThe lamp is lit at dusk and put out at dawn, on every day of the year.\n\n"
     assert kinds(read_structure(page, "text")) == ["heading20", "paragraph"]

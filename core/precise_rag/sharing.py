@@ -9,7 +9,6 @@ order alone decides.
 """
 
 import math
-import re
 import unicodedata
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
@@ -182,21 +181,6 @@ def plain_text(text: str) -> str:
     return " ".join("".join(c for c in folded if unicodedata.category(c) != "Cf").split())
 
 
-_FIELD = re.compile(r"\s*[^\W\d][^:=\n]{0,40}[:=]\s")
-_FEWEST_ALONE, _LONGEST_FIELD = 4, 12
-"""Words of a text that says something by itself, and of a field of a record at most."""
-
-
-def is_field(text: str) -> bool:
-    """Return whether what a text says depends on what stands around it: two equal ones say two things.
-
-    It does if it has fewer than four words, or is the field of a record, such as "Room: 12", but no code.
-    """
-    n_words = len(read_words(text).stems)
-    is_short = n_words < _FEWEST_ALONE or (n_words <= _LONGEST_FIELD and _FIELD.match(text) is not None)
-    return is_short and text.rstrip()[-1:] not in [*",;{}])"]
-
-
 def _owners(candidate: Candidate) -> dict[Hashable, int]:
     """Who takes a place by a candidate: its document, its near-copies, and what is said again and again.
 
@@ -227,6 +211,6 @@ def _repeats(query: str, candidates: Sequence[Candidate]) -> dict[str, str]:
     for candidate in candidates:
         titles = joined_titles(titles_above(candidate))
         key = plain_text(candidate.text), asked.intersection(read_words(titles).stems)
-        if not is_field(candidate.text) and first.setdefault(key, candidate.id) != candidate.id:
+        if first.setdefault(key, candidate.id) != candidate.id:
             originals[candidate.id] = first[key]
     return originals

@@ -4,7 +4,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from precise_rag.candidate_filters import RedundancyFilter
 from precise_rag.sharing import in_turns, plain_text, share_of, share_places, with_insistent
 from precise_rag.types import INSISTENT, Candidate
 
@@ -43,20 +42,6 @@ def test_one_document_gets_three_quarters_of_the_places_and_several_leave_some_w
     assert places.selection.kept == tuple(alone[:50])
     assert not places.is_shared
     assert [d.reason for d in places.selection.decisions[50:]] == ["not among the best 50"] * 10
-
-
-@pytest.mark.parametrize(
-    "text", ["Room 12", "Moderated : subscribers", "Department: sales, purchasing and post"]
-)
-def test_equal_fields_of_two_records_say_two_things(text):
-    fields = [found(text, "a", 0), found(text, "a", 7)]
-    assert share_places(QUERY, fields, 9).repeats == {}
-    assert RedundancyFilter().filter(fields).kept == tuple(fields)
-    sentences = [
-        replace(field, text="The whole staff is paid in the room above the mill.") for field in fields
-    ]
-    assert len(share_places(QUERY, sentences, 9).repeats) == 1
-    assert len(RedundancyFilter().filter(sentences).kept) == 1
 
 
 @pytest.mark.parametrize("change", ["", "changed", "4711"])

@@ -5,6 +5,7 @@ candidates the one with the better score is kept; a candidate with a number or a
 other lacks is not a repetition.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -14,7 +15,6 @@ from precise_rag.encoded import encode_documents
 from precise_rag.encoders.geometry import cosine_like
 from precise_rag.errors import InputError
 from precise_rag.protocols import Encoder
-from precise_rag.sharing import is_field
 from precise_rag.stems import read_words
 from precise_rag.types import Candidate, Selection, best_first
 
@@ -56,7 +56,7 @@ class RedundancyFilter:
         if self.encoder is not None and any(similar):
             threshold = cosine_like(threshold, self.encoder)
             similar = _by_vectors(similar, texts, self.encoder)
-        similar = [{} if is_field(text) else others for text, others in zip(texts, similar, strict=True)]
+        similar = [{} if _is_field(text) else others for text, others in zip(texts, similar, strict=True)]
         kept: dict[str, list[Candidate]] = {}
         kept_rows: set[int] = set()
         verdicts: list[tuple[Candidate, bool, str]] = []
@@ -77,6 +77,21 @@ class RedundancyFilter:
                 pieces.append(candidate)
             verdicts.append((candidate, not reason, reason or "repeats no better candidate"))
         return Selection.of(verdicts)
+
+
+_FIELD = re.compile(r"\s*[^\W\d][^:=\n]{0,40}[:=]\s")
+_FEWEST_ALONE, _LONGEST_FIELD = 4, 12
+"""Words of a text that says something by itself, and of a field of a record at most."""
+
+
+def _is_field(text: str) -> bool:
+    """Whether what a text says depends on what stands around it: two equal ones say two things.
+
+    It does if it has fewer than four words, or is the field of a record, such as "Room: 12", but no code.
+    """
+    n_words = len(read_words(text).stems)
+    is_short = n_words < _FEWEST_ALONE or (n_words <= _LONGEST_FIELD and _FIELD.match(text) is not None)
+    return is_short and text.rstrip()[-1:] not in [*",;{}])"]
 
 
 def _by_vectors(

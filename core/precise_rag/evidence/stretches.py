@@ -62,9 +62,9 @@ def by_section(stretch: Stretch) -> Iterator[tuple[int, Stretch]]:
 
 
 def _records(stretch: Stretch) -> Iterator[int]:
-    """The rows where a record follows another one."""
+    """The rows where a record follows another one; a field has at most 120 characters."""
     sentences, origin = stretch.sentences, stretch.sentences[0].start
-    is_line = ["\n" not in one.text and not ends_sentence(one.text) for one in sentences]
+    is_line = [len(one.text) <= 120 and not ends_sentence(one.text) for one in sentences]
     gaps = [stretch.text[one.end - origin : two.start - origin] for one, two in pairwise(sentences)]
     in_record = [all(is_line[row : row + 2]) and gap.count("\n") == 1 for row, gap in enumerate(gaps)]
     for row in range(1, len(gaps) - 1):

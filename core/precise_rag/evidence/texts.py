@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from precise_rag.evidence.stretches import split_into_sentences
 from precise_rag.protocols import SentenceSplitter
-from precise_rag.sharing import is_field, plain_text, with_insistent
+from precise_rag.sharing import plain_text, with_insistent
 from precise_rag.types import Candidate, Selection, Stretch
 
 
@@ -55,6 +55,5 @@ def _once(sentences: Iterable[Candidate]) -> Iterator[tuple[Candidate, bool, str
     """Keep each sentence once; drop those that repeat one before them."""
     first: dict[str, str] = {}
     for sentence in sentences:
-        key = sentence.id if is_field(sentence.text) else plain_text(sentence.text)
-        former = first.setdefault(key, sentence.id)
+        former = first.setdefault(plain_text(sentence.text), sentence.id)
         yield sentence, former == sentence.id, "" if former == sentence.id else f"repeats {former}"

@@ -170,7 +170,8 @@ def _with_repeats(ranked: Selection, places: Places) -> Selection:
     scored = {decision.candidate.id: decision.candidate for decision in ranked.decisions}
     verdicts = []
     for _, candidate, _, reason in places.selection.decisions:
-        if same := scored.get(places.repeats.get(candidate.id, "")):
+        same = scored.get(places.repeats.get(candidate.id, ""))
+        if same and candidate.id not in scored:  # as it is if it came along with another one
             candidate = replace(candidate, score=same.score, score_scale=same.score_scale)
             verdicts.append((candidate, False, reason))
     return Selection.of(verdicts).then(ranked)

@@ -133,6 +133,13 @@ def test_input_order_does_not_matter_and_nothing_kept_repeats(words: list[list[s
             assert decision.reason.split()[1].strip(",") in ids
 
 
+@pytest.mark.parametrize("text", ["Room 12", "Moderated : subscribers", "Team: sales, purchasing and post"])
+def test_equal_fields_of_two_records_say_two_things(text: str) -> None:
+    assert len(RedundancyFilter().filter(candidates([text, text])).kept) == 2
+    sentence = f"The staff of the mill knows this: {text}."
+    assert len(RedundancyFilter().filter(candidates([sentence, sentence])).kept) == 1
+
+
 def test_equal_texts_are_encoded_once() -> None:
     ferry = "A ferry leaves at noon."
     texts = [ferry, "The gate opens at dusk.", ferry, ferry]

@@ -6,22 +6,17 @@ from inspect import signature
 
 import pytest
 from langchain_core.documents import BaseDocumentCompressor, Document
-from langchain_core.embeddings import DeterministicFakeEmbedding
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.load import dumps, load
 from langchain_core.runnables import RunnableParallel, RunnablePassthrough, RunnableSerializable
-from langchain_core.stores import InMemoryStore
-from langchain_core.vectorstores import InMemoryVectorStore
 from langchain_text_splitters import RecursiveCharacterTextSplitter
 
 from langchain_precise import (
     EvidenceCompressor,
     GradientSelectionCompressor,
-    PreciseEmbeddings,
     PreciseRetriever,
     RedundancyCompressor,
     RelevanceFilterCompressor,
-    RerankCompressor,
     SemanticSegmentationTextSplitter,
 )
 from langchain_precise.compressors import CompressorInput
@@ -60,20 +55,6 @@ async def test_every_way_to_call_it_gives_the_same():
     assert (found | compressor).invoke("q") == expected
     with pytest.raises(InputError, match=r'the input {"query": .*} must be a valid dictionary, got list'):
         compressor.invoke(documents)
-
-
-def test_another_compressor_and_embeddings_of_langchain_serve():
-    compressors = pytest.importorskip("langchain_classic.retrievers.document_compressors")
-
-    def score(self, pairs):
-        return [len(text) / 100 for _, text in pairs]
-
-    lengths = type("Lengths", (compressors.cross_encoder.BaseCrossEncoder,), {"score": score})
-    stock = compressors.CrossEncoderReranker(model=lengths(), top_n=4)
-    kept = RerankCompressor(reranker=stock, top_n=1).compress_documents(FOUND, "q")
-    assert [d.id for d in kept] == ["c"]
-    by_meaning = RedundancyCompressor(embeddings=DeterministicFakeEmbedding(size=8))
-    assert by_meaning.compress_documents(FOUND[:1], "q")
 
 
 def test_evidence_moves_the_start_index():
@@ -134,12 +115,6 @@ def test_objects_are_not_written_and_say_so():
 # Inside stock components of LangChain, and the other way round; more is in the examples.
 
 QUESTION = "Who built the town clock?"
-TOWN = "The town clock was built by Ada Brandt in 1911.\n\nEels are smoked.\n\nRye bread is baked twice."
-
-
-@pytest.fixture
-def store():
-    return InMemoryVectorStore(PreciseEmbeddings(HashEncoder()))
 
 
 @pytest.mark.parametrize(
@@ -159,21 +134,3 @@ def test_pieces_of_what_was_found_are_scored_anew(splitter, documents):
     scores = [read_facts(document)["score"] for document in kept]
     assert read_facts(found[0])["score"] not in scores[1:]
     assert all("passage" not in read_facts(document) for document in kept)
-
-
-@pytest.mark.filterwarnings("ignore::DeprecationWarning")
-def test_retrievers_of_parents_find_them_by_our_pieces(store):
-    classic = pytest.importorskip("langchain_classic.retrievers")
-    sources = [Document(TOWN, id="x", metadata={"doc_id": "a"})]
-    options = {"vectorstore": store, "docstore": InMemoryStore(), "search_kwargs": {"k": 10}}
-    multi = classic.MultiVectorRetriever(**options, id_key="doc_id")
-    multi.vectorstore.add_documents(SemanticSegmentationTextSplitter(max_tokens=14).split_documents(sources))
-    multi.docstore.mset([("a", sources[0])])
-    assert [document.id for document in multi.invoke(QUESTION)] == ["x"]
-    parents = classic.ParentDocumentRetriever(
-        **options | {"vectorstore": InMemoryVectorStore(store.embeddings)},
-        child_splitter=SemanticSegmentationTextSplitter(max_tokens=14),
-        parent_splitter=SemanticSegmentationTextSplitter(max_tokens=30),
-    )
-    parents.add_documents(sources)
-    assert "".join(sorted((d.page_content for d in parents.invoke(QUESTION)), key=TOWN.index)) == TOWN

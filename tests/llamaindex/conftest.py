@@ -9,8 +9,7 @@ from llama_index.core.llms import CompletionResponse, CustomLLM, LLMMetadata
 from llama_index.core.llms.callbacks import llm_completion_callback
 from llama_index.core.schema import Document
 
-from llamaindex_precise import PreciseEmbedding
-from support.frameworks import HashEmbedding, events_of_llamaindex
+from support.frameworks import events_of_llamaindex
 
 LIGHTHOUSE = (
     "The lighthouse at Cape Orrin was lit in 1871. Its lamp burned whale oil. "
@@ -68,11 +67,6 @@ def documents() -> list[Document]:
         ),
         Document(doc_id="bakery", text=BAKERY, metadata={"title": "Bread"}),
     ]
-
-
-@pytest.fixture
-def embedding() -> PreciseEmbedding:
-    return HashEmbedding()
 
 
 @pytest.fixture

@@ -3,7 +3,6 @@
 import pytest
 from llama_index.core import Settings
 from llama_index.core.callbacks import CallbackManager, CBEventType, LlamaDebugHandler
-from llama_index.core.postprocessor import SimilarityPostprocessor
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
 from llama_index.core.schema import (
     Document,
@@ -55,7 +54,6 @@ def test_a_reranking_is_announced_and_needs_a_query(events):
     for part in (rerank, GradientSelectionPostprocessor(reranker=SCORED), EvidencePostprocessor()):
         with pytest.raises(InputError, match="the query must not be blank"):
             part.postprocess_nodes(nodes)
-    assert ids(SimilarityPostprocessor(similarity_cutoff=0.9).postprocess_nodes(result)) == ["n1"]
 
 
 def test_objects_are_passed_again_when_settings_come_back():

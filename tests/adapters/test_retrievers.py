@@ -125,57 +125,49 @@ def test_a_query_must_be_text(framework, query):
         retriever(framework).select(query)
 
 
-@each_framework
-def test_a_database_takes_documents_and_filters(framework, new_location):
-    over = framework.retriever.from_index(DatabaseIndex(new_location(), HashEncoder()), **PLAIN)
+@pytest.fixture(params=["in memory", "database"])
+def index(request):
+    """An empty index."""
+    if request.param == "in memory":
+        return HybridIndex(HashEncoder())
+    return DatabaseIndex(request.getfixturevalue("new_location")(), HashEncoder())
 
-    def owners(wanted=None):
+
+@each_framework
+def test_documents_are_changed_and_filters_are_set_once_or_for_one_call(framework, index):
+    over = framework.retriever.from_index(index, **PLAIN)
+
+    def owners(wanted=None, over=over):
         return {framework.metadata(p)["who"] for p in framework.find_where(over, "cat", wanted)}
 
     assert owners() == set()
-    over.add_documents([framework.document("The cat sleeps.", who, who=who) for who in ("me", "you")])
+    years = {"me": 2019, "you": 2021, "them": 2024}
+    given = [framework.document("A cat.", who, who=who, year=year) for who, year in years.items()]
+    over.add_documents(given)
     assert owners({"who": "me"}) == {"me"}
     assert owners({"who": "nobody"}) == set()
-    not_me = framework.filtered({"who": {"$ne": "me"}})
-    whole = framework.retriever.from_index(over.rag.index, **not_me)
-    assert {framework.metadata(piece)["who"] for piece in framework.find(whole, "cat")} == {"you"}
+    neither = framework.filtered({"who": {"$nin": ["me", "you"]}})
+    made = framework.retriever.from_documents(given, HashEncoder(), **neither)
+    for whole in (made, framework.retriever.from_index(index, **neither)):
+        assert {framework.metadata(piece)["who"] for piece in framework.find(whole, "cat")} == {"them"}
+        assert owners({"year": {"$lt": 2020}}, over=whole) == {"me"}
+    with pytest.raises(InputError, match="unknown operator"):
+        owners({"year": {"$near": 3}})
     over.delete(["me"])
-    assert owners() == {"you"}
+    assert owners() == {"you", "them"}
 
 
 @each_framework
-@pytest.mark.parametrize("place", ["folder", "database"])
-def test_metadata_forge_neither_an_id_nor_a_source(framework, place, request):
+def test_metadata_forge_neither_an_id_nor_a_source(framework, index):
     given = [framework.document("The cat sleeps.", n, **m) for n, m in (("mine", {}), ("theirs", FORGED))]
-    if place == "folder":
-        over = framework.retriever.from_documents(given, HashEncoder(), **PLAIN)
-    else:
-        index = DatabaseIndex(request.getfixturevalue("new_location")(), HashEncoder())
-        over = framework.retriever.from_index(index, **PLAIN)
-        over.add_documents(given)
+    over = framework.retriever.from_index(index, **PLAIN)
+    over.add_documents(given)
     for wanted in ({"$eq": "mine"}, {"$lte": "mine"}, {"$contains": "min"}):
         found = framework.find_where(over, "cat", {"$id": wanted})
         assert [read_facts(piece)["doc_id"] for piece in found] == ["mine"]
     (found,) = framework.find_where(over, "cat", {"$id": "theirs"})
     assert read_facts(found)["doc_id"] == framework.place(found)[0] == "theirs"
     assert framework.metadata(found).keys() - {"section"} == {"$id", "precise"}
-
-
-@each_framework
-def test_filters_are_set_once_or_for_one_call_and_wrong_ones_are_refused(framework):
-    years = {"me": 2019, "you": 2021, "them": 2024}
-    given = [framework.document("The cat sleeps.", who, who=who, year=year) for who, year in years.items()]
-    over = framework.retriever.from_documents(
-        given, HashEncoder(), **PLAIN, **framework.filtered({"who": {"$in": ["me", "you"]}})
-    )
-
-    def owners(found):
-        return {framework.metadata(piece)["who"] for piece in found}
-
-    assert owners(framework.find(over, "cat")) == {"me", "you"}
-    assert owners(framework.find_where(over, "cat", {"year": {"$gte": 2020}})) == {"you", "them"}
-    with pytest.raises(InputError, match="unknown operator"):
-        framework.find_where(over, "cat", {"year": {"$near": 3}})
 
 
 @each_framework

@@ -8,8 +8,6 @@ from precise_rag.titles import (
     below,
     joined_titles,
     new_sections,
-    read_titles,
-    saved_titles,
     titles_above,
     titles_of,
     with_header_path,
@@ -59,8 +57,3 @@ def test_titles_of_the_index_come_first_long_ones_are_cut_and_a_section_is_named
     pump, oil, belt = ("Pump",), ("Pump", "Oil"), ("Pump", "Belt")
     excerpts = [excerpt(0, pump, oil), excerpt(4, oil, oil), excerpt(8, belt, belt)]
     assert new_sections(excerpts) == [pump, (), belt]
-
-
-@pytest.mark.parametrize("titles", [(), ("Pump M-7",), ("A > B", "C/D")])
-def test_saved_titles_are_read_back(titles: tuple[str, ...]) -> None:
-    assert read_titles(saved_titles(titles)) == titles

@@ -77,12 +77,6 @@ def test_scores_follow_from_their_parts(document: Document) -> None:
     assert [c.score for c in found] == pytest.approx(fused.tolist(), abs=1e-5)
 
 
-def test_passages_are_found_when_some_rows_are_outside_the_pool() -> None:
-    index = HybridIndex.build([STORY], HashEncoder(), passages="paragraphs", pool=1)
-    found = index.search("cat sleeps", 5, returns="passage")
-    assert found[0].text == "The sun rose. A cat sleeps."
-
-
 @pytest.mark.parametrize("wanted", [None, {"kind": "a"}])
 def test_a_large_index_scores_meaning_and_words_at_the_same_time(
     monkeypatch: pytest.MonkeyPatch, wanted: dict[str, str] | None
@@ -168,7 +162,7 @@ GUIDE = Document(
     "guide",
     "# Pumps\n\nThere are two of them.\n\n## Care\n\nOil the shaft. Change the seal.\n\n"
     "# Lamps\n\nThey are lit at dusk.\n",
-    {"title": "Handbook"},
+    {"title": "A > B/C"},
 )
 
 
@@ -181,9 +175,9 @@ def test_candidates_know_the_title_and_the_headings_above_them(tmp_path: Path) -
 
     index = HybridIndex.build([*PUMPS, GUIDE, STORY], HashEncoder())
     above = {text: its for text, (_, its) in found(index).items()}
-    assert above["Oil the shaft."] == above["Change the seal."] == ("Handbook", "Pumps", "Care")
-    assert above["There are two of them."] == ("Handbook", "Pumps")
-    assert above["They are lit at dusk."] == ("Handbook", "Lamps")
+    assert above["Oil the shaft."] == above["Change the seal."] == ("A > B/C", "Pumps", "Care")
+    assert above["There are two of them."] == ("A > B/C", "Pumps")
+    assert above["They are lit at dusk."] == ("A > B/C", "Lamps")
     assert above["Change the seal then."] == ("Borealis M-7 pump",)
     assert not any(above[text] for text in above if text in STORY.text)
     index.save(tmp_path / "index")
@@ -199,13 +193,15 @@ def test_candidates_know_the_title_and_the_headings_above_them(tmp_path: Path) -
     assert {s.above for stretch in stretches for s in stretch.sentences} <= set(above.values())
 
 
-def test_a_passage_has_the_score_of_its_best_sentence() -> None:
+def test_a_passage_has_the_score_of_its_best_sentence_and_is_found_if_rows_are_outside_the_pool() -> None:
     index = SentenceContextIndex.build([STORY], HashEncoder())
     sentence = index.search("cat runs", 1)[0]
     passage = index.search("cat runs", 5, returns="passage")
     assert [p.text for p in passage] == ["A cat sits. A cat runs. It rained.", "The sun rose. A cat sleeps."]
     assert passage[0].score == pytest.approx(sentence.score)
     assert [p.n_tokens for p in passage] == [8, 6]
+    small_pool = HybridIndex.build([STORY], HashEncoder(), passages="paragraphs", pool=1)
+    assert small_pool.search("cat sleeps", 5, returns="passage")[0].text == "The sun rose. A cat sleeps."
 
 
 def test_mixed_returns_the_passage_of_the_best_sentence_and_then_single_sentences() -> None:

@@ -2,7 +2,6 @@
 
 import math
 import random
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -30,7 +29,7 @@ from precise_rag.index.vectors import Products, dot, read_vectors, vector_column
 from precise_rag.index.words import load_stop_words, split_words, word_columns, word_number, word_numbers
 from precise_rag.segmentation import GreedySegmenter
 from precise_rag.testing import HashEncoder
-from precise_rag.types import Document, FloatArray, IntArray, SentenceTable
+from precise_rag.types import Document, SentenceTable
 from support.vectors import NEW, OLD, clustered
 
 
@@ -151,21 +150,23 @@ def test_a_segmenter_makes_passages_and_chunks() -> None:
     assert [c.text for c in chunks] == ["One cat. Two dogs.", "Three owls."]
 
 
-def reference(
-    vectors: FloatArray, groups: Sequence[Sequence[int]], weights: IntArray, alpha: float
-) -> FloatArray:
-    """The definition in loops and float64."""
-    rows = np.array(vectors, dtype=np.float64)
-    for group in groups:
-        for i in group:
-            total = sum(
-                (weights[j] * np.asarray(vectors[j], np.float64) for j in group if j != i), np.zeros(1)
-            )
-            norm = np.linalg.norm(total)
-            if len(group) > 1 and norm > 1e-3:
-                mixed = alpha * vectors[i] + (1 - alpha) * total / norm
-                rows[i] = mixed / np.linalg.norm(mixed)
-    return rows.astype(np.float32)
+def by_hand(vectors, n_tokens, start, end, alpha, reach=math.inf):
+    """The formula of a vector in context, sentence by sentence."""
+    before, first = 0, start
+    while first and before + n_tokens[first - 1] <= reach:
+        first -= 1
+        before += n_tokens[first]
+    after, behind = 0, end
+    while behind < len(vectors) and after + n_tokens[behind] <= reach:
+        after += n_tokens[behind]
+        behind += 1
+    own = sum(n_tokens[i] * vectors[i] for i in range(start, end))
+    own = own / np.linalg.norm(own)
+    others = [i for i in range(first, behind) if not start <= i < end]
+    if others:
+        around = sum(n_tokens[i] * vectors[i] for i in others)
+        own = alpha * own + (1 - alpha) * around / np.linalg.norm(around)
+    return own / np.linalg.norm(own)
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.25, 0.6, 1.0])
@@ -182,31 +183,13 @@ def test_mean_contexts_equal_the_definition(
     index = SentenceContextIndex.build([Document("d", text)], encoder, alpha=alpha, passages="paragraphs")
     found = sorted(index.search("word3 word7", 100), key=lambda c: c.start)
     vectors = encoder.encode([c.text for c in found])
-    expected = reference(vectors, groups, np.array([c.n_tokens for c in found]), alpha)
+    parts = [(vectors[group], [found[row].n_tokens for row in group]) for group in groups]
+    expected = np.array([by_hand(*part, i, i + 1, alpha) for part in parts for i in range(len(part[1]))])
     pieces, weighted = zip(*index.weighted_vectors(), strict=True)
     assert [piece.id for piece in pieces] == [c.id for c in found]
     np.testing.assert_allclose(weighted, expected, atol=2e-4)
     scores = expected @ encoder.encode_queries(["word3 word7"])[0]
     np.testing.assert_allclose([c.score for c in found], scores, atol=2e-3)
-
-
-def by_hand(vectors, n_tokens, start, end, alpha, reach):
-    """The module's formula, sentence by sentence."""
-    before, first = 0, start
-    while first and before + n_tokens[first - 1] <= reach:
-        first -= 1
-        before += n_tokens[first]
-    after, behind = 0, end
-    while behind < len(vectors) and after + n_tokens[behind] <= reach:
-        after += n_tokens[behind]
-        behind += 1
-    own = sum(n_tokens[i] * vectors[i] for i in range(start, end))
-    own = own / np.linalg.norm(own)
-    others = [i for i in range(first, behind) if not start <= i < end]
-    if others:
-        around = sum(n_tokens[i] * vectors[i] for i in others)
-        own = alpha * own + (1 - alpha) * around / np.linalg.norm(around)
-    return own / np.linalg.norm(own)
 
 
 @given(
@@ -249,15 +232,13 @@ def test_a_text_is_split_into_words(text: str, expected: str) -> None:
     assert split_words(text) == expected.split()
 
 
-def test_words_have_the_same_number_everywhere_and_stop_words_have_none() -> None:
+def test_words_have_the_same_number_everywhere_and_stop_words_of_a_named_list_or_ones_own_have_none() -> None:
     columns = word_columns(["The cat, the dog", "", "dog"], "english")
     cat, dog, again = columns["words.values"].tolist()
     assert columns["words.lengths"].tolist() == [2, 0, 1]
     assert dog == again == word_numbers("Dog", "none")[0]
     assert cat not in (0, dog)
 
-
-def test_stop_words_come_from_a_named_list_or_are_given() -> None:
     assert {"the", "what", "is"} <= load_stop_words("english")
     assert not {"cat", "bank"} & load_stop_words("english")
     assert load_stop_words("none") == frozenset()

@@ -30,12 +30,6 @@ DOCUMENTS = [Document(name, text, {"shelf": n}) for n, (name, text) in enumerate
 SENTENCES = [f"{part.strip()}." for text in TEXTS.values() for part in text.split(".")[:-1]]
 
 
-def test_chunks_in_context_encode_only_sentences() -> None:
-    encoder = HashEncoder()
-    DenseIndex.build(DOCUMENTS, encoder, chunks="paragraphs", chunk_vectors="context", alpha=0.5)
-    assert encoder.calls == SENTENCES
-
-
 class AxisEncoder(HashEncoder):
     """One axis per letter, so that every product can be worked out by hand."""
 
@@ -163,8 +157,8 @@ def test_what_belongs_to_the_caller_stays() -> None:
         assert own["tags"] == []
 
 
-def test_weighted_chunks_score_like_a_dense_index_of_chunks_in_context() -> None:
-    segmenter = Segmenter.from_pretrained("small", max_tokens=12)
+def test_weighted_chunks_score_like_a_dense_index_of_chunks_in_context_that_encodes_only_sentences() -> None:
+    segmenter, encoder = Segmenter.from_pretrained("small", max_tokens=12), HashEncoder()
     chunks = list(weighted_chunks(iter(DOCUMENTS), HashEncoder(), segmenter, alpha=0.7, whole=0))
     for document in DOCUMENTS:
         mine = [chunk for chunk in chunks if read_facts(chunk.metadata)["doc_id"] == document.id]
@@ -172,7 +166,8 @@ def test_weighted_chunks_score_like_a_dense_index_of_chunks_in_context() -> None
         facts = [read_facts(chunk.metadata) for chunk in mine]
         assert [c.text for c in mine] == [document.text[fact["start"] : fact["end"]] for fact in facts]
     assert chunks[0].metadata["shelf"] == 1
-    index = DenseIndex.build(DOCUMENTS, HashEncoder(), chunks=segmenter, chunk_vectors="context", alpha=0.7)
+    index = DenseIndex.build(DOCUMENTS, encoder, chunks=segmenter, chunk_vectors="context", alpha=0.7)
+    assert encoder.calls == SENTENCES
     query = "What do bees dance for?"
     scores = np.stack([p.vector for p in chunks]) @ HashEncoder().encode_queries([query])[0]
     expected = {chunk.text.strip(): float(score) for chunk, score in zip(chunks, scores, strict=True)}

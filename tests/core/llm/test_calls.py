@@ -3,7 +3,6 @@
 import asyncio
 import threading
 import time
-from collections.abc import Sequence
 from contextlib import closing
 from contextvars import ContextVar
 
@@ -17,7 +16,7 @@ from precise_rag.errors import BudgetExceeded, LLMConnectionError
 from precise_rag.llm import Budget
 from precise_rag.llm.calls import aask, ask
 from precise_rag.llm.deadline import Deadline, end_with_call
-from precise_rag.llm.session import Ask, CallOutcome, Session
+from precise_rag.llm.session import Ask, Session
 from precise_rag.prompts import Prompt
 from precise_rag.testing import ScriptedLLM
 from precise_rag.tokens import estimate_prompt_tokens
@@ -26,25 +25,6 @@ from precise_rag.types import Completion, Message
 
 PRICES = PriceTable({"m": Price(1.0, 4.0)})
 """Dollars for a million tokens."""
-
-
-def model_of(replies: Sequence[int]) -> ScriptedLLM:
-    """A model whose replies have these lengths, in tokens."""
-    lengths = iter(replies)
-    return ScriptedLLM(
-        lambda messages: Completion("x", "m", estimate_prompt_tokens(messages), next(lengths)), name="m"
-    )
-
-
-def asked(model: ScriptedLLM, n: int, budget: Budget, *, is_async: bool, most: int = 4) -> list[CallOutcome]:
-    session = Session.start("Who?", budget=budget, prices=PRICES)
-    prompts = [Prompt("v", (Message("user", "word " * 50),)) for _ in range(n)]
-    request = Ask(session=session, role="r", llm=model, prompts=prompts, max_concurrency=most)
-    return asyncio.run(aask(request)) if is_async else ask(request)
-
-
-def used(outcomes: Sequence[CallOutcome]) -> list[Completion]:
-    return [outcome for outcome in outcomes if isinstance(outcome, Completion)]
 
 
 @given(
@@ -58,16 +38,17 @@ def test_a_budget_is_exceeded_by_one_reply_at_most(
     replies: list[int], limit: int, kind: str, is_async: bool, most: int
 ) -> None:
     budget = Budget(tokens=limit) if kind == "tokens" else Budget(cost=limit * 1e-6)
-    paid = used(asked(model_of(replies), len(replies), budget, is_async=is_async, most=most))
+    lengths = iter(replies)
+    llm = ScriptedLLM(lambda m: Completion("x", "m", estimate_prompt_tokens(m), next(lengths)), name="m")
+    prompts = [Prompt("v", (Message("user", "word " * 50),)) for _ in replies]
+    session = Session.start("Who?", budget=budget, prices=PRICES)
+    request = Ask(session=session, role="r", llm=llm, prompts=prompts, max_concurrency=most)
+    outcomes = asyncio.run(aask(request)) if is_async else ask(request)
+    paid = [outcome for outcome in outcomes if isinstance(outcome, Completion)]
     weight = 1 if kind == "tokens" else 4
     total = sum(reply.input_tokens + weight * reply.output_tokens for reply in paid)
     longest = max((weight * reply.output_tokens for reply in paid), default=0)
     assert total <= limit + longest
-
-
-def test_a_budget_of_calls_alone_keeps_calls_at_the_same_time() -> None:
-    outcomes = asked(model_of([900] * 6), 6, Budget(calls=5), is_async=False)
-    assert [isinstance(outcome, Completion) for outcome in outcomes] == [True] * 5 + [False]
 
 
 @pytest.mark.parametrize(

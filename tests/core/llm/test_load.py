@@ -78,7 +78,7 @@ def test_an_llm_is_returned_unchanged_a_name_is_an_openai_model_and_other_things
             load_llm(thing)
 
 
-def test_an_object_counts_and_not_what_stands_in_it_also_where_it_is_broken_or_cut_off() -> None:
+def test_an_object_or_an_item_of_a_named_list_counts_and_not_what_stands_in_it_also_if_cut_off() -> None:
     own = {"id": 1, "quoted": {"id": 2}}
     text = f'First {json.dumps(own)} and then {{"e": [{{"f": 3}}]}}.'
     assert list(json_objects(text)) == [own, {"f": 3}]
@@ -87,8 +87,6 @@ def test_an_object_counts_and_not_what_stands_in_it_also_where_it_is_broken_or_c
     assert list(json_objects('{"score": 2, "score": 9} {"n": [{"id": 1, "id": 1.5}]}')) == []
     assert list(json_objects('{"a": oops} {"b": {"c": {"id": 2}}}')) == [{"id": 2}]
 
-
-def test_the_items_of_a_named_list_are_found_also_if_it_is_cut_off() -> None:
     for text in ('{"scores": [{"id": 1}, {"id": 2}], "n": 2}', '{"scores": [{"id": 1}, {"id": 2}, {"id":'):
         assert list(json_objects(text, "scores")) == [{"id": 1}, {"id": 2}]
     assert list(json_objects('{"scores": [{"id": 1}, {"id": 2, "quoted": {"id": 3}', "scores")) == [{"id": 1}]

@@ -68,12 +68,7 @@ def test_levels_go_by_rank(order: list[float], draw: Any, change: str) -> None:
         assert all(found[rank] >= found[other] for other in np.flatnonzero(own < row))
 
 
-def test_equal_scores_are_told_apart_by_the_levels() -> None:
-    levels = np.array([0.1, 0.9, 0.5], dtype=np.float32)
-    assert matched(np.array([2.0, 1.0, 1.0]), levels).tolist() == pytest.approx([0.9, 0.5, 0.1])
-
-
-def test_the_order_counts_by_its_share_and_ours_are_taken_as_they_are(index: HybridIndex) -> None:
+def test_the_order_counts_by_its_share_levels_part_ties_and_ours_stay_as_they_are(index: HybridIndex) -> None:
     candidates, default = found(index), load_reranker("default")
     alone = LevelledReranker(Scorer(), share=1.0)
     by_order = sorted(zip(Scorer().score(QUESTION, candidates), [c.id for c in candidates], strict=True))
@@ -85,6 +80,8 @@ def test_the_order_counts_by_its_share_and_ours_are_taken_as_they_are(index: Hyb
     packaged = load_reranker("packaged")
     assert calibrated(packaged) is packaged
     assert isinstance(calibrated(Scorer()), LevelledReranker)
+    levels = np.array([0.1, 0.9, 0.5], dtype=np.float32)
+    assert matched(np.array([2.0, 1.0, 1.0]), levels).tolist() == pytest.approx([0.9, 0.5, 0.1])
 
 
 @pytest.mark.parametrize(("share", "furthest"), [(0.25, 1 / 6), (0.5, 0.5), (0.8, 2.0)])

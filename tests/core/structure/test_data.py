@@ -97,14 +97,11 @@ def test_each_line_of_json_is_a_block() -> None:
     assert blocks("\n".join(lines)) == [((), line) for line in lines]
 
 
-def test_values_of_yaml_are_below_their_keys() -> None:
+def test_values_of_yaml_are_below_their_keys_and_a_document_of_several_below_its_first_values() -> None:
     above, words = block_of(COMPOSE, "RETRIES=2")
     assert above == ("services",)
     assert words.startswith("mail:\n    image: shop/mail:2.2")
     assert words.endswith("- LEVEL=info")
-
-
-def test_a_document_of_several_is_named_by_its_first_values() -> None:
     above, words = block_of(DEPLOYMENTS, 'memory: "556Mi"')
     assert len(above) == 1
     assert above[0].startswith("kind: Deployment, metadata: name: search")
@@ -164,15 +161,12 @@ def test_the_whole_object_that_answers_is_kept(text: str) -> None:
     assert "41" in kept
 
 
-def test_rows_of_csv_are_kept_with_their_head() -> None:
+def test_rows_of_csv_are_kept_with_their_head_also_with_quoted_cells() -> None:
     rows = [f"{name} {n},U{n},{1950 + n},{20 + 3 * n},no" for n in range(9) for name in ("Old", "New", "Red")]
     text = "\n".join(["Station,Line,Opened,Steps,Lift", *rows])
     kept = prune(text, "How many steps does Red 7 have?", max_tokens=100).text
     assert "Station | Line | Opened | Steps | Lift]" in kept
     assert "Red 7,U7,1957,41,no" in kept
-
-
-def test_cells_of_csv_may_be_quoted() -> None:
-    rows = "".join(f'{n};"Bonn; Süd";{n},50;2024-02-0{n}\n' for n in range(1, 6))
-    text = f'Ort\n\nNummer;Ort;"Preis; netto";Datum\n{rows}\nDas ist das Ende.\n'
+    quoted = "".join(f'{n};"Bonn; Süd";{n},50;2024-02-0{n}\n' for n in range(1, 6))
+    text = f'Ort\n\nNummer;Ort;"Preis; netto";Datum\n{quoted}\nDas ist das Ende.\n'
     assert read_structure(text).above(text.index("4;")) == ("Nummer | Ort | Preis; netto | Datum",)

@@ -160,6 +160,11 @@ CASES: dict[str, tuple[str | None, str, str]] = {
         "  return x\n}\n```\n\n## Traps\n\nOf willow.\n\n```js\ng(x)\n```\n\nAgain.\n",
         "code heading2 paragraph code paragraph",
     ),
+    "rows set with spaces are a table, and prose with one gap is not": (
+        "markdown",
+        "Yeast   1.10\nFlour   2.20\nSalt   0.40\n\nBread needs flour,\nyeast   and water.\nIt rises.\n",
+        "table paragraph",
+    ),
     "code of which only the beginning is there": ("markdown", "```\nlift\n", "code"),
     "doctest is one block of code": (
         "text",
@@ -262,10 +267,3 @@ def test_numbered_titles_of_markdown() -> None:
     found = read_structure(text, "markdown")
     assert kinds(found) == ["heading1", "heading6", "paragraph", "heading6", "item1", "item1", "item1"]
     assert found.above(text.index("- three")) == ("Ferry", "2. Fares")
-
-
-def test_rows_set_with_spaces_are_a_table_in_markdown_and_prose_with_one_gap_is_not() -> None:
-    rows = "Yeast   1.10\nFlour   2.20\nSalt   0.40"
-    prose = "Bread needs flour,\nyeast   and water.\nIt has to rise."
-    blocks = read_structure(f"# Prices\n\n{rows}\n\n{prose}\n", "markdown").blocks
-    assert [block.kind for block in blocks] == ["heading", "table", "paragraph"]

@@ -227,9 +227,10 @@ def heads(*rows: Row) -> list[bytes]:
 
 
 @given(st.lists(st.tuples(_WORDS, _NUMBERS, _NUMBERS), max_size=5))
-def test_rows_are_read_as_they_were_written(rows: list[Row]) -> None:
-    written = counted(*rows)
-    for ours, theirs in zip(unpacked(packed(written)), written, strict=True):
+def test_rows_are_read_as_they_were_written_but_a_word_counts_255_at_most(rows: list[Row]) -> None:
+    many = counted(*rows, ({5: (1, 254, 300)}, [1, 300, 400], [1, 2, 3]))
+    written = many._replace(counts=np.minimum(many.counts, 255))
+    for ours, theirs in zip(unpacked(packed(many)), written, strict=True):
         np.testing.assert_array_equal(ours, theirs)
 
 
@@ -252,11 +253,6 @@ def test_bm25_of_each_scale() -> None:
     none = np.zeros(0, dtype=np.int64)
     without_words = bm25(counted(*rows), none, none, 40, usual(heads(*rows)), settings)
     assert [scores.tolist() for scores in without_words] == [[0, 0]] * 3
-
-
-def test_a_word_is_counted_up_to_255() -> None:
-    rows = packed(counted(({5: (1, 254, 300)}, [1, 300, 400], [1, 2, 3])))
-    assert unpacked(rows).counts.tolist() == [[1, 254, 255]]
 
 
 Found = Callable[[Filter], set[str]]

@@ -68,9 +68,6 @@ PARTS: dict[str, tuple[dict[str, Any], Callable[[str, list[Candidate]], Any]]] =
 """The settings of each part, and what the core decides."""
 
 
-VELM = "\n\n".join(TEXTS.values())
-
-
 def as_written(piece):
     if hasattr(piece, "get_content"):
         return piece.get_content("llm")
@@ -81,7 +78,7 @@ def as_written(piece):
 @given(text=any_text, limit=st.integers(1, 150), own=st.sampled_from([None, get_tokenizer(), str]))
 def test_nothing_is_sent_over_its_limit_as_it_is_written(text, limit, own):
     """By parts, retrievers and prompts of ours, in tokens, or in characters, by the counter that is given."""
-    text = f"# Mills\n\n{VELM}\n\n{text}"
+    text = "\n\n".join(["# Mills", *TEXTS.values(), text])
     options = {"max_tokens": limit, "count_tokens": own and (lambda shown: len(own(shown)))}
     count = options["count_tokens"] or (lambda shown: count_packaged_tokens([shown])[0])
     for framework in (LLAMAINDEX, LANGCHAIN):

@@ -13,7 +13,7 @@ from precise_rag.errors import InputError
 from precise_rag.facts import read_facts
 from precise_rag.testing import HashEncoder
 from support.frameworks import FRAMEWORKS, LANGCHAIN, LLAMAINDEX, HashEmbedding, each_framework
-from support.velm import TEXTS, each_question
+from support.velm import QUESTIONS, TEXTS
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # of stores
 
@@ -78,31 +78,27 @@ def chroma_client() -> Any:
     return client
 
 
-@pytest.fixture
-def filled(framework, kind, request):
-    """A function that returns a store of this kind with the pieces that it is given."""
-
-    def fill(pieces: list[Any]) -> Any:
-        if framework is LANGCHAIN:
-            store = langchain_store(kind)
-            store.add_documents(pieces, ids=[piece.id for piece in pieces])
-            return store
-        storage = StorageContext.from_defaults(vector_store=llamaindex_store(kind, request))
-        nodes = [piece.node for piece in pieces]
-        return VectorStoreIndex(nodes, storage_context=storage, embed_model=HashEmbedding())
-
-    return fill
+def filled(framework, kind: str, request: pytest.FixtureRequest, pieces: list[Any]) -> Any:
+    """A store of this kind with these pieces."""
+    if framework is LANGCHAIN:
+        store = langchain_store(kind)
+        store.add_documents(pieces, ids=[piece.id for piece in pieces])
+        return store
+    storage = StorageContext.from_defaults(vector_store=llamaindex_store(kind, request))
+    nodes = [piece.node for piece in pieces]
+    return VectorStoreIndex(nodes, storage_context=storage, embed_model=HashEmbedding())
 
 
 @each_framework
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_store_takes_pieces_and_results_as_they_come(framework, kind, filled):
+def test_every_store_takes_pieces_and_results_as_they_come(framework, kind, request):
     sources = [framework.document(TOWN, "town", doc_id="mine", year=1911)]
     found = framework.find(framework.retriever.from_documents(sources, HashEncoder()), QUESTION)
     results = framework.cut(framework.part("GradientSelection"), found, QUESTION)
     pieces = framework.split(framework.splitter("SemanticSegmentation", max_tokens=14), sources)
     given = {framework.place(piece): piece for piece in (*pieces, *results)}
-    stored = framework.find(framework.stock_retriever(filled(list(given.values())), len(given)), QUESTION)
+    store = filled(framework, kind, request, list(given.values()))
+    stored = framework.find(framework.stock_retriever(store, len(given)), QUESTION)
     assert {framework.place(piece) for piece in stored} == set(given)
     for after in stored:
         before = given[framework.place(after)]
@@ -130,15 +126,14 @@ def filters_of(framework, kind: str) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize(("framework", "kind"), FILTERED)
-async def test_a_filter_of_a_store_returns_no_sentence_of_another_tenant(framework, kind, filled):
+async def test_a_filter_of_a_store_returns_no_sentence_of_another_tenant(framework, kind, request):
     text = "The town clock number {} was built by {} in 1911. Eels are smoked."
     names = [name for _ in range(5) for name in ("Ada", "Bert")]
-    store = filled(
-        [
-            framework.piece(text.format(row, name), str(UUID(int=row)), tenant=name[0].lower())
-            for row, name in enumerate(names)
-        ]
-    )
+    pieces = [
+        framework.piece(text.format(row, name), str(UUID(int=row)), tenant=name[0].lower())
+        for row, name in enumerate(names)
+    ]
+    store = filled(framework, kind, request, pieces)
     make = framework.retriever.from_store
     everything = make(store, selector=None)
     found = framework.find(everything, QUESTION)
@@ -165,7 +160,7 @@ def test_the_vectors_of_a_store_are_used_as_they_are(framework):
     assert embedding.encoder.calls == []
 
 
-@each_question
+@pytest.mark.parametrize("question", QUESTIONS)
 def test_a_filled_store_gives_the_same_sentences_in_both_frameworks(question):
     found = []
     for framework in FRAMEWORKS.values():

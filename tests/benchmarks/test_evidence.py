@@ -70,10 +70,7 @@ def test_spans_become_the_passages_that_they_touch() -> None:
     assert passages.ids([Evidence("a", 7, 9)]) == [], "white space touches no passage"
 
 
-several_words = st.lists(st.sampled_from(["a", "bb", "ccc", "dddd"]), min_size=1, max_size=30)
-
-
-@given(several_words, st.data())
+@given(st.lists(st.sampled_from(["a", "bb", "ccc", "dddd"]), min_size=1, max_size=30), st.data())
 def test_recall_is_that_of_reading_one_token_after_another(tokens: list[str], data: st.DataObject) -> None:
     text = " ".join(tokens)
     spans = [match.span() for match in re.finditer(r"\w+", text)]

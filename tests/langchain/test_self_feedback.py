@@ -29,16 +29,12 @@ def good(prompt):
     return verdict(9) if "adjustment" in prompt else "Ada Brandt built it [1]."
 
 
-@pytest.fixture
-def make_chain():
-    def make(llm, **options):
-        options = {"reranker": Scored(sharply_falling), "selector": GradientSelector(min_k=1)} | options
-        return SelfFeedbackChain(retriever=RunnableLambda(lambda question: FOUND), llm=llm, **options)
-
-    return make
+def make_chain(llm, **options):
+    options = {"reranker": Scored(sharply_falling), "selector": GradientSelector(min_k=1)} | options
+    return SelfFeedbackChain(retriever=RunnableLambda(lambda question: FOUND), llm=llm, **options)
 
 
-async def test_every_way_to_call_it_gives_the_same(make_chain, scripted_chat):
+async def test_every_way_to_call_it_gives_the_same(scripted_chat):
     chain = make_chain(scripted_chat(reply=good))
     assert {"type": "string"} in chain.get_input_jsonschema()["anyOf"]
 
@@ -62,7 +58,7 @@ async def test_every_way_to_call_it_gives_the_same(make_chain, scripted_chat):
         assert outcome(whole) == expected
 
 
-def test_the_last_draft_can_be_shown_while_it_is_written(make_chain):
+def test_the_last_draft_can_be_shown_while_it_is_written():
     llm = ScriptedLLM(["Ada Brandt built it.", verdict(4)])
     stream = make_chain(llm, feedback=FeedbackController(max_rounds=1), live_final=True).stream(QUESTION)
     assert next(stream) == {"answer": "Ada "}
@@ -88,7 +84,7 @@ class Recorder(BaseCallbackHandler):
 
 
 @pytest.mark.parametrize("way", ["invoke", "ainvoke", "stream", "astream"])
-async def test_callbacks_and_tags_reach_the_model(make_chain, scripted_chat, way):
+async def test_callbacks_and_tags_reach_the_model(scripted_chat, way):
     recorder = Recorder()
     call = getattr(make_chain(scripted_chat(reply=good)), way)
     called = call(QUESTION, {"callbacks": [recorder], "tags": ["mine"], "metadata": {"user": "u"}})
@@ -118,7 +114,7 @@ CHAT = [HumanMessage("Is there a clock in town?"), AIMessage("Yes."), HumanMessa
         [{"role": "user", "content": CHAT[0].text}, {"role": "assistant", "content": "Yes."}, CHAT[2]],
     ],
 )
-async def test_a_follow_up_is_made_self_contained_first(make_chain, given):
+async def test_a_follow_up_is_made_self_contained_first(given):
     def reply(messages):
         text = "\n".join(message.content for message in messages)
         return good(text) if "Ada Brandt" in text else QUESTION
@@ -143,7 +139,7 @@ async def test_a_follow_up_is_made_self_contained_first(make_chain, given):
         ({"input": "q", "filter": {"a": 1}}, "set it on the retriever"),
     ],
 )
-def test_other_inputs_are_refused_in_one_line(make_chain, given, message):
+def test_other_inputs_are_refused_in_one_line(given, message):
     with pytest.raises(InputError, match=message) as caught:
         make_chain(ScriptedLLM([])).invoke(given)
     assert "\n" not in str(caught.value)
@@ -151,6 +147,6 @@ def test_other_inputs_are_refused_in_one_line(make_chain, given, message):
         SelfFeedbackChain(RunnableLambda(str), ScriptedLLM([])).invoke(QUESTION)
 
 
-def test_choices_are_part_of_the_input(make_chain):
+def test_choices_are_part_of_the_input():
     chain = make_chain(ScriptedLLM(["B", verdict(9)]))
     assert chain.invoke({"input": QUESTION, "options": ["Runa Stell", "Ada Brandt"]})["choice"] == 1

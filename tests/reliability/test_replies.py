@@ -86,7 +86,7 @@ def test_a_chat_model_an_encoder_and_a_reranker_say_what_is_wrong(name: str) -> 
     timeout = 0.5 if reply.stall else 10.0
     options: dict[str, Any] = {"api_key": "key", "timeout": timeout, "max_retries": 0}
 
-    with client([reply], timeout=timeout) as llm:
+    with client([reply], timeout=timeout) as (llm, _):
         for call in (lambda: llm.complete(PROMPT), lambda: asyncio.run(completed(llm))):
             with pytest.raises(error, match=said) as raised:
                 call()
@@ -138,7 +138,7 @@ def test_no_client_follows_a_redirect_with_the_prompt(status: int) -> None:
 @pytest.mark.parametrize("location", [None, "", "http://[x", "/v1/chat/completions", "\x7f http://a\tb"])
 def test_a_redirect_to_nowhere_is_the_same_error(location: str | None) -> None:
     reply = Reply(status=302, headers={} if location is None else {"Location": location})
-    with client([reply]) as llm, pytest.raises(LLMConnectionError, match="answered 302 and points to"):
+    with client([reply]) as (llm, _), pytest.raises(LLMConnectionError, match="302 and points to"):
         llm.complete(PROMPT)
 
 
@@ -237,7 +237,7 @@ def test_a_draft_that_is_cut_off_is_noted(reason: str, said: str, live: bool) ->
         is_judge = "adjustment" in request["messages"][0]["content"]
         return says(ACCEPTED) if is_judge else says("Keeper 3 is", finish_reason=reason)
 
-    with client(script) as llm:
+    with client(script) as (llm, _):
         engine = answering(llm, controller=FeedbackController(max_rounds=1))
         *_, answer = engine.stream(QUESTION, candidates=CANDIDATES, live_final=live)
     assert not isinstance(answer, str)
@@ -304,7 +304,7 @@ def never_answers_in_time(llm: Any, live: bool) -> None:
     "reply", [says("late", stall=60.0), fails(429, retry_after="60"), Reply(endless=0.02)]
 )
 def test_a_synchronous_call_ends_with_the_budget(reply: Reply) -> None:
-    with client([reply], timeout=60.0, max_retries=2) as llm:
+    with client([reply], timeout=60.0, max_retries=2) as (llm, _):
         engine = answering(llm, budget=Budget(seconds=0.3))
         left = r"all 0\.3 used; the call that was running was left behind"
         with pytest.raises(BudgetExceeded, match=left):
@@ -314,7 +314,7 @@ def test_a_synchronous_call_ends_with_the_budget(reply: Reply) -> None:
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("live", [False, True])
 def test_a_reply_that_drips_ends_in_time(live: bool) -> None:
-    with client([Reply(endless=0.05)], timeout=0.1) as llm:
+    with client([Reply(endless=0.05)], timeout=0.1) as (llm, _):
         never_answers_in_time(llm, live)
 
 
@@ -358,7 +358,7 @@ def test_nothing_waits_for_a_model_that_was_left_behind_and_a_draft_is_kept(rele
 
 
 def test_a_live_stream_ends_with_the_budget_and_leaves_its_call() -> None:
-    with client([says("ready"), says("one two three four", stall=30.0)], timeout=60.0) as llm:
+    with client([says("ready"), says("one two three four", stall=30.0)], timeout=60.0) as (llm, _):
         llm.complete(PROMPT)  # what is imported for the first call takes no time of the budget
         engine = answering(llm, controller=ONE_ROUND, budget=Budget(seconds=2.0))
         trace = Trace(QUESTION)

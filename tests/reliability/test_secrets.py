@@ -6,7 +6,7 @@ import logging
 import pickle
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing
+from contextlib import ExitStack, closing, contextmanager
 from typing import Any
 
 import pytest
@@ -56,28 +56,22 @@ def assert_clean(text: str) -> None:
         assert secret not in text
 
 
-@pytest.fixture
-def connected() -> Iterator[Callable[..., dict[str, Any]]]:
-    """Makes servers with a script; gives the options of a client of each, with a key and a password."""
-    with ExitStack() as servers:
-
-        def connect(script: Any) -> dict[str, Any]:
-            url = servers.enter_context(ChatServer(script)).url.replace("://", f"://user:{PASSWORD}@")
-            return {"base_url": url, "api_key": KEY, "max_retries": 0}
-
-        yield connect
+@contextmanager
+def connected(script: Any) -> Iterator[dict[str, Any]]:
+    """The options of a client of a server with a script, with a key and a password."""
+    with ChatServer(script) as server:
+        url = server.url.replace("://", f"://user:{PASSWORD}@")
+        yield {"base_url": url, "api_key": KEY, "max_retries": 0}
 
 
 @pytest.mark.parametrize("status", [200, 400, 401, 429, 500])
-def test_errors_names_and_pickles_of_clients_do_not_show_the_key_that_a_server_repeats(
-    status: int, connected: Callable[..., Any]
-) -> None:
-    options = connected([echo(status)])
-    llm = OpenAIChat("m", extra_headers={"X-Api-Key": KEY}, **options)
-    encoder = OpenAIEncoder("e", **options)
-    cohere = CohereReranker(**options | {"base_url": options["base_url"].removesuffix("/v1")})
-
-    with closing(llm), cohere:
+def test_errors_names_and_pickles_of_clients_do_not_show_the_key_that_a_server_repeats(status: int) -> None:
+    with ExitStack() as opened:
+        options = opened.enter_context(connected([echo(status)]))
+        llm = opened.enter_context(closing(OpenAIChat("m", extra_headers={"X-Api-Key": KEY}, **options)))
+        encoder = OpenAIEncoder("e", **options)
+        cohere = CohereReranker(**options | {"base_url": options["base_url"].removesuffix("/v1")})
+        opened.enter_context(cohere)
         for call in (
             lambda: llm.complete(PROMPT),
             lambda: list(llm.stream(PROMPT)),
@@ -94,12 +88,12 @@ def test_errors_names_and_pickles_of_clients_do_not_show_the_key_that_a_server_r
     assert_clean(llm.base_url)
 
 
-def test_the_loop_its_trace_and_its_pages_do_not_show_it(connected: Callable[..., Any]) -> None:
+def test_the_loop_its_trace_and_its_pages_do_not_show_it() -> None:
     def script(request: dict[str, Any]) -> Reply:
         is_judge = "adjustment" in request["messages"][0]["content"]
         return echo(500) if is_judge else says(f"My key is {KEY}.")
 
-    with closing(OpenAIChat("m", **connected(script))) as llm:
+    with connected(script) as options, closing(OpenAIChat("m", **options)) as llm:
         answer = answering(llm).answer(QUESTION, candidates=CANDIDATES)
     assert answer.trace is not None
     assert_clean(answer.note)
@@ -174,9 +168,7 @@ def test_a_short_key_must_stand_alone_and_other_text_stays() -> None:
 
 
 @pytest.mark.parametrize("status", [200, 400])
-def test_a_trace_without_text_holds_no_text_of_documents_prompts_or_servers(
-    status: int, connected: Callable[..., Any]
-) -> None:
+def test_a_trace_without_text_holds_no_text_of_documents_prompts_or_servers(status: int) -> None:
     document, question, gossip = texts = ("lighthouse ledger", "harbour question", "server gossip")
     reply = fails(400, gossip)
     if status == 200:
@@ -184,7 +176,7 @@ def test_a_trace_without_text_holds_no_text_of_documents_prompts_or_servers(
         reply.body["model"] = gossip  # type: ignore[index]
     trace = Trace(question)
     candidates = [Candidate("d", 0, 9, document, 0.9, "probability")]
-    with closing(OpenAIChat("m", **connected([reply]))) as llm:
+    with connected([reply]) as options, closing(OpenAIChat("m", **options)) as llm:
         QueryRewriter(llm).queries(question, trace=trace)
         with trace.stage("relevance") as stage:
             stage.outcome = RelevanceFilter(llm).filter(question, candidates, trace=trace)

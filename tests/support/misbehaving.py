@@ -19,19 +19,13 @@ MANY = [Candidate(f"c{n}", 0, 8, f"Chunk {n:02}", 1 - n / 100, "probability") fo
 
 
 @contextmanager
-def served(script: Any, **options: Any) -> Iterator[tuple[OpenAIChat, ChatServer]]:
+def client(script: Any, **options: Any) -> Iterator[tuple[OpenAIChat, ChatServer]]:
     with ChatServer(script) as server:
         llm = OpenAIChat("m", base_url=server.url, **{"timeout": 5.0, "max_retries": 0, **options})
         try:
             yield llm, server
         finally:
             llm.close()
-
-
-@contextmanager
-def client(script: Any, **options: Any) -> Iterator[OpenAIChat]:
-    with served(script, **options) as (llm, _):
-        yield llm
 
 
 def scores(messages: Sequence[Message], refused: Callable[[str], Exception | None]) -> str | Exception:

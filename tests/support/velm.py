@@ -28,7 +28,6 @@ TEXTS = {
 QUESTIONS = ["Who carved the wheel of the mill?", "When does the ferry to Velm leave?", "red lantern"]
 TOP_K = 8
 CORE = [Document(name, text, {"title": name}) for name, text in TEXTS.items()]
-each_question = pytest.mark.parametrize("question", QUESTIONS)
 
 
 def documents(framework: Any, *, pieces: bool = False) -> list[Any]:

@@ -51,10 +51,6 @@ def retriever(framework, **metadata):
     return framework.retriever.from_documents(documents, HashEncoder(), reranker="packaged")
 
 
-def as_a_chain_writes_it(document):
-    return format_document(document, langchain_precise.DOCUMENT_PROMPT)
-
-
 def test_a_stock_engine_writes_excerpts_below_their_headings():
     llm = Listening(max_tokens=8)
     engine = RetrieverQueryEngine.from_args(retriever(LLAMAINDEX), llm=llm)
@@ -83,7 +79,7 @@ def test_the_document_prompt_of_langchain_writes_each_section_once(name):
         assert document.page_content == TEXTS[facts["doc_id"]][facts["start"] : facts["end"]]
         assert section in ("", " > ".join(facts.get("above", [])))
         written = f"{section}\n{document.page_content}" if section else document.page_content
-        assert as_a_chain_writes_it(document) == written
+        assert format_document(document, langchain_precise.DOCUMENT_PROMPT) == written
 
 
 @each_framework

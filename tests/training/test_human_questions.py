@@ -16,14 +16,13 @@ def written(folder: Path, name: str, records: list[dict]) -> None:
         file.writelines(json.dumps(record) + "\n" for record in records)
 
 
-def asked(key: str, doc_id: str) -> dict:
-    return {"id": key, "question": f"What is {key}?", "evidence": [{"doc_id": doc_id, "start": 0, "end": 4}]}
-
-
 @pytest.fixture
 def data(tmp_path: Path) -> Path:
     documents = [{"id": f"doc-{n}", "title": f"Title {n}", "text": "Some text."} for n in range(20)]
-    questions = [asked(f"q{n}", f"doc-{n}") for n in range(20)]
+    questions = [
+        {"id": f"q{n}", "question": "What?", "evidence": [{"doc_id": f"doc-{n}", "start": 0, "end": 4}]}
+        for n in range(20)
+    ]
     for split, stem in (("dev", "squad"), ("train", "nq"), ("train", "selqa")):
         written(tmp_path, f"{split}_qa_docs_{stem}", documents)
         written(tmp_path, f"{split}_qa_questions_{stem}", questions)

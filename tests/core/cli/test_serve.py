@@ -6,7 +6,6 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -112,12 +111,12 @@ def test_an_idle_session_over_http_ends_after_a_minute(folder: Path, monkeypatch
     assert served["session_idle_timeout"] == 60
 
 
-@pytest.fixture
-def address(folder: Path) -> Iterator[str]:
-    """The address of `precise serve --http`, which is then interrupted as with Ctrl-C."""
+@pytest.mark.slow
+async def test_the_command_serves_http_to_this_machine_only_until_it_is_interrupted(folder: Path) -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
+    address = f"http://127.0.0.1:{port}/mcp"
     command = [sys.executable, "-m", "precise_rag", "serve", folder / "index", "--http", "--port", str(port)]
     with subprocess.Popen(
         command,
@@ -127,27 +126,20 @@ def address(folder: Path) -> Iterator[str]:
     ) as served:
         try:
             assert served.stderr is not None
-            assert f"http://127.0.0.1:{port}/mcp" in served.stderr.readline()
-            transport = httpx.HTTPTransport(retries=10)  # with growing pauses, until it listens
-            with httpx.Client(transport=transport) as client:
-                client.get(f"http://127.0.0.1:{port}/")
-            yield f"http://127.0.0.1:{port}/mcp"
+            assert address in served.stderr.readline()
+            transport = httpx.AsyncHTTPTransport(retries=10)  # with growing pauses, until it listens
+            async with httpx.AsyncClient(transport=transport) as client:
+                for headers, status in (
+                    ({"Host": "example.com"}, 421),
+                    ({"Origin": "https://evil.example.com"}, 403),
+                ):
+                    reply = await client.post(address, json={}, headers=headers)
+                    assert reply.status_code == status
+            async with mcp.Client(address) as client:
+                found = await client.call_tool("search", QUESTION)
+                assert "Ilse Brandt keeps it." in found.content[0].text
             served.send_signal(signal.SIGINT)
             assert served.wait(60) == 130
             assert served.stderr.read().splitlines()[-1] == "precise: interrupted"
         finally:
             served.kill()
-
-
-@pytest.mark.slow
-async def test_the_command_serves_http_to_this_machine_only(address: str) -> None:
-    async with mcp.Client(address) as client:
-        found = await client.call_tool("search", QUESTION)
-        assert "Ilse Brandt keeps it." in found.content[0].text
-    async with httpx.AsyncClient() as client:
-        for headers, status in (
-            ({"Host": "example.com"}, 421),
-            ({"Origin": "https://evil.example.com"}, 403),
-        ):
-            reply = await client.post(address, json={}, headers=headers)
-            assert reply.status_code == status

@@ -11,6 +11,7 @@ from precise_rag import ToolResultPruner, prune
 from precise_rag.encoders.local import count_packaged_tokens
 from precise_rag.errors import InputError
 from precise_rag.evidence.tool_results import question_of
+from support.scored import Scored
 from support.tool_results import KINDS, LOG, PAGE, RECORDS
 
 QUESTION = "Which disk is full?"
@@ -47,20 +48,16 @@ def test_a_long_result_is_cut_and_the_rest_can_be_read_or_asked() -> None:
         assert "Error: start must be within 0 and" in pruner.read(reference, start)
 
 
-class _Broken:
-    name, score_scale = "broken", "probability"
-
-    def score(self, query: str, texts: object) -> object:
-        raise OSError("the model is gone")
-
-
 def test_a_short_result_one_without_a_question_and_one_that_cannot_be_cut_stay_as_they_are(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
+    def gone(text: str) -> float:
+        raise OSError("the model is gone")
+
     pruner = ToolResultPruner(300, reranker="packaged")
     for result, question in (("  short \n", QUESTION), ("", QUESTION), (LOG, " "), (LOG, "")):
         assert pruner.prune(result, question) is result
-    assert ToolResultPruner(100, reranker=_Broken()).prune(LOG, QUESTION) is LOG
+    assert ToolResultPruner(100, reranker=Scored(gone)).prune(LOG, QUESTION) is LOG
     assert "passed on whole" in caplog.text
 
 

@@ -33,18 +33,6 @@ def segmented(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -
         monkeypatch.setattr(table, "MOST_DELETED", 1)
 
 
-def grown(
-    kind: type[DocumentIndex], documents: Iterable[Document], encoder: HashEncoder, **settings: Any
-) -> DocumentIndex:
-    """Build an index at once, or document by document if blocks are not merged."""
-    if table.SMALL:
-        return kind.build(documents, encoder, **settings)
-    index = kind(encoder, **settings)
-    for document in documents:
-        index.add([document])
-    return index
-
-
 GRAPH = "faiss:HNSW16@efSearch=64"
 SMALL = {"precision": "int8", "passages": "paragraphs", "surroundings": None, "stop_words": "none"}
 KINDS: dict[str, tuple[type[DocumentIndex], dict[str, Any]]] = {
@@ -68,9 +56,15 @@ def contract(kind: type[DocumentIndex], settings: dict[str, Any]) -> type[IndexC
 
     class Kept(IndexContract):
         def build(self, documents: Iterable[Document], encoder: HashEncoder) -> DocumentIndex:
+            """Build an index at once, or document by document if blocks are not merged."""
             if "backend" in settings:
                 pytest.importorskip(settings["backend"].partition(":")[0])
-            return grown(kind, documents, encoder, **settings)
+            if table.SMALL:
+                return kind.build(documents, encoder, **settings)
+            index = kind(encoder, **settings)
+            for document in documents:
+                index.add([document])
+            return index
 
     return Kept
 

@@ -2,7 +2,7 @@
 
 import asyncio
 import gc
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing
 
 import openai
 import pytest
@@ -18,19 +18,10 @@ from precise_rag.llm import OpenAIChat
 from precise_rag.tokens import estimate_prompt_tokens
 from precise_rag.types import Completion, Message
 from support.chat_server import ChatServer, fails, says, wait_until
-from support.misbehaving import served as client
+from support.misbehaving import client
 
 PROMPT = (Message("system", "Be brief."), Message("user", "Where is Paris?"))
 SCHEMA = {"title": "place", "type": "object", "properties": {"where": {"type": "string"}}}
-
-
-@asynccontextmanager
-async def async_client(script, **options):
-    with client(script, **options) as (llm, server):
-        try:
-            yield llm, server
-        finally:
-            await llm.aclose()
 
 
 def test_a_completion_carries_the_servers_usage():
@@ -101,8 +92,9 @@ def test_a_stream_gives_pieces_and_then_the_completion_also_without_stream_optio
 
 
 async def test_an_asynchronous_stream_gives_the_same_with_an_estimated_usage_without_the_servers():
-    async with async_client([says("It is in France.", usage=None)]) as (llm, _):
+    with client([says("It is in France.", usage=None)]) as (llm, _):
         *pieces, completion = [item async for item in llm.astream(PROMPT)]
+        await llm.aclose()
     assert "".join(pieces) == completion.text == "It is in France."
     assert completion.usage_estimated
     assert (completion.input_tokens, completion.output_tokens) == (estimate_prompt_tokens(PROMPT), 5)
@@ -121,18 +113,20 @@ def test_a_stream_that_stalls_or_breaks_off_is_an_error():
 
 
 async def test_cancelling_and_leaving_a_stream_early_leave_no_request_open():
-    async with async_client([says("late", stall=30.0)], timeout=60) as (llm, server):
+    with client([says("late", stall=30.0)], timeout=60) as (llm, server):
         task = asyncio.create_task(llm.acomplete(PROMPT))
         assert await asyncio.to_thread(wait_until, lambda: server.open_requests == 1)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
         assert asyncio.all_tasks() == {asyncio.current_task()}
-    async with async_client([says("word " * 2000)]) as (llm, server):
+        await llm.aclose()
+    with client([says("word " * 2000)]) as (llm, server):
         async with aclosing(llm.astream(PROMPT)) as items:
             async for _ in items:
                 break
         assert await asyncio.to_thread(wait_until, lambda: server.open_requests == 0)
+        await llm.aclose()
 
 
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")

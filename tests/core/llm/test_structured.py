@@ -106,14 +106,6 @@ class LangTools(BaseChatModel):
         return ChatResult(generations=[ChatGeneration(message=message)])
 
 
-def llama(server, **settings):
-    return load_llm(LlamaTools(server=server, **settings))
-
-
-def lang(server, **settings):
-    return load_llm(LangTools(server=server, **settings))
-
-
 def asked(llm, way):
     """The completion, by complete or by acomplete."""
     if way == "sync":
@@ -121,15 +113,15 @@ def asked(llm, way):
     return asyncio.run(llm.acomplete(PROMPT, schema=JUDGEMENT_SCHEMA))
 
 
-both = pytest.mark.parametrize("make", [llama, lang])
+both = pytest.mark.parametrize("model", [LlamaTools, LangTools])
 ways = pytest.mark.parametrize("way", ["sync", "async"])
 
 
 @both
 @ways
-def test_a_model_that_calls_functions_replies_in_the_schema_and_so_does_its_copy_by_pickle(make, way):
+def test_a_model_that_calls_functions_replies_in_the_schema_and_so_does_its_copy_by_pickle(model, way):
     server = Server(JUDGEMENT, "France")
-    llm = make(server)
+    llm = load_llm(model(server=server))
     assert isinstance(llm, LLM)
     completion = asked(llm, way)
     assert (llm.complete(PROMPT).text, completion.cut_off) == ("France", "")
@@ -142,7 +134,7 @@ def test_a_model_that_calls_functions_replies_in_the_schema_and_so_does_its_copy
     assert json.loads(completion.text) == JUDGEMENT
     assert (completion.input_tokens, completion.output_tokens, completion.usage_estimated) == (11, 7, False)
     assert without_schema == []
-    copy = pickle.loads(pickle.dumps(make(Server(JUDGEMENT))))
+    copy = pickle.loads(pickle.dumps(load_llm(model(server=Server(JUDGEMENT)))))
     assert json.loads(asked(copy, way).text) == JUDGEMENT
 
 
@@ -150,38 +142,38 @@ def test_a_model_that_calls_functions_replies_in_the_schema_and_so_does_its_copy
 @ways
 @pytest.mark.parametrize("thought", [False, True])
 def test_without_functions_the_prompt_goes_alone_and_a_text_in_place_of_a_call_is_the_reply(
-    make, way, thought
+    model, way, thought
 ):
     server = Server("plain")
     server.finish_reason = "content_filter"
-    completion = asked(make(server, thought=thought), way)
+    completion = asked(load_llm(model(server=server, thought=thought)), way)
     assert (completion.text, completion.cut_off, completion.input_tokens) == ("plain", "content_filter", 11)
     assert [bool(tools) for _, tools in server.requests] == [thought]
 
 
 @both
 @ways
-def test_a_model_that_refuses_functions_is_asked_without_from_then_on(make, way):
+def test_a_model_that_refuses_functions_is_asked_without_from_then_on(model, way):
     server = Server("refuse tools")
-    llm = make(server)
+    llm = load_llm(model(server=server))
     assert [asked(llm, way).text for _ in range(2)] == ["refuse tools"] * 2
     assert [bool(tools) for _, tools in server.requests] == [True, False, False]
 
 
 @both
 @ways
-def test_a_refused_key_is_no_refused_schema(make, way):
+def test_a_refused_key_is_no_refused_schema(model, way):
     server = Server(401)
     with pytest.raises(LLMAuthenticationError):
-        asked(make(server), way)
+        asked(load_llm(model(server=server)), way)
     assert len(server.requests) == 1
 
 
 @both
 @ways
-def test_a_blank_reply_is_an_error_with_its_tokens_and_the_next_call_goes_without_the_schema(make, way):
+def test_a_blank_reply_is_an_error_with_its_tokens_and_the_next_call_goes_without_the_schema(model, way):
     server = Server("", "plain")
-    llm = make(server)
+    llm = load_llm(model(server=server))
     with pytest.raises(LLMResponseError) as error:
         asked(llm, way)
     assert (error.value.input_tokens, error.value.output_tokens) == (11, 7)

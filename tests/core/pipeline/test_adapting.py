@@ -20,17 +20,6 @@ _HOUSES = """
 _NAMES = _HOUSES.split()
 
 
-def documents() -> list[Document]:
-    return [
-        Document(
-            name,
-            f"The {name} opens at {n} in the morning. The {name} was built by a guild whose members came "
-            f"from both sides of the river. A book was kept of what the {name} cost in timber and bread.",
-        )
-        for n, name in enumerate(_NAMES)
-    ]
-
-
 def questions() -> list[tuple[str, list[tuple[str, int, int]]]]:
     spans = [(name, len(f"The {name} opens at {n} in the morning.")) for n, name in enumerate(_NAMES)]
     return [(f"When does the {name} open?", [(name, 0, end)]) for name, end in spans]
@@ -66,7 +55,15 @@ class Short(Wrong):
 
 @pytest.fixture(scope="module")
 def index() -> HybridIndex:
-    return HybridIndex.build(documents(), HashEncoder())
+    documents = [
+        Document(
+            name,
+            f"The {name} opens at {n} in the morning. The {name} was built by a guild whose members came "
+            f"from both sides of the river. A book was kept of what the {name} cost in timber and bread.",
+        )
+        for n, name in enumerate(_NAMES)
+    ]
+    return HybridIndex.build(documents, HashEncoder())
 
 
 @pytest.mark.parametrize("wrong", [Wrong(), Short()])

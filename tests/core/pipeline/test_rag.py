@@ -50,8 +50,8 @@ def answering(rag, llm, **options):
 
 
 def judged(text):
-    """A model that drafts `text` and accepts it."""
-    return ScriptedLLM(lambda messages: ACCEPTED if "adjustment" in messages[0].content else text)
+    """What a model replies that drafts `text` and accepts it."""
+    return lambda messages: ACCEPTED if "adjustment" in messages[0].content else text
 
 
 def test_the_answering_sentence_comes_first_and_every_candidate_has_one_decision(rag):
@@ -104,7 +104,7 @@ def test_models_are_loaded_before_the_first_search_and_a_failed_load_is_left_to_
 
 def test_an_answer_is_judged_cites_its_passages_and_an_observer_sees_every_record(rag):
     seen = []
-    engine = answering(rag, judged("Ilse Brandt [1], they say [9]."))
+    engine = answering(rag, ScriptedLLM(judged("Ilse Brandt [1], they say [9].")))
     answer = engine.answer(QUESTION, trace=Trace(QUESTION, observer=seen.append))
     assert (answer.text, answer.kind) == ("Ilse Brandt [1], they say [9].", "generated")
     assert answer.judgement.score == 9
@@ -120,10 +120,7 @@ def test_an_answer_is_judged_cites_its_passages_and_an_observer_sees_every_recor
 
 @pytest.mark.slow
 async def test_a_batch_respects_the_concurrency_limit_and_when_cancelled_leaves_nothing_running(rag):
-    def reply(messages):
-        return ACCEPTED if "adjustment" in messages[0].content else "Brandt"
-
-    quick, slow = Counted(reply, delay=0.005), Counted(reply, delay=30)
+    quick, slow = (Counted(judged("Brandt"), delay=seconds) for seconds in (0.005, 30))
     questions = [f"{QUESTION} {n}" for n in range(50)]
     answers = await answering(rag, quick).abatch(questions, concurrency=5)
     assert [answer.trace.question for answer in answers] == questions

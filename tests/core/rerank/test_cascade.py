@@ -1,5 +1,5 @@
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -18,25 +18,18 @@ from precise_rag.types import Candidate
 from support.rerankers import LAMP as TEXTS
 from support.rerankers import WHOSE_LAMP as QUESTION
 
-Save = Callable[..., Path]
-
 
 def candidates(texts: Sequence[str]) -> list[Candidate]:
     return [Candidate("doc", 100 * i, 100 * i + len(t), t, 0.0, "rank") for i, t in enumerate(texts)]
 
 
-@pytest.fixture(scope="module")
-def saved(tmp_path_factory: pytest.TempPathFactory) -> Save:
+def saved(folder: Path, **blend: float) -> Path:
     """Save a cascade without a network and with a blend of its own; returns the folder."""
-
-    def save(**blend: float) -> Path:
-        folder, unread = tmp_path_factory.mktemp("cascade"), {"packaged": 1.0, "offset": -1.0}
-        by_words = {name: weight for name, weight in blend.items() if name != "dense"}
-        config = {"blend": blend, "blend_words": by_words, "unread": unread, "network_sha256": ""}
-        save_checkpoint(folder, config, {})
-        return folder
-
-    return save
+    unread = {"packaged": 1.0, "offset": -1.0}
+    by_words = {name: weight for name, weight in blend.items() if name != "dense"}
+    config = {"blend": blend, "blend_words": by_words, "unread": unread, "network_sha256": ""}
+    save_checkpoint(folder, config, {})
+    return folder
 
 
 @pytest.mark.parametrize(
@@ -63,16 +56,16 @@ def test_each_language_is_read(asked: str, right: int) -> None:
     assert scores[right] > 0.2 > scores[5:].max()
 
 
-def test_what_the_search_and_the_packaged_reranker_put_first_is_read_by_turns(saved: Save) -> None:
-    cascade = CountingCascade(saved(reads=1.0), n_read=6)
+def test_what_the_search_and_the_packaged_reranker_put_first_is_read_by_turns(tmp_path: Path) -> None:
+    cascade = CountingCascade(saved(tmp_path, reads=1.0), n_read=6)
     texts = [f"{n} lamps of the harbour"[: 23 - n // 2] for n in range(30)]
     given = [replace(one, score=float(n)) for n, one in enumerate(candidates(texts))]
     rows, _, packaged, _ = cascade.shortlist(QUESTION, given)
     assert set(rows) == {*range(27, 30), *np.argsort(-packaged, kind="stable")[:3]}
 
 
-def test_what_is_not_read_stands_in_the_order_of_the_packaged_reranker_and_of_the_search(saved: Save) -> None:
-    cascade = CountingCascade(saved(reads=1.0), n_read=4)
+def test_what_is_not_read_stands_in_the_order_of_the_packaged_reranker_and_search(tmp_path: Path) -> None:
+    cascade = CountingCascade(saved(tmp_path, reads=1.0), n_read=4)
     given = [
         replace(one, score=n / 9) for n, one in enumerate(candidates([f"{n % 5} lamps" for n in range(20)]))
     ]
@@ -130,7 +123,7 @@ class CountingCascade(CascadeReranker):
     ],
 )
 def test_reading_stops_when_four_in_a_row_are_much_less_probable_than_the_best(
-    saved: Save, monkeypatch: pytest.MonkeyPatch, logits: list[float], read: list[int]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, logits: list[float], read: list[int]
 ) -> None:
     falling = np.linspace(0.9, 0.5, len(logits), dtype=np.float32)
     score = lambda self, query, given: falling[: len(given)].copy()  # noqa: E731
@@ -140,7 +133,7 @@ def test_reading_stops_when_four_in_a_row_are_much_less_probable_than_the_best(
         replace(one, score=float(score), scores={"dense": 0.5})
         for one, score in zip(candidates([f"{logit} text" for logit in logits]), falling, strict=True)
     ]
-    folder = saved(reads=1.0)
+    folder = saved(tmp_path, reads=1.0)
     cascade = CountingCascade(folder, n_read=20)
     scores = cascade.score(QUESTION, given)
     assert cascade.n_texts == read
@@ -153,7 +146,7 @@ def test_reading_stops_when_four_in_a_row_are_much_less_probable_than_the_best(
 
 
 def test_what_no_search_has_compared_is_compared_by_meaning_in_any_language(
-    saved: Save, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     german = [
         "Zwei Fähren überqueren den Fluss jede Stunde.",
@@ -161,7 +154,7 @@ def test_what_no_search_has_compared_is_compared_by_meaning_in_any_language(
         "Ilse Brandt hütet das Feuer des Leuchtturms am Hafen.",
         "Im Museum hängen Bilder der Renaissance.",
     ]
-    cascade = CascadeReranker(saved(dense=10.0, offset=-4.0))
+    cascade = CascadeReranker(saved(tmp_path, dense=10.0, offset=-4.0))
     monkeypatch.setattr(cascade, "logits", lambda query, pieces: np.zeros(len(pieces), dtype=np.float32))
     given = candidates(german)
     assert cascade.score(QUESTION, given).argmax() == 2
@@ -175,9 +168,9 @@ def test_what_no_search_has_compared_is_compared_by_meaning_in_any_language(
 
 
 def test_nothing_is_compared_where_the_words_find_something_likely(
-    saved: Save, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cascade = CascadeReranker(saved(packaged=1.0, dense=10.0))
+    cascade = CascadeReranker(saved(tmp_path, packaged=1.0, dense=10.0))
     monkeypatch.setattr(cascade, "logits", lambda query, pieces: np.zeros(len(pieces), dtype=np.float32))
     given = candidates(["The museum shows paintings.", "The keeper of the harbour light is Ilse Brandt."])
     assert np.isnan(
@@ -186,8 +179,8 @@ def test_nothing_is_compared_where_the_words_find_something_likely(
     assert cascade.score("Who is the keeper of the harbour light?", given).argmax() == 1
 
 
-def test_what_does_not_fit_is_refused(saved: Save) -> None:
-    folder = saved(reads=1.0)
+def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:
+    folder = saved(tmp_path, reads=1.0)
     with pytest.raises(InputError, match="n_read must be at least 1, got 0"):
         CascadeReranker(folder, n_read=0)
     shutil.copy(packaged_model("reranker-cascade") / "model.onnx", folder)

@@ -9,7 +9,7 @@ from precise_rag import Document
 from precise_rag.encoders import load_encoder
 from precise_rag.encoders.geometry import geometry_of
 from precise_rag.segmentation import GreedySegmenter
-from precise_rag.sentences import paragraph_ids, split_sentences
+from precise_rag.sentences import split_sentences
 from precise_rag.testing import HashEncoder
 from precise_rag.types import FloatArray, SentenceTable
 from support.segmentation import any_text
@@ -19,17 +19,11 @@ def texts(chunks) -> list[str]:
     return [chunk.text for chunk in chunks]
 
 
-def table_of(text: str, vectors: list[list[float]]) -> SentenceTable:
-    spans = split_sentences(text)
-    rows = np.array(vectors, dtype=np.float32)
-    counts = np.ones(len(spans), dtype=np.int64)
-    return SentenceTable("t", np.array(spans), paragraph_ids(text, spans), counts, rows)
-
-
 def test_a_chunk_ends_where_the_cosine_is_below_the_threshold() -> None:
     text = "One. Two. Three. Four."
     encoder = load_encoder("all-MiniLM-L6-v2")
-    table = table_of(text, [[1, 0], [0.8, 0.6], [0, 1], [0, 1]])
+    rows, spans = np.float32([[1, 0], [0.8, 0.6], [0, 1], [0, 1]]), np.array(split_sentences(text))
+    table = SentenceTable("t", spans, np.zeros(4, dtype=np.int64), np.ones(4, dtype=np.int64), rows)
 
     def cut(**options: Any) -> list[str]:
         return texts(GreedySegmenter(encoder, **options).segment(text, table))

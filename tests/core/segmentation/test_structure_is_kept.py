@@ -31,10 +31,6 @@ HEADING_ENDS: dict[str, Callable[[str], bool]] = {
 """Whether a chunk's last line is a heading, by the format's own marks and not by this library's reader."""
 
 
-def last_words(text: str) -> str:
-    return re.sub(r"(?:</\w+>\s*)+$", "", text.rstrip()).rstrip("*_ ")
-
-
 @pytest.mark.parametrize("name", DOCUMENTS)
 @pytest.mark.parametrize(("max_tokens", "count_tokens"), LIMITS)
 def test_no_chunk_ends_in_a_heading_or_lead_in_and_none_is_a_crumb(
@@ -49,7 +45,8 @@ def test_no_chunk_ends_in_a_heading_or_lead_in_and_none_is_a_crumb(
     for chunk in chunks[:-1]:
         end = chunk.text.rstrip()
         assert not HEADING_ENDS[name](end), end[-80:]
-        assert not last_words(end).endswith(":"), end[-80:]
+        last_words = re.sub(r"(?:</\w+>\s*)+$", "", end).rstrip("*_ ")
+        assert not last_words.endswith(":"), end[-80:]
     assert all(chunk.n_tokens >= max_tokens // 16 for chunk in chunks)
 
 

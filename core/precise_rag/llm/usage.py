@@ -54,7 +54,7 @@ def counted_completion(
         fault.output_tokens = n_output or 0
         raise fault
     return Completion(
-        text=text,
+        text=redacted(text),
         model=model,
         input_tokens=estimate_prompt_tokens(messages) if n_input is None else n_input,
         output_tokens=estimate_tokens(text) if n_output is None else n_output,

@@ -26,8 +26,7 @@ _DECLARED = re.compile(
 _WIDER = {
     **dict.fromkeys(("gb2312", "gbk"), "gb18030"),
     **dict.fromkeys(("iso-8859-1", "latin1", "us-ascii", "ascii"), "cp1252"),
-    **dict.fromkeys(("tis-620", "iso-8859-11"), "cp874"),
-    **{"shift_jis": "cp932", "euc-kr": "cp949", "iso-8859-9": "cp1254"},
+    **{"tis-620": "cp874", "shift_jis": "cp932", "euc-kr": "cp949", "iso-8859-9": "cp1254"},
 }
 """What files are in that declare a smaller encoding (Encoding Standard of the WHATWG, section 4.2)."""
 

@@ -15,11 +15,13 @@ _NEVER_LAST = re.compile(
     r"(?<![^\W\d_])(?:z\.\s?B|d\.\s?h|bzw|vgl|ca|Nr|evtl|ggf|inkl|zzgl|lt|Fa|p\.\s?ej|núm|pág|S[rt]{1,2}as?|Sres"
     r"|Dras?|Dña|Lic|Ing|Exm[oa]|(?i:(?:\A|\b(?:d?el|al|[ad]?o|exmo\.)\s+)Sr)|Mme|Mlle|[Aa]vv|[Dd]ott|[Ss]ig"
     r"|[Dd]hr|[Mm]evr|drs|inż|mgr|płk|[Mm]jr|[Uu]l|т\.\s?[ек]|(?<![\dт.])(?<![\dт.]\s)[гд]|кв|куб|ул|им|стр|табл"
-    r"|напр|[Пп]роф|акад|डॉ|श्री|प्रो|पं|ডা|ড)\.\Z"
+    r"|напр|[Пп]роф|акад|डॉ|श्री|प्रो|पं|ডা|ড|[Aa]bt|Avda|ing|dr\shab|por\s?e[jx]|np|tj|tzn|tzw|tzv|např|ang|bijv|[Tt]\.ex"
+    r"|o\.a|d\.w\.z|i\.p\.v|esim|f\.eks|bl\.a|jf|örn|π\.χ|βλ|(?<!\d\s)[Сс]м|вул|TP|PGS|TS|ThS|د|أ)\.\Z"
 )
 """Abbreviations and titles after which no sentence ends."""
 _BEFORE_NUMBER = re.compile(
-    r"(?<![^\W\d_])(?i:arts?|av|cap|chap|kap|abs|gem|ziff|bd|blz|poz|рис|гл|ст|п)\.\Z"
+    r"(?<![^\W\d_])(?i:arts?|av|cap|chap|kap|abs|gem|ziff|bd|blz|poz|рис|гл|ст|п|abb|tab|\w{0,20}str|max|min|fig"
+    r"|pag|stk|č|obr|rys|σελ|с|буд|पृ)\.\Z"
 )
 _NUMBER = re.compile(r"[\d§]|[A-Z]\.")
 _SHORT = re.compile(r"(?<!\w)(?:[^\W\d_]{1,4}|\d{1,4}|[IVXLCDM]{1,8})\.\Z")

@@ -47,7 +47,6 @@ _LEVEL_OF_NUMBERS = 9
 """Levels below underlined titles, which count from 1 in the order of their styles."""
 _LEVEL_OF_SHORT_LINES = 20
 _LONGEST_SHORT_TITLE = 60
-_NEARLY_ALL = 0.9
 _LONG_NUMBER = re.compile(r"\d+(?:\.\d+)+")
 _INDENT_OF_CELLS = 8
 _TWO_SENTENCES = re.compile(r"[^\W\d]{2}[.!?][\"'”’»)\]]{0,3} +[\"'“‘«(\[]{0,3}[^\W\da-z]|[?!,][\"”’»]")
@@ -147,7 +146,7 @@ def _has_two_sentences(words: str) -> bool:
 def _has_case(words: str) -> bool:
     """Whether nearly all letters of a line are of scripts that have capitals."""
     letters = [sign for sign in words if sign.isalpha()]
-    return sum(sign.lower() != sign.upper() for sign in letters) >= _NEARLY_ALL * len(letters)
+    return sum(sign.lower() != sign.upper() for sign in letters) >= 0.9 * len(letters)
 
 
 class _Reader:

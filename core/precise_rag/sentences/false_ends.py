@@ -41,8 +41,6 @@ _CODE = re.compile(r"(?<![\w`])(`{1,2})(?![\s`])[^`]{0,200}?(?<!\s)\1(?![\w`])|<
 """Code among words, or a tag: no sentence ends within it."""
 _OPERATOR = re.compile(r"(?:\A|[\s(\[])\.*+[?!][?!.]*+\Z|[*+)\]}\\$][?!]\Z")
 """A mark that stands alone or follows one of code. Before a small letter or another mark it ends nothing."""
-_MARKS_OF_CODE = ":=[.&|"
-"""Marks that may follow an operator."""
 
 
 class FalseEnds:
@@ -95,6 +93,6 @@ class FalseEnds:
     def _is_operator(self, end: int, following: int) -> bool:
         """Whether the mark before the end is an operator, not the end of a question or a call."""
         after = self._block[following : following + 1]
-        if not (after.islower() or after in _MARKS_OF_CODE) or not after:
+        if not (after.islower() or after in ":=[.&|") or not after:
             return False
         return _OPERATOR.search(self._block[max(end - 8, 0) : end].rstrip()) is not None

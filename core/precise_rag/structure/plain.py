@@ -48,7 +48,6 @@ _LEVEL_OF_NUMBERS = 9
 _LEVEL_OF_SHORT_LINES = 20
 _LONGEST_SHORT_TITLE = 60
 _LONG_NUMBER = re.compile(r"\d+(?:\.\d+)+")
-_INDENT_OF_CELLS = 8
 _TWO_SENTENCES = re.compile(r"[^\W\d]{2}[.!?][\"'”’»)\]]{0,3} +[\"'“‘«(\[]{0,3}[^\W\da-z]|[?!,][\"”’»]")
 _FULL_STOP_WITHIN = re.compile(r"[。！？｡][^\s。」』”’）)]")
 _GAP = re.compile(r" {2,}")
@@ -349,7 +348,7 @@ class _Reader:
         edges = _edges(first)
         for line in self.lines[end:]:
             is_row = COLUMNS.match(line.words) is not None and not edges.isdisjoint(now := _edges(line))
-            goes_on = is_row or line.indent >= first.indent + _INDENT_OF_CELLS
+            goes_on = is_row or line.indent >= first.indent + 8
             if line.after_blank:
                 goes_on = is_row and line.indent == first.indent and len(edges & now) > 1
             if not goes_on and not (end == number + 1 and is_rule(line.words)):

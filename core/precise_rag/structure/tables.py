@@ -142,7 +142,8 @@ def _text_rows(text: str, start: int, end: int) -> Iterator[_Row]:
     n_head = n_head if n_head < len(groups) else 0
     is_balanced = n_head > 0 or 2 * max(map(len, groups), default=0) <= sum(map(len, groups))
     by_rules = is_drawn and not is_border and len(groups) > n_head + 1 and is_balanced
-    n_head = n_head or int(len(groups) > 1 and not (by_rules and first.isascii()))
+    is_marked = not (by_rules and first.isascii()) or _is_centred(groups[0][0][0])
+    n_head = n_head or int(len(groups) > 1 and is_marked)
     columns = [part.span() for part in _PART.finditer(in_columns(lines[0][0]))] if is_border else []
     delimiter = "" if "|" in first else delimiter_of([line[0].strip() for line in lines[:CSV_LINES]])
     for number, group in enumerate(groups):
@@ -155,6 +156,10 @@ def _text_rows(text: str, start: int, end: int) -> Iterator[_Row]:
                 row = []
             row.append(line)
         yield _row(row, columns, delimiter, is_marked=number < n_head)
+
+
+def _is_centred(line: str) -> bool:
+    return all(cell[:2] == "  " == cell[-2:] for cell in line.strip().strip("|").split("|"))
 
 
 def _row(

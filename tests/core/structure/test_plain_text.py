@@ -299,6 +299,7 @@ MERGED = "<tr><td rowspan=2>Item<td colspan=2>North<td>South</tr><tr><td>Plan<td
         ("<table>" + tagged(*WIDE), ""),
         (GRID_RULE + barred(HEAD) + GRID_RULE + barred(*WIDE) + GRID_RULE, TITLE),
         (GRID_RULE + GRID_RULE.join(map(barred, [HEAD, *WIDE])) + GRID_RULE, TITLE),
+        ("+--+--+\n".join(["", "|  Word  |  Use  |\n", *["|a |b |\n|c |d |\n"] * 9, ""]), "Word | Use"),
         (barred(HEAD) + "|----+----+----+----|\n" + barred(*WIDE), TITLE),
         ("Part | Name | Torque | Price\n----+----+----+----\n" + barred(*WIDE), TITLE),
         ("┌──┬──┐\n│Word│Use │\n├──┼──┤\n" + "├──┼──┤\n".join(["│a│b │\n│ │c │\n"] * 30), "Word | Use"),

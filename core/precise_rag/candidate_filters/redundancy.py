@@ -91,7 +91,7 @@ def _is_field(text: str) -> bool:
     """
     n_words = len(read_words(text).stems)
     is_short = n_words < _FEWEST_ALONE or (n_words <= _LONGEST_FIELD and _FIELD.match(text) is not None)
-    return is_short and text.rstrip()[-1:] not in [*",;{}])"]
+    return is_short and text.rstrip()[-1:] not in [*",;{}"]
 
 
 def _by_vectors(

@@ -43,7 +43,7 @@ def main() -> None:
     parser.add_argument(
         "--megabytes", type=float, default=0.2, help="of text to cut and encode (%(default)s)"
     )
-    parser.add_argument("--sentences", type=int, default=5000, help="in the index, at least (%(default)s)")
+    parser.add_argument("--sentences", type=int, default=20_000, help="in the index, at least (%(default)s)")
     parser.add_argument("--questions", type=int, default=30, help="for each number of callers (%(default)s)")
     parser.add_argument("--callers", default="1,5,10", help="(%(default)s)")
     args = parser.parse_args()

@@ -81,7 +81,7 @@ class CascadeReranker(Loaded):
     folder: a saved model; default: the one in the package.
     n_read: most candidates to read, at least 1; default 24.
     least: reading stops when the last four are all less probable than this share of the most probable one;
-        default 0.1; 0 always reads `n_read`. Where one is likely, 12 are read at most as a rule.
+        default 0.2; 0 always reads `n_read`. Where one is likely, 12 are read at most as a rule.
     device: where the network runs, such as "cpu"; default: a GPU if torch can use one.
 
     The network is loaded at its first use: its model.onnx into ONNX Runtime on a CPU, otherwise its weights
@@ -100,7 +100,7 @@ class CascadeReranker(Loaded):
         folder: str | Path = _FOLDER,
         *,
         n_read: int = 24,
-        least: float = 0.1,
+        least: float = 0.2,
         device: str | None = None,
     ) -> None:
         check_number("least", least, least=0, most=1)

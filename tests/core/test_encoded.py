@@ -17,6 +17,11 @@ def test_rows_are_scaled_to_unit_length_however_long_they_are() -> None:
     rows = encoded_rows([[3, 4], [0, 0], [3e30, 4e30], [-3e-30, 0]], 4, source="a model")
     assert rows.dtype == np.float32
     np.testing.assert_allclose(rows, [[0.6, 0.8], [0, 0], [0.6, 0.8], [-1, 0]], rtol=1e-5)
+    given = np.array([[3, 4], [0, 0], [0, 1e-6]], dtype=np.float32)
+    np.testing.assert_allclose(unit_rows(given), [[0.6, 0.8], [0, 0], [0, 1]], rtol=1e-6)
+    assert given[0].tolist() == [3, 4], "what is given stays"
+    short = unit_rows(np.array([[3, 4], [0, 1e-4]], dtype=np.float32), shortest=1e-3)
+    np.testing.assert_allclose(short, [[0.6, 0.8], [0, 0]], rtol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -79,16 +84,6 @@ def test_token_counts_that_are_not_a_whole_number_for_each_text_are_refused(coun
     ):
         with pytest.raises(ModelError, match=r"hash-8 returned .*token counts"):
             use()
-
-
-def test_rows_have_unit_length_and_zero_rows_stay_zero() -> None:
-    given = np.array([[3, 4], [0, 0], [0, 1e-6]], dtype=np.float32)
-    rows = unit_rows(given)
-    assert rows.dtype == np.float32
-    np.testing.assert_allclose(rows, [[0.6, 0.8], [0, 0], [0, 1]], rtol=1e-6)
-    assert given[0].tolist() == [3, 4], "what is given stays"
-    short = unit_rows(np.array([[3, 4], [0, 1e-4]], dtype=np.float32), shortest=1e-3)
-    np.testing.assert_allclose(short, [[0.6, 0.8], [0, 0]], rtol=1e-6)
 
 
 def test_products_of_any_size_are_those_of_numpy() -> None:

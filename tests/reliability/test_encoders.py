@@ -16,7 +16,7 @@ from precise_rag.errors import InputError, ModelError, PreciseRagError
 from precise_rag.index import DatabaseIndex, HybridIndex, weighted_chunks, weighted_sentences
 from precise_rag.segmentation import GreedySegmenter
 from precise_rag.testing import HashEncoder
-from precise_rag.types import Candidate, Document, FloatArray
+from precise_rag.types import Candidate, Document
 from support.saved_indexes import BUILD, build, content
 
 WRONG: dict[str, Callable[[Any], Any]] = {
@@ -162,22 +162,12 @@ def test_each_text_is_encoded_once_for_all_that_share_the_file(tmp_path: Path) -
 
 
 def test_queries_are_stored_apart_from_documents(tmp_path: Path) -> None:
-    class ShiftedQueries(HashEncoder):
-        n_queries = 0
-
-        def encode(self, texts: Sequence[str], *, show_progress: bool = False) -> FloatArray:
-            return HashEncoder().encode(texts)
-
-        def encode_queries(self, queries: Sequence[str]) -> FloatArray:
-            self.n_queries += len(queries)
-            return np.roll(self.encode(queries), 1, axis=1)
-
-    inner = ShiftedQueries()
+    inner = Wrong(lambda rows: np.roll(rows, 1, axis=1))
     cached = CachedEncoder(inner, tmp_path / "vectors.sqlite")
     document = cached.encode(["a b"])
-    for _ in range(2):
+    for is_asked in (True, False):
+        inner.queries = is_asked  # only then its vectors of queries are shifted
         np.testing.assert_allclose(cached.encode_queries(["a b"]), np.roll(document, 1, axis=1), rtol=1e-6)
-    assert inner.n_queries == 1
 
 
 def test_what_is_no_cache_or_was_cut_off_is_one_error_and_stays_as_it_is(tmp_path: Path) -> None:

@@ -405,18 +405,6 @@ def test_links_in_a_folder_are_not_followed(name: str, link: Callable[..., None]
     assert stat.S_IMODE(mine.stat().st_mode) == 0o600
 
 
-def test_links_to_an_index_are_a_copy_that_can_be_changed(tmp_path: Path) -> None:
-    """As `cp -al` makes one, but for its lock."""
-    build("dense").save(tmp_path / "index")
-    (tmp_path / "copy").mkdir()
-    for file in (tmp_path / "index").iterdir():
-        if file.name != LOCK_FILE:
-            os.link(file, tmp_path / "copy" / file.name)
-    before = tree(tmp_path / "index")
-    build("hybrid").save(tmp_path / "copy")
-    assert tree(tmp_path / "index") == before
-
-
 def test_a_lock_whose_index_is_not_saved_leaves_nothing(tmp_path: Path) -> None:
     for _ in range(2):
         with pytest.raises(KeyError), HybridIndex.lock(tmp_path / "new"), HybridIndex.lock(tmp_path / "new"):

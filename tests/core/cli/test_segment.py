@@ -11,19 +11,6 @@ from precise_rag.redaction import visible, visible_line
 from precise_rag.segmentation import Segmentation, SegmenterOptions
 from precise_rag.structure import read_structure
 
-DOCUMENT = Document("<d>", "One & one. Two.\n\nThree <b>.")
-FOUND = Segmentation(
-    spans=np.array([[0, 11], [11, 17], [17, 27]]),
-    n_tokens=np.array([3, 1, 4]),
-    paragraphs=np.array([0, 0, 1]),
-    scores=np.array([0.875, 0.25], dtype=np.float32),
-    cuts=np.array([1]),
-    lengths=np.array([4, 4]),
-    structure=read_structure(DOCUMENT.text),
-    blocks=np.array([0, 0, 1]),
-    reasons=("topic",),
-)
-
 
 def test_segment_prints_chunks_that_tile_the_file_below_their_headings(folder, precise, tmp_path):
     file = folder / "docs" / "lamp.txt"
@@ -45,7 +32,19 @@ def test_segment_prints_chunks_that_tile_the_file_below_their_headings(folder, p
 
 
 def test_each_gap_is_explained_by_its_score_and_each_cut_by_its_reason():
-    lines = list(explained_lines(DOCUMENT, FOUND, SegmenterOptions(max_tokens=9)))
+    document = Document("<d>", "One & one. Two.\n\nThree <b>.")
+    found = Segmentation(
+        spans=np.array([[0, 11], [11, 17], [17, 27]]),
+        n_tokens=np.array([3, 1, 4]),
+        paragraphs=np.array([0, 0, 1]),
+        scores=np.array([0.875, 0.25], dtype=np.float32),
+        cuts=np.array([1]),
+        lengths=np.array([4, 4]),
+        structure=read_structure(document.text),
+        blocks=np.array([0, 0, 1]),
+        reasons=("topic",),
+    )
+    lines = list(explained_lines(document, found, SegmenterOptions(max_tokens=9)))
     assert lines == [
         "<d>: 3 sentences, 2 chunks, read as text (threshold 0.55, max_tokens 9, paragraphs soft)",
         "",

@@ -6,27 +6,15 @@ from precise_rag import prune
 from precise_rag.sentences import split_sentences
 from precise_rag.structure import read_structure
 
-STATIONS = {
-    "status": "ok",
-    "data": {
-        "page": 1,
-        "items": [
-            {
-                "id": n,
-                "name": f"{name} Gate",
-                "lines": {"first": f"U{n}", "last": f"S{n}"},
-                "steps": 20 + 3 * n,
-            }
-            for n, name in enumerate(("North", "South", "Old", "New", "Upper", "Lower", "Red", "White"))
-        ],
-    },
-}
+ITEMS = [
+    {"id": n, "name": f"{name} Gate", "lines": {"first": f"U{n}", "last": f"S{n}"}, "steps": 20 + 3 * n}
+    for n, name in enumerate(("North", "South", "Old", "New", "Upper", "Lower", "Red", "White"))
+]
+STATIONS = {"status": "ok", "data": {"page": 1, "items": ITEMS}}
 SERVICES = "".join(
     f"""\
   {name}:
     image: shop/{name}:{n}.2
-    ports:
-      - "80{n}0:80"
     # how often it is tried
     environment:
       - RETRIES={n}
@@ -45,13 +33,10 @@ spec:
   template:
     containers:
     - name: {name}
-      image: shop/{name}:{n}.2
       command: ["/bin/{name}", "--listen", "0.0.0.0:80{n}0", "--log", "/var/log/{name}.log"]
-      limits:
-        memory: "{n}56Mi"
-        cpu: "500m"
+      memory: "{n}56Mi"
     - name: sidecar
-      image: shop/sidecar:1.0"""
+      ports: {[*range(80, 98)]}"""
     for n, name in ((2, "cart"), (5, "search"))
 )
 
@@ -93,7 +78,7 @@ def test_an_object_of_a_list_is_one_block_below_its_keys(text: tuple[str, str]) 
 
 
 def test_each_line_of_json_is_a_block() -> None:
-    lines = [json.dumps(item) for item in STATIONS["data"]["items"]]  # type: ignore[index]
+    lines = [json.dumps(item) for item in ITEMS]
     assert blocks("\n".join(lines)) == [((), line) for line in lines]
 
 

@@ -8,10 +8,12 @@ import pytest
 
 from precise_rag.errors import DatabaseError, InputError
 from precise_rag.index import DatabaseIndex
+from precise_rag.index.databases.engine import PostgresEngine
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Document
 from support.children import has_fork, in_child
 
+psycopg = pytest.importorskip("psycopg")
 WAIT = "precise_rag.index.databases.engine._WAIT"
 DOCUMENTS = [Document("a", "The cat sleeps."), Document("b", "A dog barks.")]
 
@@ -23,7 +25,6 @@ def built(address: str, name: str) -> DatabaseIndex:
 
 
 def n_connections(postgres: str, name: str) -> int:
-    psycopg = pytest.importorskip("psycopg")
     query = "SELECT count(*) FROM pg_stat_activity WHERE application_name = %s"
     with psycopg.connect(postgres) as connection:
         return int(connection.execute(query, [name]).fetchone()[0])
@@ -70,7 +71,6 @@ def test_a_thread_that_gets_no_connection_says_so(postgres: str, monkeypatch: py
 
 
 def test_a_server_that_allows_fewer_is_waited_for(postgres: str) -> None:
-    psycopg = pytest.importorskip("psycopg")
     with psycopg.connect(postgres) as connection:
         connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
         connection.execute("CREATE ROLE alone LOGIN CONNECTION LIMIT 1; GRANT ALL ON SCHEMA public TO alone")
@@ -109,7 +109,6 @@ def test_a_forked_child_opens_connections_of_its_own(postgres: str) -> None:
 
 def test_connections_that_the_server_ended_are_opened_again(postgres: str) -> None:
     """The call that is under way fails with one error of ours, and the next one connects again."""
-    psycopg = pytest.importorskip("psycopg")
     index = built(postgres, "ended")
 
     def end() -> None:
@@ -131,9 +130,6 @@ def test_connections_that_the_server_ended_are_opened_again(postgres: str) -> No
 
 
 def test_options_of_an_address_reach_the_server(postgres: str) -> None:
-    pytest.importorskip("psycopg")
-    from precise_rag.index.databases.engine import PostgresEngine
-
     options = "-c%20statement_timeout%3D7s%20-c%20work_mem%3D9MB"
     with PostgresEngine(f"{postgres}&options={options}").connection() as db:
         assert db.execute("SHOW statement_timeout").fetchone()[0] == "7s"
@@ -141,9 +137,6 @@ def test_options_of_an_address_reach_the_server(postgres: str) -> None:
 
 
 def test_errors_and_pickles_name_the_server_without_passwords_or_user() -> None:
-    pytest.importorskip("psycopg")
-    from precise_rag.index.databases.engine import PostgresEngine
-
     address = "postgresql://me:first5ecret@127.0.0.1:1/db?password=other5ecret&connect_timeout=1"
     engine = PostgresEngine(address)
     with pytest.raises(DatabaseError, match=r"^postgresql://127\.0\.0\.1:1/db") as raised:
@@ -159,6 +152,5 @@ def test_errors_and_pickles_name_the_server_without_passwords_or_user() -> None:
 
 @pytest.mark.parametrize("number", ["0", "-1", "many", "1e3"])
 def test_a_bound_that_is_no_number_is_named(number: str) -> None:
-    pytest.importorskip("psycopg")
     with pytest.raises(InputError, match="max_connections must be a whole number from 1"):
         DatabaseIndex(f"postgresql://127.0.0.1:1/db?max_connections={number}", HashEncoder())

@@ -78,6 +78,7 @@ WORDS = st.lists(
 @settings(deadline=None)
 @example(text="", max_tokens=6, hard=False, measure=None)
 @example(text=" \n\n\t ", max_tokens=6, hard=False, measure=None)
+@example(text="天地 \x1c", max_tokens=1, hard=False, measure=None)
 @example(text=" 01:01:000000", max_tokens=6, hard=False, measure=None)
 @example(text="A. \x1c" * 9 + "unbelieva\x1cbly. \x1e" * 9, max_tokens=9, hard=True, measure=None)
 @example(text="a\x1c\n\n", max_tokens=1, hard=False, measure=None)
@@ -98,8 +99,9 @@ def test_chunks_tile_the_text_and_keep_the_limit(
     assert "".join(texts(chunks)) == (text if text.strip() else "")
     blank = [not chunk.text.strip() for chunk in chunks]
     for n, chunk in enumerate(chunks):
-        # White space that alone exceeds the limit is cut, perhaps into a part of no token.
-        assert not blank[n] or measure or chunk.n_tokens or (n and blank[n - 1])
+        # White space that exceeds the limit, alone or as what it follows does, is a part of its own.
+        over = n > 0 and (blank[n - 1] or chunks[n - 1].n_tokens > limit)
+        assert not blank[n] or measure or chunk.n_tokens or over
         assert chunk.text == text[chunk.start : chunk.end]
         counted = counting(measure or load_encoder().count_tokens)([chunk.text])[0]
         assert chunk.n_tokens == counted

@@ -82,7 +82,7 @@ def estimate_token_counts(texts: Sequence[str]) -> IntArray:
 def counting(count_tokens: CountTokens) -> Counts:
     """Return a function from n texts to their (n,) lengths, of one that counts a text or several.
 
-    Raises InputError for what is no function, and where what it returns is no count.
+    Raises InputError if `count_tokens` is no function, or returns anything but whole numbers from 0 on.
     """
     count: Any = count_tokens
     if not callable(count):

@@ -80,17 +80,15 @@ class RedundancyFilter:
 
 
 _FIELD = re.compile(r"\s*[^\W\d][^:=\n]{0,40}[:=]\s")
-_FEWEST_ALONE, _LONGEST_FIELD = 4, 12
-"""Words of a text that says something by itself, and of a field of a record at most."""
 
 
 def _is_field(text: str) -> bool:
     """Whether what a text says depends on what stands around it: two equal ones say two things.
 
-    It does if it has fewer than four words, or is the field of a record, such as "Room: 12", but no code.
+    It does if it has fewer than four words, or up to twelve with the name of a field, but is no code.
     """
     n_words = len(read_words(text).stems)
-    is_short = n_words < _FEWEST_ALONE or (n_words <= _LONGEST_FIELD and _FIELD.match(text) is not None)
+    is_short = n_words < 4 or (n_words <= 12 and _FIELD.match(text) is not None)
     return is_short and text.rstrip()[-1:] not in [*",;{}"]
 
 

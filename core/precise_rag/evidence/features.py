@@ -83,10 +83,7 @@ def question_features(query: str) -> FloatArray:
 
 
 def found_features(probability: FloatArray) -> FloatArray:
-    """Return the (n, len(FOUND_FEATURES)) features of sentences from their (n,) probabilities.
-
-    NaN, of a sentence that was not found, is read as 0.
-    """
+    """Return the (n, len(FOUND_FEATURES)) features of (n,) probabilities; NaN is read as 0."""
     odds = log_odds(np.nan_to_num(probability), margin=_MARGIN)
     return np.column_stack([np.ones(len(odds)), odds]).astype(np.float32)
 

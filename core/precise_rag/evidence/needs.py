@@ -6,16 +6,19 @@ an item, code, a table     the lead-in above it: "Three parts wear:"
 a term alone               the first sentence of its meaning
 a sentence of an item      the first sentence of the item, such as a term or an option
 "Ann: When do we meet?"    the turn that follows
+"Name: Ann"                the other fields of the record, and each field its first line
 "It costs 12 euros[^fee]." the note: "[^fee]: Members pay 8."
 """
 
 import re
 from collections.abc import Iterator, Sequence
+from itertools import chain
 from typing import NamedTuple
 
 import numpy as np
 
 from precise_rag.evidence.leaning import language_of, leans, takes_back
+from precise_rag.evidence.stretches import records
 from precise_rag.structure import Block, BlockKind, heading_title, read_structure
 from precise_rag.structure.marks import ends_in_colon, ends_sentence
 from precise_rag.types import Stretch
@@ -73,6 +76,7 @@ def needs(stretch: Stretch) -> Iterator[tuple[int, int]]:
     """
     sentences = _sentences(stretch)
     yield from _notes(sentences)
+    yield from chain.from_iterable(_fields(record, sentences) for record in records(stretch))
     lead_ins = _lead_ins(sentences)
     first_of_block = 0
     for row in range(1, len(sentences)):
@@ -111,6 +115,13 @@ def _notes(sentences: Sequence[_Sentence]) -> Iterator[tuple[int, int]]:
         for mark in _NOTE_MARK.finditer(sentence.text):
             if notes.get(mark.groups(), row) != row:
                 yield row, notes[mark.groups()]
+
+
+def _fields(record: range, sentences: Sequence[_Sentence]) -> Iterator[tuple[int, int]]:
+    """What the lines of a record need, see `needs`."""
+    is_short = sum(sentences[row].n_tokens for row in record) <= LONGEST_ANNOUNCED
+    for row in record[1:]:
+        yield from ((row, record[0]), (record[0], row)) if is_short else ((row, record[0]),)
 
 
 def _lead_ins(sentences: Sequence[_Sentence]) -> list[int | None]:

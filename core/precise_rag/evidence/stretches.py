@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import pairwise
+from itertools import chain, pairwise, starmap
 
 from precise_rag.protocols import SentenceSplitter
 from precise_rag.sentences.splitters import default_sentence_splitter, split_structured
@@ -48,12 +48,12 @@ def split_into_sentences(piece: Candidate, splitter: SentenceSplitter | None = N
 def by_section(stretch: Stretch) -> Iterator[tuple[int, Stretch]]:
     """Yield the parts of a stretch, each from a heading or a record on, with the row of its first sentence.
 
-    A heading is a sentence whose words are the last title above the next sentence (`Candidate.above`). A
-    record is several lines that end without a mark, between blank lines.
+    A heading is a sentence whose words are the last title above the next sentence (`Candidate.above`). For
+    records see `records`.
     """
     sentences, first = stretch.sentences, 0
     begins = {row for row, pair in enumerate(pairwise(sentences)) if row and _stands_above(*pair)}
-    begins.update(_records(stretch))
+    begins.update(record.start for record in records(stretch) if record.start)
     for end in (*sorted(begins), len(sentences)):
         part = sentences[first:end]
         start, stop = part[0].start - sentences[0].start, part[-1].end - sentences[0].start
@@ -61,15 +61,20 @@ def by_section(stretch: Stretch) -> Iterator[tuple[int, Stretch]]:
         first = end
 
 
-def _records(stretch: Stretch) -> Iterator[int]:
-    """The rows where a record follows another one; a field has at most 120 characters."""
+def records(stretch: Stretch) -> list[range]:
+    """Return the rows of each record: lines of up to 120 characters that end without a mark.
+
+    There is a blank line between it and another record.
+    """
     sentences, origin = stretch.sentences, stretch.sentences[0].start
-    is_line = [len(one.text) <= 120 and not ends_sentence(one.text) for one in sentences]
+    texts = [one.text for one in sentences]
+    is_line = [len(text) <= 120 and text[-1] not in ",;{}[" and not ends_sentence(text) for text in texts]
     gaps = [stretch.text[one.end - origin : two.start - origin] for one, two in pairwise(sentences)]
-    in_record = [all(is_line[row : row + 2]) and gap.count("\n") == 1 for row, gap in enumerate(gaps)]
-    for row in range(1, len(gaps) - 1):
-        if gaps[row].count("\n") > 1 and in_record[row - 1] and in_record[row + 1]:
-            yield row + 1
+    joined = [gap.count("\n") == 1 and all(is_line[row : row + 2]) for row, gap in enumerate(gaps)]
+    breaks = (row for row, is_joined in enumerate(joined, 1) if not is_joined)
+    runs = starmap(range, pairwise((0, *breaks, len(sentences))))
+    beside = [two for two in pairwise(runs) if min(map(len, two)) > 1 and gaps[two[0][-1]].count("\n") > 1]
+    return list(dict.fromkeys(chain.from_iterable(beside)))
 
 
 def begins_with_heading(stretch: Stretch) -> bool:

@@ -12,8 +12,6 @@ _ALIKE = 0.8
 """Share of lines that begin alike."""
 _SHARE_BROKEN_EARLY = 0.4
 """Share of lines that end although the next word would have fitted."""
-_NEAR = 2
-"""Lines before and after one that show how wide the text is set there."""
 _FEW = 0.2
 _LONGEST = 400
 """Characters of a line that is one unit."""
@@ -41,7 +39,7 @@ def are_units(lines: Sequence[str]) -> bool:
     if n_alike >= _ALIKE * len(lines) and set(beginning) != {"word"}:
         return True
     sizes = [len(in_columns(line)) for line in lines]
-    free = [max(sizes[max(i - _NEAR, 0) : i + _NEAR + 1]) - size for i, size in enumerate(sizes)]
+    free = [max(sizes[max(i - 2, 0) : i + 3]) - size for i, size in enumerate(sizes)]
     breaks = [one for one in zip(lines, lines[1:], free, strict=False) if one[0][-1] not in STOPS]
     early = sum(len(in_columns(_WORD.findall(after)[0])) < space for _, after, space in breaks)
     going_on = sum(_GOES_ON.search(line) is not None for line in lines)

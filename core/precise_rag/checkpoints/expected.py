@@ -24,15 +24,11 @@ def check_config(folder: str | Path, config: Mapping[str, Any], kinds: Mapping[s
 def check_tensors(folder: str | Path, tensors: Tensors, shapes: Mapping[str, tuple[int, ...]]) -> None:
     """Raise ModelError for the first tensor that is missing or has another shape.
 
-    folder: named in the error. shapes: by the tensor's name; -1 stands for any length.
+    folder: named in the error. shapes: by the tensor's name.
     """
     for name, shape in shapes.items():
         actual = tensors[name].shape if name in tensors else None
-        if (
-            actual is None
-            or len(actual) != len(shape)
-            or any(wanted not in (-1, length) for wanted, length in zip(shape, actual, strict=True))
-        ):
+        if actual != shape:
             raise ModelError(
                 f"{folder}: the tensor {name!r} must have shape {shape}, got {actual}; "
                 "install or train the model again"

@@ -32,25 +32,10 @@ def quantized(tensors: Mapping[str, Any], tables: Collection[str], block: int | 
 def dequantized(tensors: Tensors) -> Tensors:
     """Undo `quantized`. Returns float32 tensors, equal to the original ones up to rounding.
 
-    Raises ModelError as `check_scales`.
-    """
-    scales = check_scales(tensors)
-    restored = {
-        name: tensor.astype(np.float32, copy=False) for name, tensor in tensors.items() if name not in scales
-    }
-    for scale in scales:
-        blocks = restored[scale.removesuffix("_scale")].reshape(*tensors[scale].shape, -1)
-        blocks *= tensors[scale][..., None]
-    return restored
-
-
-def check_scales(tensors: Tensors) -> set[str]:
-    """Return the names of the scales of int8 tables.
-
     Raises ModelError if a table is not (n, d), or has no scales for each row in equal blocks of its columns.
     """
-    tables = [name for name, tensor in tensors.items() if tensor.dtype == np.int8]
-    for name in tables:
+    restored = {name: tensor.astype(np.float32, copy=False) for name, tensor in tensors.items()}
+    for name in [name for name, tensor in tensors.items() if tensor.dtype == np.int8]:
         shape, scale = tensors[name].shape, tensors.get(f"{name}_scale")
         if (
             scale is None
@@ -63,4 +48,7 @@ def check_scales(tensors: Tensors) -> set[str]:
                 f"the model needs a tensor '{name}_scale' with one row per row of its table, whose columns "
                 "are in as many equal blocks as that row has scales"
             )
-    return {f"{name}_scale" for name in tables}
+        blocks = restored[name].reshape(*scale.shape, -1)
+        blocks *= scale[..., None]
+        del restored[f"{name}_scale"]
+    return restored

@@ -44,7 +44,7 @@ def test_settings_have_their_kinds_and_tensors_their_shapes() -> None:
         with pytest.raises(ModelError, match=r"model: size in config\.json must be int, got"):
             check_config("model", config, {"size": int})
     tensors = {"weight": np.zeros((2, 3)), "bias": np.zeros(3)}
-    check_tensors("model", tensors, {"weight": (2, 3), "bias": (-1,)})
+    check_tensors("model", tensors, {"weight": (2, 3), "bias": (3,)})
     for shapes in ({"weight": (3, 2)}, {"weight": (2,)}, {"other": (1,)}):
         with pytest.raises(ModelError, match=r"must have shape .* got"):
             check_tensors("model", tensors, shapes)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from precise_rag.excerpts import Form, Order, excerpts_of
-from precise_rag.prompts import Shown, answer_prompt
+from precise_rag.prompts import Shown, Wording
 from precise_rag.titles import joined_titles, titles_above, titles_at_end
 from precise_rag.types import Candidate, Excerpt, Selection, Titles
 
@@ -88,10 +88,10 @@ def source_of(titles: Titles) -> str:
 
 def prompt_form(question: str, options: Sequence[str] = ()) -> Form:
     """Return the form of the prompt that asks for an answer: what it says before the question."""
+    wording = Wording().for_options(options)
 
     def texts(excerpts: Sequence[Excerpt]) -> list[str]:
-        shown = shown_passages(_numbered(excerpts))
-        prompt = answer_prompt(question, shown, style="choice" if options else "open", options=options)
+        prompt = wording.answer(question, shown_passages(_numbered(excerpts)), options)
         return [prompt.messages[1].content.partition(f"{prompt.mark} question\n")[0]]
 
     return Form(texts, passage_tokens)

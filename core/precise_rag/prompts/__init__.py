@@ -4,13 +4,12 @@ from precise_rag.prompts.answer import (
     NOT_IN_PASSAGES,
     REFUSED,
     AnswerStyle,
-    answer_prompt,
     chosen_option,
     cited_numbers,
     numbered,
     problem_of,
 )
-from precise_rag.prompts.judge import JudgeStyle, judge_prompt
+from precise_rag.prompts.judge import JudgeStyle
 from precise_rag.prompts.prompt import Prompt, Shown, make_prompt
 from precise_rag.prompts.relevance import RELEVANCE_HEURISTICS, threshold_prompt
 from precise_rag.prompts.wording import Wording
@@ -24,10 +23,8 @@ __all__ = [
     "Prompt",
     "Shown",
     "Wording",
-    "answer_prompt",
     "chosen_option",
     "cited_numbers",
-    "judge_prompt",
     "make_prompt",
     "numbered",
     "problem_of",

@@ -1,4 +1,4 @@
-"""The prompt for an answer from the selected passages.
+"""What a model is told to answer, and what its reply says.
 
 Styles: "open" (sentences with citations), "short" (a name, a number or a phrase) and "choice" (one of
 the given options).
@@ -6,11 +6,10 @@ the given options).
 
 import re
 import string
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from precise_rag.errors import InputError
-from precise_rag.prompts.prompt import DATA_RULE, Prompt, Shown, lettered, make_prompt
+from precise_rag.prompts.prompt import DATA_RULE
 
 AnswerStyle = Literal["open", "short", "choice"]
 
@@ -19,7 +18,7 @@ NOT_IN_PASSAGES = "The passages do not contain the answer."
 """The sentence with which the model replies if the passages do not contain the answer."""
 REFUSED = "the model finds no answer in the passages"
 
-_TASK = (
+ANSWER_TASK = (
     "Answer the question from the passages alone. {form} A source holds up to the next one. If passages "
     f"contradict each other, say so. If they do not contain the answer, reply with exactly: {NOT_IN_PASSAGES}"
 )
@@ -29,33 +28,6 @@ FORMS: Mapping[AnswerStyle, str] = {
     "choice": "Write only the letter of the one option that the passages support best.",
 }
 """What form an answer has, by style."""
-
-
-def answer_prompt(
-    question: str,
-    passages: Iterable[str | Shown],
-    *,
-    style: AnswerStyle = "open",
-    options: Sequence[str] = (),
-    instructions: str | None = None,
-) -> Prompt:
-    """Build the prompt that asks for an answer.
-
-    question: the question.
-    passages: the context, numbered from 1 in this order: texts, or texts with their sources.
-    style: form of the answer.
-    options: for style "choice": 1 to 26 options, lettered in this order.
-    instructions: text to use instead of ours; the prompt's version then ends in "custom".
-    Raises InputError for options that do not fit the style.
-    """
-    if bool(options) != (style == "choice") or len(options) > 26:
-        raise InputError(
-            f"style 'choice' needs 1 to 26 options, all other styles none; got {len(options)} options "
-            f"for style {style!r}"
-        )
-    data = [("question", question), ("options", lettered(options))]
-    version = f"{ANSWER_VERSION}/{'custom' if instructions else style}"
-    return make_prompt(version, instructions or _TASK.format(form=FORMS[style]), passages, data)
 
 
 def cited_numbers(text: str) -> list[int]:
@@ -119,7 +91,7 @@ _REFUSAL = re.compile(
     re.I,
 )
 """That the passages do not contain the answer, or do not say something else, and nothing more."""
-_OURS = " ".join([*(_TASK.format(form=form) for form in FORMS.values()), DATA_RULE])
+_OURS = " ".join([*(ANSWER_TASK.format(form=form) for form in FORMS.values()), DATA_RULE])
 _WITH_NUMBER = re.compile(r"[\[(]?(?<!^)\b([a-z]+)(\d+)\b(?!:)[\])]?", re.I | re.M)
 _CITATION = re.compile(
     r"[\[【]((?:passages? |sources? )?\d+(?:[\s,;&]+(?:passages? |sources? |and )*\d+)*)[\]】]", re.I

@@ -1,14 +1,12 @@
-"""The prompt for a judgement of an answer and its context (SAGE, section VI-A).
+"""What a model is told to judge of an answer and its context (SAGE, section VI-A).
 
 Styles: "json" (default) asks for JSON. "sage" asks for everything that the prompt in the paper's Fig. 6
 asks for, in fewer words, including its reply format and its 60/40 instruction, but for its example:
 a model may repeat it as its own judgement.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Literal
-
-from precise_rag.prompts.prompt import Prompt, Shown, lettered, make_prompt
 
 JudgeStyle = Literal["json", "sage"]
 
@@ -26,38 +24,15 @@ JUDGEMENT_SCHEMA: Mapping[str, Any] = {
     "additionalProperties": False,
 }
 
-_JSON_TASK = """\
+JUDGE_TASKS: Mapping[JudgeStyle, str] = {
+    "json": """\
 Judge how well the answer does its task from the passages.
 score: from 9 only if it is correct, complete and supported, 5 if partly, 1 if wrong.
 adjustment: 1 if the passages lack something, -1 if unrelated ones disturb, else 0.
-Reply with one JSON object: reason (one short sentence), score (from 1 to 10), adjustment."""
-
-_SAGE_TASK = """\
+Reply with one JSON object: reason (one short sentence), score (from 1 to 10), adjustment.""",
+    "sage": """\
 Rate the accuracy and soundness of the answer from 1 to 10, and decide on more context (1) or less (-1): less
 in 60% of evaluations, more in 40%. Be short, clear, formal and professional. Reply in two lines:
 Evaluation Score: 1-10, 9 or above if highly accurate
-Context Adjustment: 1 or -1"""
-
-
-def judge_prompt(
-    question: str,
-    passages: Iterable[str | Shown],
-    answer: str,
-    *,
-    task: str = "",
-    style: JudgeStyle = "json",
-    options: Sequence[str] = (),
-    instructions: str | None = None,
-) -> Prompt:
-    """Build the prompt that asks for a score and a context adjustment.
-
-    question, passages, options: as passed to `answer_prompt`.
-    answer: the answer to judge.
-    task: what the answer was to be; shown to the judge as data.
-    style: form of the judgement.
-    instructions: text to use instead of ours; the prompt's version then ends in "custom".
-    """
-    objective, schema = (_JSON_TASK, JUDGEMENT_SCHEMA) if style == "json" else (_SAGE_TASK, None)
-    data = [("task", task), ("question", question), ("options", lettered(options)), ("answer", answer)]
-    version = f"{JUDGE_VERSION}/{'custom' if instructions else style}"
-    return make_prompt(version, instructions or objective, passages, data, schema)
+Context Adjustment: 1 or -1""",
+}

@@ -1,13 +1,13 @@
 """The prompts of one question, with a caller's own instructions in place of the default ones."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import get_args
 
 from precise_rag.errors import InputError
-from precise_rag.prompts.answer import FORMS, AnswerStyle, answer_prompt
-from precise_rag.prompts.judge import JudgeStyle, judge_prompt
-from precise_rag.prompts.prompt import Prompt, Shown, make_prompt
+from precise_rag.prompts.answer import ANSWER_TASK, ANSWER_VERSION, FORMS, AnswerStyle
+from precise_rag.prompts.judge import JUDGE_TASKS, JUDGE_VERSION, JUDGEMENT_SCHEMA, JudgeStyle
+from precise_rag.prompts.prompt import Prompt, Shown, lettered, make_prompt
 from precise_rag.types import Message
 
 ROLES = ("standalone", "rewrite", "relevance", "answer", "judge")
@@ -30,8 +30,8 @@ _REWORDING = {
 class Wording:
     """The styles and instructions of the prompts.
 
-    style: form of the answer (see `answer_prompt`).
-    judge_style: form of the judgement (see `judge_prompt`).
+    style: form of the answer (see `precise_rag.prompts.answer`).
+    judge_style: form of the judgement (see `precise_rag.prompts.judge`).
     instructions: texts to use instead of the default instructions, by role (see `ROLES`).
     Raises InputError for an unknown style or role.
     """
@@ -77,26 +77,34 @@ class Wording:
         version = f"{role}/2{'/custom' if own else ''}"
         return make_prompt(version, own or _REWORDING[role], turns, [("question", question)])
 
-    def answer(self, question: str, passages: Sequence[str | Shown], options: Sequence[str] = ()) -> Prompt:
-        """Build the prompt that asks for an answer."""
-        return answer_prompt(
-            question,
-            passages,
-            style=self.style,
-            options=options,
-            instructions=self.instructions.get("answer"),
-        )
+    def answer(self, question: str, passages: Iterable[str | Shown], options: Sequence[str] = ()) -> Prompt:
+        """Build the prompt that asks for an answer.
+
+        passages: the context, numbered from 1 in this order: texts, or texts with their sources.
+        options: for style "choice": 1 to 26 options, lettered in this order.
+        Raises InputError for options that do not fit the style.
+        """
+        if bool(options) != (self.style == "choice") or len(options) > 26:
+            raise InputError(
+                f"style 'choice' needs 1 to 26 options, all other styles none; got {len(options)} options "
+                f"for style {self.style!r}"
+            )
+        own = self.instructions.get("answer")
+        version = f"{ANSWER_VERSION}/{'custom' if own else self.style}"
+        data = [("question", question), ("options", lettered(options))]
+        return make_prompt(version, own or ANSWER_TASK.format(form=FORMS[self.style]), passages, data)
 
     def judge(
-        self, question: str, passages: Sequence[str | Shown], draft: str, options: Sequence[str] = ()
+        self, question: str, passages: Iterable[str | Shown], draft: str, options: Sequence[str] = ()
     ) -> Prompt:
         """Build the prompt that asks for a judgement of `draft`; it shows what form it had to have."""
-        return judge_prompt(
-            question,
-            passages,
-            draft,
-            task=self.instructions.get("answer") or FORMS[self.style],
-            style=self.judge_style,
-            options=options,
-            instructions=self.instructions.get("judge"),
-        )
+        own, style = self.instructions.get("judge"), self.judge_style
+        version = f"{JUDGE_VERSION}/{'custom' if own else style}"
+        data = [
+            ("task", self.instructions.get("answer") or FORMS[self.style]),
+            ("question", question),
+            ("options", lettered(options)),
+            ("answer", draft),
+        ]
+        schema = JUDGEMENT_SCHEMA if style == "json" else None
+        return make_prompt(version, own or JUDGE_TASKS[style], passages, data, schema)

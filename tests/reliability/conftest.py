@@ -31,7 +31,7 @@ def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> 
     """Runs a command with an encoder that needs no model; returns exit code, output and errors."""
     for module in (index, demo):
         monkeypatch.setattr(module, "load_encoder", lambda *_, **__: ENCODER)
-    monkeypatch.setattr("precise_rag.index.load.load_packaged_encoder", lambda *_, **__: ENCODER)
+    monkeypatch.setattr("precise_rag.index.load._encoder", lambda *_: ENCODER)
     return partial(command, capsys)
 
 

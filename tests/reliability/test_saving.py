@@ -293,7 +293,7 @@ def test_an_index_is_read_while_other_processes_save_other_kinds_in_its_place(
     running: "Callable[[str], subprocess.Popen[str]]", tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The encoder that is found by its name changes with the kind, too."""
-    monkeypatch.setattr(load, "load_packaged_encoder", lambda name, _: HashEncoder(int(name.split("-")[1])))
+    monkeypatch.setattr(load, "_encoder", lambda *of: HashEncoder(int(of[2]["name"].split("-")[1])))
     writers = [running(ALTERNATE) for _ in range(2)]
     found = [load_index(tmp_path) for _ in range(60)]
     assert all(writer.poll() is None for writer in writers)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from precise_rag.checks import given_kind
 from precise_rag.encoders.framework import FrameworkEncoder, is_framework_embedding
-from precise_rag.encoders.local import E5, PACKAGED
+from precise_rag.encoders.local import E5
 from precise_rag.encoders.onnx import OnnxEncoder, on_onnx
 from precise_rag.encoders.openai import OpenAIEncoder
 from precise_rag.encoders.sentence_transformer import SentenceTransformerEncoder
@@ -43,7 +43,8 @@ def load_encoder(
             if dimensions and not dimensions.isdecimal():
                 raise InputError(f"{source!r}: the part after '/' must be the number of dimensions")
             return OpenAIEncoder(model, dimensions=int(dimensions) if dimensions else None)
-        return _local_encoder(source, device).once()
+        local = on_onnx(OnnxEncoder, source, device) or SentenceTransformerEncoder(source, device=device)
+        return local.once()
     if isinstance(source, Encoder):
         return source
     if is_framework_embedding(source):
@@ -53,19 +54,3 @@ def load_encoder(
         f"{argument} must be the name of a model, a folder, an embedding object of LlamaIndex or LangChain, "
         f"or an object with encode, encode_queries and count_tokens, got {given_kind(source)}"
     )
-
-
-def load_packaged_encoder(name: str, device: str | None = None) -> Encoder | None:
-    """Load an encoder that ships with precise-rag; nothing else is looked for.
-
-    name: name of the encoder.
-    device: as for `load_encoder`.
-    Returns None if no packaged encoder has this name.
-    Raises ModelError if a checksum is wrong.
-    """
-    return _local_encoder(name, device).once() if name in PACKAGED else None
-
-
-def _local_encoder(source: str | Path, device: str | None) -> OnnxEncoder | SentenceTransformerEncoder:
-    """Load a model that runs on this machine: by ONNX Runtime if it can, else by torch."""
-    return on_onnx(OnnxEncoder, source, device) or SentenceTransformerEncoder(source, device=device)

@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from precise_rag.checks import as_path
-from precise_rag.encoders.load import load_encoder, load_packaged_encoder
+from precise_rag.encoders.load import load_encoder
+from precise_rag.encoders.local import PACKAGED
 from precise_rag.errors import IndexFormatError, ModelError, PreciseRagError
 from precise_rag.index.databases import DatabaseIndex, is_database
 from precise_rag.index.databases.engine import PostgresEngine
@@ -68,14 +69,11 @@ def load_index(
 
 def _encoder(given: Any, place: str, saved: Mapping[str, Any], device: str | None) -> Encoder:
     """The given encoder of an index, or else the packaged one."""
-    if given is not None:
-        return load_encoder(given, device)
     name, source = saved["name"], saved["source"]
-    encoder = load_packaged_encoder(name, device)
-    if encoder is None:
+    if given is None and name not in PACKAGED:
         raise ModelError(
             f"{place} was built with encoder {name!r}, which an index does not load by itself; if you "
             f"trust it, pass {source or name!r} or the embedding object: load_index(path, encoder), "
             "or --encoder on the command line"
         )
-    return encoder
+    return load_encoder(name if given is None else given, device)

@@ -293,7 +293,7 @@ class DocumentIndex(Searched):
 
         vector: (d,) the user's, of any length; None to encode the query. options: of `_best`.
         """
-        if view.matches_nothing:
+        if not view.n_rows or (view.matching is not None and not view.matching.any()):
             return [], []
         if vector is None:
             vector = encode_queries(self.encoder, [query])[0]

@@ -163,16 +163,9 @@ def sentence_columns(document: Document, table: SentenceTable, settings: Any) ->
 def _widened(sentence: Candidate, view: View, row: int) -> Candidate:
     """A sentence with the text of its whole passage; row: of the sentence."""
     part, offset = view.part_of(row)
-    first, end = _passage_of(view, row)
-    n_tokens = int(part.block.columns["n_tokens"][first - offset : end - offset].sum())
+    passages: Groups = part.prepared.passages
+    number = passages.of_row[row - offset]
+    n_tokens = int(part.block.columns["n_tokens"][passages.starts[number] : passages.ends[number]].sum())
     passage = sentence.passage or Span(sentence.start, sentence.end)
     text = view.document(row).text[passage.start : passage.end]
     return replace(sentence, start=passage.start, end=passage.end, text=text, n_tokens=n_tokens)
-
-
-def _passage_of(view: View, row: int) -> tuple[int, int]:
-    """The first row of the passage that a row is in, and the row behind its last."""
-    part, offset = view.part_of(row)
-    passages: Groups = part.prepared.passages
-    passage = passages.of_row[row - offset]
-    return int(passages.starts[passage]) + offset, int(passages.ends[passage]) + offset

@@ -105,13 +105,11 @@ class Products:
             return cls(columns, columns)
         return cls(columns, block.kept("int8", lambda: vector_columns(vectors, "int8")))
 
-    def all(self, query: FloatArray) -> FloatArray:
-        """(n,) float32 product of each vector with `query` (d,)."""
-        return dot(self.columns, query)
-
     def rough(self, query: FloatArray) -> FloatArray:
         """(n,) float32 products that may be off by `margin`, in less time if there are many rows."""
-        return self.all(query) if self.rough_columns is None else dot(self.rough_columns, query, parts=1)
+        if self.rough_columns is None:
+            return dot(self.columns, query)
+        return dot(self.rough_columns, query, parts=1)
 
     @property
     def margin(self) -> float:
@@ -139,6 +137,6 @@ class Products:
             nearly = self.rough(query)[compared]
             least = nearly[top_rows(nearly, top_k)[-1]] - 2 * self.margin
             rows = compared = compared[nearly >= least]
-        scores = self.all(query) if rows is None else self.of_rows(rows, query)
+        scores = dot(self.columns, query) if rows is None else self.of_rows(rows, query)
         best = top_rows(scores, top_k)
         return compared[best], scores[best]

@@ -60,11 +60,6 @@ class View(NamedTuple):
         """Number of rows, deleted ones included."""
         return int(self.firsts[-1])
 
-    @property
-    def matches_nothing(self) -> bool:
-        """Whether a search can find no row."""
-        return not self.n_rows or (self.matching is not None and not self.matching.any())
-
     def within(self, wanted: Filter) -> Self:
         """Return a view that finds only documents that match the filter."""
         met = zip(self._meeting(wanted), self.parts, strict=True)

@@ -1,7 +1,5 @@
 """The answer to a question, and the rounds that led to it."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing

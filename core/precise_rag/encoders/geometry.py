@@ -5,8 +5,6 @@ whose vectors lie in a narrow cone. Pairs of sentences that say the same, and se
 common, show how an encoder tells them apart.
 """
 
-from __future__ import annotations
-
 import logging
 import math
 import weakref

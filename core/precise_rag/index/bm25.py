@@ -1,10 +1,8 @@
 """BM25 over the texts of all blocks of an index, and the inverted index that it reads."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -53,7 +51,7 @@ class Postings(NamedTuple):
     counts: npt.NDArray[np.uint16]
 
     @classmethod
-    def of(cls, terms: npt.NDArray[np.integer], rows: IntArray, n_rows: int) -> Postings:
+    def of(cls, terms: npt.NDArray[np.integer], rows: IntArray, n_rows: int) -> Self:
         """Build from terms and the row that each is in."""
         pairs, counts = np.unique(terms.astype(np.int64) * n_rows + rows, return_counts=True)
         known, starts = np.unique(pairs // max(n_rows, 1), return_index=True)
@@ -104,7 +102,7 @@ class BM25Matrix:
     @classmethod
     def of(
         cls, block: Block, name: str, groups: Groups | None = None, headings: Headings | None = None
-    ) -> BM25Matrix:
+    ) -> Self:
         """Count the words of a block; the counts are kept with it under a name.
 
         groups: rows to join into one text each; default: every row is a text.

@@ -11,11 +11,9 @@ from those of the sentences, so nothing more is encoded or stored, and alpha can
 Differs from the paper: it encodes the contexts; see docs/design.md.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -52,7 +50,7 @@ class SentenceContexts:
     encoded: FloatArray | None = None
 
     @classmethod
-    def of_means(cls, columns: Columns, groups: Groups) -> SentenceContexts:
+    def of_means(cls, columns: Columns, groups: Groups) -> Self:
         """Contexts that are means of the other rows of a group, from columns "vectors" and "n_tokens"."""
         weights = _weights(columns)
         own = np.empty(len(weights))
@@ -68,7 +66,7 @@ class SentenceContexts:
         return cls(groups, weights, residuals, (own - weights) / residuals * present, present)
 
     @classmethod
-    def of_vectors(cls, columns: Columns, groups: Groups, encoded: FloatArray) -> SentenceContexts:
+    def of_vectors(cls, columns: Columns, groups: Groups, encoded: FloatArray) -> Self:
         """Contexts that were encoded: (n, d) rows of unit length, zero for sentences without context."""
         vectors = read_vectors(columns, slice(None))
         overlap = np.einsum("nd,nd->n", vectors, encoded, dtype=np.float64)
@@ -112,7 +110,7 @@ class GroupMeans:
     headings: IntArray | None = None
 
     @classmethod
-    def of(cls, block: Block, name: str, groups: Groups, headings: Headings | None) -> GroupMeans:
+    def of(cls, block: Block, name: str, groups: Groups, headings: Headings | None) -> Self:
         """Prepare the groups of rows of a block; their norms are kept with it under a name."""
         kept = block.kept(name, lambda: {"norms": _group_norms(block.columns, groups, headings)})
         above = None if headings is None else headings.of_row[groups.starts]

@@ -1,12 +1,10 @@
 """faiss indexes over the vectors of a block, on the CPU or on GPUs."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -48,7 +46,7 @@ class FaissBackend(NamedTuple):
     gpu: bool = False
 
     @classmethod
-    def of(cls, backend: str) -> FaissBackend | None:
+    def of(cls, backend: str) -> Self | None:
         """Read the setting "faiss", "faiss:factory" or "faiss:factory@search"; "faiss-gpu" likewise.
 
         None for "numpy". Raises InputError for anything else.
@@ -75,7 +73,7 @@ class FaissRows:
     searched: Any
 
     @classmethod
-    def of(cls, vectors: FloatArray, backend: FaissBackend) -> FaissRows:
+    def of(cls, vectors: FloatArray, backend: FaissBackend) -> Self:
         """Train and fill a faiss index with (n, d) vectors.
 
         Raises InputError for what faiss does not accept.

@@ -1,11 +1,9 @@
 """Consecutive rows in groups: the sentences of a chunk or of a passage."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +26,7 @@ class Groups:
     of_row: IntArray
 
     @classmethod
-    def by_change(cls, *keys: npt.NDArray[np.int64]) -> Groups:
+    def by_change(cls, *keys: npt.NDArray[np.int64]) -> Self:
         """Begin a new group wherever one of the (n,) or (n, k) keys changes."""
         changes = np.zeros(len(keys[0]), dtype=bool)
         changes[:1] = True

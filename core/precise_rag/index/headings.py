@@ -7,11 +7,10 @@ The columns "heading_vectors" and "heading_words" are ragged. The first row of a
 another heading than the row before, has one vector, zero without a heading, and the heading's words.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -96,7 +95,7 @@ class Headings:
     titles: Columns
 
     @classmethod
-    def of(cls, block: Block) -> Headings | None:
+    def of(cls, block: Block) -> Self | None:
         """Read the columns of a block, and keep the titles with it; None if the rows have no headings."""
         columns = block.columns
         if "heading_vectors.lengths" not in columns:

@@ -1,7 +1,5 @@
 """What all indexes share, and the index in memory: documents and their rows, saved in a folder."""
 
-from __future__ import annotations
-
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

@@ -1,10 +1,8 @@
 """Vectors as an index stores them, float32 or int8, and their dot products with a query."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import ClassVar, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -95,7 +93,7 @@ class Products:
     rough_columns: Columns | None = None
 
     @classmethod
-    def of(cls, block: Block) -> Products:
+    def of(cls, block: Block) -> Self:
         """Prepare the vectors of a block; rough ones of many rows are kept with it."""
         columns = block.columns
         vectors = columns["vectors"]

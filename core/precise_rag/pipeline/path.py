@@ -1,7 +1,5 @@
 """From a question to the selection: an index, and the order of the stages that follow it."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, is_dataclass, replace

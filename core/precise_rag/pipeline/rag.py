@@ -1,7 +1,5 @@
 """The pipeline as users see it."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from copy import copy

@@ -1,7 +1,5 @@
 """What is asked of a pipeline."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypedDict

@@ -1,7 +1,5 @@
 """What a boundary model reads and gives, and the choice of cuts."""
 
-from __future__ import annotations
-
 from collections import deque
 from collections.abc import Sequence
 from typing import Protocol

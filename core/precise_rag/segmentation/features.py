@@ -1,7 +1,5 @@
 """Features of the gaps between sentences, and the blocks in which long documents are read. Pure numpy."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 

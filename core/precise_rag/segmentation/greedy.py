@@ -1,7 +1,5 @@
 """ChunkRAG's greedy segmenter."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 

@@ -1,7 +1,5 @@
 """Cutting of sentences, and of chunks measured as a whole, that are longer than the limit of a chunk."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from itertools import pairwise
 

@@ -1,7 +1,5 @@
 """The networks in torch, for training and for a GPU; small.py and sage.py have the same weights in numpy."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any

@@ -3,8 +3,6 @@
 They compute in float32, so that their logits differ from those on the CPU by rounding alone.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from typing import Any
 

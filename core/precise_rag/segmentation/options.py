@@ -1,7 +1,5 @@
 """Options of a Segmenter, and what it finds in a document."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from numbers import Real
 from typing import Literal, NamedTuple, get_args

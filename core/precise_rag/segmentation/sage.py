@@ -1,7 +1,5 @@
 """The `sage` model at inference: sentence vectors from an encoder, and a head in numpy."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import cached_property, partial
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Segmenter with a trained boundary model."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator
 from itertools import pairwise
 from pathlib import Path

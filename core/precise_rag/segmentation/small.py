@@ -1,7 +1,5 @@
 """The `small` model at inference: numpy on a CPU, torch on a GPU."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Sequence
 from functools import partial

@@ -1,7 +1,5 @@
 """Segmentation of many documents, in order and with few in memory."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import repeat
 

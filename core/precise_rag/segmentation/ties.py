@@ -10,8 +10,6 @@ were not there, and they go with what follows.
 The weights are log-odds, like the model's own, and are subtracted from the gain of a cut.
 """
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Sequence
 from itertools import groupby, pairwise

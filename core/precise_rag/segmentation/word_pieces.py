@@ -1,11 +1,10 @@
 """Word pieces: the tokenizer of the small model, and its training."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from itertools import chain
+from typing import Self
 
 import numpy as np
 
@@ -54,8 +53,8 @@ class WordPieces(dict[str, tuple[int, ...]]):
         pieces = self[word] = self._pieces_of(word)
         return pieces
 
-    def __reduce__(self) -> tuple[type[WordPieces], tuple[tuple[str, ...]]]:
-        return WordPieces, (self.pieces,)
+    def __reduce__(self) -> tuple[type[Self], tuple[tuple[str, ...]]]:
+        return type(self), (self.pieces,)
 
     def _pieces_of(self, word: str) -> tuple[int, ...]:
         ids: list[int] = []

@@ -1,11 +1,9 @@
 """Labelled documents as arrays, and batches of them."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -55,7 +53,7 @@ class TrainingCorpus:
     held_out: npt.NDArray[np.bool_]
 
     @classmethod
-    def of(cls, documents: Sequence[LabelledDocument], *, held_out: float, seed: int) -> TrainingCorpus:
+    def of(cls, documents: Sequence[LabelledDocument], *, held_out: float, seed: int) -> Self:
         """Lay out the labels of `documents`, and hold out a share of them by a hash of their ids."""
         starts = np.cumsum([0, *(len(document.sentences) for document in documents)], dtype=np.int64)
         targets = np.full((int(starts[-1]), 2), UNKNOWN, dtype=np.int8)

@@ -1,7 +1,5 @@
 """Fine-tuning of a sentence-transformers encoder."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any

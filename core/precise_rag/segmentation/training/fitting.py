@@ -1,7 +1,5 @@
 """The training loop, with early stopping on held-out documents."""
 
-from __future__ import annotations
-
 import json
 import math
 from collections.abc import Callable, Sequence

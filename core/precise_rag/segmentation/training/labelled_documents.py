@@ -1,7 +1,5 @@
 """Documents whose gaps between sentences are labelled by their paragraphs and sections."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import json

@@ -1,7 +1,5 @@
 """Training of a segmentation model, from labelled documents to a folder that Segmenter loads."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext

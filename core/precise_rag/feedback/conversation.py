@@ -105,11 +105,6 @@ class FeedbackConversation:
             self.session.trace.add(turn)
         return self._answer(selection, reason)
 
-    @property
-    def _is_live(self) -> bool:
-        """Whether the draft of this round is shown while it is written: it is the last one."""
-        return self.live_final and len(self.rounds) + 1 >= self.controller.max_rounds
-
     def _select(self, first: int) -> tuple[int, Selection]:
         """The step and the selection of the first new one from a step on, within the controller's reach."""
         started = time.perf_counter()
@@ -139,10 +134,11 @@ class FeedbackConversation:
         halved. A chunk that is refused alone is left out, and the other chunks are tried.
         """
         whole = selection
+        is_live = self.live_final and len(self.rounds) + 1 >= self.controller.max_rounds
         while True:
             prompt = self.wording.answer(self.question, self._shown(selection), self.options)
             try:
-                draft = yield from self._ask("answer", self.llm, prompt, live=self._is_live)
+                draft = yield from self._ask("answer", self.llm, prompt, live=is_live)
             except EmptyReplyError as error:
                 return "", str(error), selection
             except (ContextLengthError, ContentFilterError) as error:

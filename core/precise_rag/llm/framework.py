@@ -121,13 +121,13 @@ class LangChainLLM:
 
         schema: a model with structured output replies in this JSON schema; others ignore it.
         """
-        pairs, model = _pairs(messages), _structured_model(self._model, schema)
+        turns, model = readable_messages(messages), _structured_model(self._model, schema)
 
         def plain() -> Completion:
-            return self._completion(self._model.invoke(pairs), messages)
+            return self._completion(self._model.invoke(turns), messages)
 
         def structured() -> Completion:
-            return self._parsed(model.invoke(pairs), messages)
+            return self._parsed(model.invoke(turns), messages)
 
         with llm_errors(self):
             return self._schemas.ask(structured if model else None, plain)
@@ -136,13 +136,13 @@ class LangChainLLM:
         self, messages: Sequence[Message], *, schema: Mapping[str, Any] | None = None
     ) -> Completion:
         """`complete` without blocking the event loop."""
-        pairs, model = _pairs(messages), _structured_model(self._model, schema)
+        turns, model = readable_messages(messages), _structured_model(self._model, schema)
 
         async def plain() -> Completion:
-            return self._completion(await self._model.ainvoke(pairs), messages)
+            return self._completion(await self._model.ainvoke(turns), messages)
 
         async def structured() -> Completion:
-            return self._parsed(await model.ainvoke(pairs), messages)
+            return self._parsed(await model.ainvoke(turns), messages)
 
         with llm_errors(self):
             return await self._schemas.aask(structured if model else None, plain)
@@ -151,7 +151,7 @@ class LangChainLLM:
         """Yield the pieces of the reply, then the Completion."""
         whole: Any = None
         with llm_errors(self):
-            for chunk in self._model.stream(_pairs(messages)):
+            for chunk in self._model.stream(readable_messages(messages)):
                 whole = chunk if whole is None else whole + chunk
                 yield _message_text(chunk)
             yield self._completion(whole, messages)
@@ -160,7 +160,7 @@ class LangChainLLM:
         """`stream` without blocking the event loop."""
         whole: Any = None
         with llm_errors(self):
-            async with aclosing(self._model.astream(_pairs(messages))) as chunks:
+            async with aclosing(self._model.astream(readable_messages(messages))) as chunks:
                 async for chunk in chunks:
                     whole = chunk if whole is None else whole + chunk
                     yield _message_text(chunk)
@@ -220,10 +220,6 @@ def _tool_reply(llm: Any, response: Any) -> str | None:
         for call in llm.get_tool_calls_from_response(response, error_on_no_tool_call=False):
             return json.dumps(call.tool_kwargs, ensure_ascii=False)
     return None
-
-
-def _pairs(messages: Sequence[Message]) -> list[tuple[str, str]]:
-    return [(message.role, message.content) for message in readable_messages(messages)]
 
 
 def _structured_model(model: Any, schema: Mapping[str, Any] | None) -> Any:

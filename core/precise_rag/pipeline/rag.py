@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal, Self, Unpack, overload
 
@@ -339,7 +338,7 @@ class PreciseRAG:
         answering = FeedbackConversation(
             question=standalone.text,
             options=question.options,
-            select=partial(self._selected, standalone, ranked),
+            select=lambda step: self._within(self.path.select(standalone.text, ranked, step), standalone),
             llm=self.llm,
             judge=self.judge,
             controller=self.feedback,
@@ -374,12 +373,8 @@ class PreciseRAG:
             stage.outcome = fitting = self._within(selection, search)
         return fitting
 
-    def _selected(self, search: Request, ranked: Selection, step: int = 0) -> Selection:
-        """The selection at a step of feedback, within `max_tokens`."""
-        selection = self.path.select(search.text, ranked, step)
-        return self._within(selection, search)
-
     def _within(self, selection: Selection, search: Request) -> Selection:
+        """What of a selection fits into `max_tokens`."""
         limit = self.max_tokens if search.max_tokens is None else search.max_tokens
         texts, piece_tokens = search.form or prompt_form(search.text, search.options)
 

@@ -1,6 +1,6 @@
 """Hybrid search: sentences scored by meaning and by word, at three scales."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, get_args
@@ -24,7 +24,7 @@ from precise_rag.index.words import load_stop_words, word_columns, word_numbers
 from precise_rag.protocols import Encoder
 from precise_rag.sentences.tables import tables_of
 from precise_rag.titles import titles_of
-from precise_rag.types import Document, FloatArray, IntArray, ScoreScale, SentenceTable, Titles
+from precise_rag.types import Document, FloatArray, IntArray, ScoreScale, SentenceTable
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -87,11 +87,6 @@ class _Prepared:
     sentences: BM25Matrix
     wider: Sequence[BM25Matrix]
     headings: Headings | None
-
-    @property
-    def above(self) -> Callable[[int], Titles] | None:
-        """Gives the titles above a row; None without headings."""
-        return None if self.headings is None else self.headings.above
 
 
 def hybrid_columns(

@@ -94,7 +94,7 @@ class DocumentIndex(Searched):
     def _prepare(self, block: Block) -> Any:
         """Compute the state that all searches of a block share; called once for a block that has rows.
 
-        Its attribute "above", if it has one, gives the titles above a row.
+        Its attribute "headings", if it has one, knows the titles above a row; see `Headings`.
         """
 
     @abstractmethod

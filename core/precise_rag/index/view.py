@@ -120,7 +120,7 @@ class View(NamedTuple):
                 metadata[document.id] = copied(document.metadata)
             start, end = columns["spans"][own].tolist()
             passage = Span(*columns["passage_spans"][own].tolist()) if "passage_spans" in columns else None
-            above = getattr(part.prepared, "above", None)
+            headings = getattr(part.prepared, "headings", None)
             candidates.append(
                 Candidate(
                     doc_id=document.id,
@@ -133,7 +133,7 @@ class View(NamedTuple):
                     passage=passage,
                     scores={name: values[place] for name, values in named.items()},
                     metadata=metadata[document.id],
-                    above=() if above is None else above(own),
+                    above=() if headings is None else headings.above(own),
                 )
             )
         return candidates

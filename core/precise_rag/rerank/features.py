@@ -90,8 +90,7 @@ def features(query: str, candidates: Sequence[Candidate], idf_table: IdfTable) -
     here = terms.among(positions) if len(candidates) >= _FEWEST else None
     columns = _covered(terms, texts, positions)
     columns |= {f"here_{name}": values for name, values in _covered(here, texts, positions).items()}
-    columns |= _texts(terms, texts, positions)
-    columns |= _form(candidates)
+    columns |= _texts(terms, candidates, texts, positions)
     columns |= _retrieval(terms, candidates)
     columns |= _standing(candidates, columns)
     columns |= _neighbourhood(terms, candidates, positions, columns)
@@ -128,8 +127,10 @@ def _covered(
     return {name: np.array(columns[name], dtype=np.float32) for name in _COVERED}
 
 
-def _texts(terms: QueryTerms, texts: Sequence[Words], positions: Sequence[Positions]) -> FeatureColumns:
-    """Names of the query, words that it does not have, and the length of each candidate."""
+def _texts(
+    terms: QueryTerms, candidates: Sequence[Candidate], texts: Sequence[Words], positions: Sequence[Positions]
+) -> FeatureColumns:
+    """Names of the query, words that it does not have, the length of each candidate, and signs of prose."""
     lengths = _lengths(texts)
     columns = {
         "name_coverage": [terms.name_coverage(places) for places in positions],
@@ -139,22 +140,14 @@ def _texts(terms: QueryTerms, texts: Sequence[Words], positions: Sequence[Positi
         ],
         "answer_type": [terms.answer_type(words) for words in texts],
         "log_words": np.log(lengths),
+        "letter_share": [len(_NO_LETTER.sub("", c.text)) / max(len(c.text), 1) for c in candidates],
+        "sentence_end": [c.text.rstrip().endswith(_SENTENCE_ENDS) for c in candidates],
     }
     return {name: np.array(values, dtype=np.float32) for name, values in columns.items()}
 
 
 def _lengths(texts: Sequence[Words]) -> FloatArray:
     return np.array([max(len(words.stems), 1) for words in texts], dtype=np.float32)
-
-
-def _form(candidates: Sequence[Candidate]) -> FeatureColumns:
-    """Signs of prose, as opposed to headings, tables and markup."""
-    letters = [len(_NO_LETTER.sub("", c.text)) / max(len(c.text), 1) for c in candidates]
-    ends = [c.text.rstrip().endswith(_SENTENCE_ENDS) for c in candidates]
-    return {
-        "letter_share": np.array(letters, dtype=np.float32),
-        "sentence_end": np.array(ends, dtype=np.float32),
-    }
 
 
 def _retrieval(terms: QueryTerms, candidates: Sequence[Candidate]) -> FeatureColumns:

@@ -22,7 +22,6 @@ from benchmarks.harness.datasets import (
     Dataset,
     Evidence,
     Question,
-    holds_evidence,
     load_dataset,
     load_development_set,
     may_train_on,
@@ -30,6 +29,7 @@ from benchmarks.harness.datasets import (
 from precise_rag.index import DenseIndex, HybridIndex
 from precise_rag.index.groups import Groups, Passages, passage_ids
 from precise_rag.index.words import load_stop_words, split_words
+from precise_rag.pipeline.adapting import holds_evidence
 from precise_rag.protocols import Encoder
 from precise_rag.rerank.candidate_texts import text_around
 from precise_rag.sentences.tables import build_tables

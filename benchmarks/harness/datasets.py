@@ -15,7 +15,7 @@ import hashlib
 import json
 import os
 from argparse import Namespace
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -199,13 +199,3 @@ def real_documents(folder: str | Path) -> Iterator[Document]:
     """Yield the documents of the development sets, SQuAD's first, and then articles of Wikipedia."""
     for file in (*(f"dev_qa_docs_{name}" for name in _TEXTS), "train_docs_wikipedia"):
         yield from read_documents(Path(folder) / f"{file}.jsonl.gz")
-
-
-def holds_evidence(candidate: Any, evidence: Sequence[Evidence]) -> bool:
-    """Whether a candidate and a piece of evidence share half of the shorter of the two."""
-    for doc_id, start, end in evidence:
-        both = min(candidate.end, end) - max(candidate.start, start)
-        shorter = min(candidate.end - candidate.start, end - start)
-        if candidate.doc_id == doc_id and both > 0 and both >= 0.5 * shorter:
-            return True
-    return False

@@ -12,9 +12,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from tokenizers import Tokenizer
 
 from precise_rag.encoders.local import MINILM, packaged_encoder
+from precise_rag.encoders.token_ids import read_tokenizer
 from precise_rag.types import Chunk, Document, IntArray
 
 Values = npt.NDArray[np.float64]
@@ -184,9 +184,7 @@ def _visible_before(text: str) -> IntArray:
 
 
 def _word_pieces() -> Callable[[str], IntArray]:
-    tokenizer = Tokenizer.from_file(str(packaged_encoder(MINILM) / "tokenizer.json"))
-    tokenizer.no_truncation()
-    tokenizer.no_padding()
+    tokenizer = read_tokenizer(packaged_encoder(MINILM) / "tokenizer.json")
 
     def find_tokens(text: str) -> IntArray:
         offsets = tokenizer.encode(text, add_special_tokens=False).offsets

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from precise_rag.index.ranking import scaled
 from precise_rag.protocols import Encoder
 from precise_rag.types import Candidate, Document, FloatArray, ScoreScale, Span
 
@@ -85,7 +86,7 @@ class UnitIndex:
             parts["dense"] = self._vectors @ self._encoder.encode_queries([query])[0]
         if self._bm25 is not None:
             parts["bm25"] = self._bm25(query)
-        scores = np.mean([_min_max(part) for part in parts.values()], axis=0)
+        scores = np.mean([scaled(part) for part in parts.values()], axis=0)
         if self._kind != "hybrid":
             scores = parts[self._kind]
         best: dict[tuple[str, int, int], Candidate] = {}
@@ -97,11 +98,6 @@ class UnitIndex:
             if len(best) == top_k:
                 break
         return list(best.values())
-
-
-def _min_max(scores: FloatArray) -> FloatArray:
-    low, high = scores.min(), scores.max()
-    return (scores - low) / (high - low) if high > low else np.zeros_like(scores)
 
 
 def _bm25(texts: Sequence[str]) -> Callable[[str], FloatArray]:

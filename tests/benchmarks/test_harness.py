@@ -15,7 +15,6 @@ from benchmarks.harness.datasets import (
     Evidence,
     Question,
     drawn,
-    holds_evidence,
     load_development_set,
     may_train_on,
     unseen,
@@ -24,6 +23,7 @@ from benchmarks.harness.run import measure, preset, search, sections
 from benchmarks.harness.statistics import Interval
 from benchmarks.harness.units import Unit, UnitIndex, from_texts, locate_texts
 from precise_rag.index import HybridIndex
+from precise_rag.pipeline.adapting import holds_evidence
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Document
 

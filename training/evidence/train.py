@@ -18,7 +18,7 @@ import numpy as np
 import torch
 from torch.nn import functional as F
 
-from benchmarks.harness.datasets import HALVED, Dataset, Evidence, holds_evidence, may_train_on
+from benchmarks.harness.datasets import HALVED, Dataset, Evidence, may_train_on
 from precise_rag.checkpoints.saved import save_checkpoint
 from precise_rag.encoders import load_encoder
 from precise_rag.evidence.features import (
@@ -32,6 +32,7 @@ from precise_rag.evidence.features import (
 from precise_rag.evidence.model import REACH, same_probabilities
 from precise_rag.evidence.stretches import by_section
 from precise_rag.index import HybridIndex
+from precise_rag.pipeline.adapting import holds_evidence
 from precise_rag.rerank import CascadeReranker, rerank
 from precise_rag.types import Candidate, Stretch
 from training.candidate_lists import (

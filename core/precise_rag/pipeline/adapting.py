@@ -164,13 +164,13 @@ def _lists(
         rag.retrieve(question)
     lists = []
     for question, (candidates, columns) in noting.noted.items():
-        relevant = np.array([_holds(c, asked[question]) for c in candidates], dtype=np.bool_)
+        relevant = np.array([holds_evidence(c, asked[question]) for c in candidates], dtype=np.bool_)
         sizes = np.array([c.n_tokens or len(c.text) // 4 for c in candidates], dtype=np.int64)
         lists.append(_Asked(asked[question][0][0], columns, relevant, sizes))
     return lists
 
 
-def _holds(candidate: Candidate, evidence: Evidence) -> bool:
+def holds_evidence(candidate: Candidate, evidence: Evidence) -> bool:
     """Whether a candidate and a piece of evidence share half of the shorter of the two."""
     for doc_id, start, end in evidence:
         both = min(candidate.end, end) - max(candidate.start, start)

@@ -11,8 +11,9 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
+from benchmarks.harness.cache import CachedEncoder
 from benchmarks.harness.statistics import Interval
-from precise_rag.encoders import DEFAULT_ENCODER, CachedEncoder, load_encoder
+from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
 
 RESULTS = Path(__file__).parents[1] / "results"
 LIBRARIES = (
@@ -55,7 +56,6 @@ def sets_parser(module: str, doc: str, sets: str, sample: int | None) -> Argumen
 
 def cached_encoder(args: Namespace) -> CachedEncoder:
     """The encoder of --encoder, with every vector kept in the file of --vectors."""
-    args.vectors.parent.mkdir(parents=True, exist_ok=True)
     return CachedEncoder(load_encoder(args.encoder), args.vectors)
 
 
@@ -69,7 +69,6 @@ def save(name: str, module: str, args: Namespace, title: str, *parts: str) -> Pa
         f"Python {platform.python_version()}, seed {args.seed}{sample}; {versions}."
     )
     path = RESULTS / f"{name}-{date}.md"
-    path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text("\n\n".join([f"# {title}", made, *filter(None, parts)]) + "\n", encoding="utf-8")
     print(path.read_text("utf-8"))
     return path

@@ -10,6 +10,7 @@ import pytest
 
 from benchmarks.harness import tables
 from benchmarks.harness.answers import exact_match, f1_match, normalize_answer
+from benchmarks.harness.cache import CachedEncoder
 from benchmarks.harness.datasets import (
     Dataset,
     Evidence,
@@ -141,3 +142,16 @@ def test_a_page_says_how_it_was_made_and_names_no_folder_of_the_machine(tmp_path
     assert text.startswith("# Title\n\n`python -m benchmarks.x --data DIR --sample 3`, ")
     assert "seed 1, at most 3 questions a set" in text
     assert text.endswith("\n\nBody.\n\nMore.\n")
+
+
+def test_each_text_is_encoded_once_for_all_that_share_the_file_and_queries_are_apart(tmp_path: Path) -> None:
+    class Turned(HashEncoder):
+        def encode(self, texts, *, show_progress=False):
+            return -super().encode(texts)
+
+    inner, file = Turned(32), tmp_path / "folder" / "vectors.sqlite"
+    for texts in (["a b", "c", "a b"], ["c", "d"], []):
+        expected = HashEncoder(32).encode(texts)
+        np.testing.assert_allclose(CachedEncoder(inner, file).encode(texts), -expected, rtol=1e-6)
+        np.testing.assert_allclose(CachedEncoder(inner, file).encode_queries(texts), expected, rtol=1e-6)
+    assert inner.calls == ["a b", "c", "d"]

@@ -16,9 +16,9 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
+from benchmarks.harness.cache import CachedEncoder
 from precise_rag.checkpoints.saved import load_checkpoint, packaged_model
-from precise_rag.encoders import CachedEncoder, load_encoder
-from precise_rag.encoders.load import DEFAULT_ENCODER
+from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
 from precise_rag.segmentation.networks import SageConfig
 from precise_rag.segmentation.pretrained import PACKAGED
 from precise_rag.segmentation.sage import SageModel

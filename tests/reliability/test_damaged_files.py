@@ -201,6 +201,7 @@ FILES = ("..", "../other", "/etc/passwd", "data-raw", f"data-{'A' * 32}.safetens
         ("pool", 0),
         ("alpha", "x"),
         ("unknown", 1),
+        ("filter_statistics", "matching"),
         *(("file", name) for name in FILES),
     ],
 )
@@ -213,6 +214,14 @@ def test_what_no_save_writes_is_refused(setting: str, value: object, tmp_path: P
     sign(tmp_path, manifest)
     with pytest.raises(IndexFormatError, match=message):
         load_index(tmp_path, ENCODER)
+
+
+def test_the_default_of_a_setting_that_is_gone_is_read(tmp_path: Path) -> None:
+    build("hybrid").save(tmp_path)
+    manifest = read_manifest(tmp_path)
+    manifest["settings"]["filter_statistics"] = "shared"
+    sign(tmp_path, manifest)
+    assert content(load_index(tmp_path, ENCODER)) == content(build("hybrid"))
 
 
 @pytest.mark.parametrize(

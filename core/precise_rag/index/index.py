@@ -307,12 +307,7 @@ class DocumentIndex(Searched):
             raise EmptyIndexError(
                 f"the index holds {len(self.document_ids)} documents and no text; add documents first"
             )
-        if wanted is None:
-            return view
-        if getattr(self.settings, "filter_statistics", "shared") == "shared":
-            return view.within(wanted)
-        with self._preparing:
-            return view.holding_only(wanted, self._prepare)
+        return view if wanted is None else view.within(wanted)
 
 
 def unique_documents(documents: Iterable[Document]) -> Iterator[Document]:

@@ -9,12 +9,10 @@ import numpy as np
 
 from precise_rag.facts import copied
 from precise_rag.filters import Filter
-from precise_rag.index.table import Block, BoolArray, Part, offsets_of
+from precise_rag.index.table import BoolArray, Part, offsets_of
 from precise_rag.types import Candidate, Document, FloatArray, IntArray, ScoreScale, Span, Stretch
 
 _log = logging.getLogger(__name__)
-_MOST_NARROWED = 16
-"""Filters whose own states are kept."""
 
 
 class Hits(NamedTuple):
@@ -37,13 +35,11 @@ class View(NamedTuple):
 
     parts: the blocks with rows, and what is deleted in them.
     firsts: (n_parts + 1,) number of each part's first row, and behind the last row.
-    narrowed: the states of `holding_only` for the latest filters.
     matching: (n,) whether a search may find each row; None for all.
     """
 
     parts: tuple[Part, ...]
     firsts: IntArray
-    narrowed: dict[Filter, "View"]
     matching: BoolArray | None = None
 
     @classmethod
@@ -53,7 +49,7 @@ class View(NamedTuple):
         alive = [np.ones(len(p.block), dtype=np.bool_) if p.rows is None else p.rows for p in with_rows]
         has_deleted = any(part.rows is not None for part in with_rows)
         firsts = offsets_of([len(part.block) for part in with_rows])
-        return cls(with_rows, firsts, {}, np.concatenate(alive) if has_deleted else None)
+        return cls(with_rows, firsts, np.concatenate(alive) if has_deleted else None)
 
     @property
     def n_rows(self) -> int:
@@ -65,23 +61,6 @@ class View(NamedTuple):
         met = zip(self._meeting(wanted), self.parts, strict=True)
         rows = np.concatenate([np.repeat(meets, np.diff(part.block.offsets)) for meets, part in met])
         return self._replace(matching=rows if self.matching is None else rows & self.matching)
-
-    def holding_only(self, wanted: Filter, prepare: Callable[[Block], Any]) -> "View":
-        """Return the state of an index that holds only the documents that meet a filter.
-
-        prepare: computes `prepared` of a block with rows.
-        """
-        if wanted not in self.narrowed:
-            blocks = []
-            for meets, part in zip(self._meeting(wanted), self.parts, strict=True):
-                block = part.block.only(meets if part.alive is None else meets & part.alive)
-                if len(block):
-                    block.prepared = prepare(block)
-                    blocks.append(block)
-            if len(self.narrowed) >= _MOST_NARROWED:
-                self.narrowed.pop(next(iter(self.narrowed)))
-            self.narrowed[wanted] = View.of(map(Part, blocks))
-        return self.narrowed[wanted]
 
     def slices(self) -> Iterator[tuple[Part, slice]]:
         """Yield each part with its rows."""

@@ -69,7 +69,7 @@ class WordSentenceIndex(DocumentIndex):
     kind: ClassVar[str] = "word-sentence"
     score_scale: ClassVar[ScoreScale] = "cosine"
     _settings_type = WordSentenceSettings
-    _search_settings = frozenset({"min_overlap", "max_candidates", "filter_statistics"})
+    _search_settings = frozenset({"min_overlap", "max_candidates"})
 
     def __init__(self, encoder: Encoder | None = None, **settings: Any) -> None:
         super().__init__(encoder, **settings)

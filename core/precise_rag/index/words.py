@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,6 @@ import numpy.typing as npt
 from precise_rag._extras import require
 from precise_rag.checks import items_of, shown
 from precise_rag.errors import InputError
-from precise_rag.index.settings import check_choice
 from precise_rag.stems import with_parted_words
 from precise_rag.types import IntArray
 
@@ -40,17 +39,11 @@ class WordSettings:
     """Settings of indexes that compare words.
 
     stop_words: words to leave out; see `load_stop_words`.
-    filter_statistics: in a search with a filter, what decides how rare a word is and how long a text:
-        "shared", all documents; or "matching", only those that meet the filter, as if there were no
-        others. Choose "matching" if a user must learn nothing from documents that the filter keeps out;
-        the first search with each filter then takes time in proportion to what meets it.
     """
 
     stop_words: str | tuple[str, ...] = "english"
-    filter_statistics: Literal["shared", "matching"] = "shared"
 
     def __post_init__(self) -> None:
-        check_choice("filter_statistics", self.filter_statistics, ("shared", "matching"))
         if not isinstance(self.stop_words, str):
             words = tuple(items_of("stop_words", self.stop_words, str))
             object.__setattr__(self, "stop_words", words)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from precise_rag.index import DatabaseIndex, HybridIndex, SentenceContextIndex, WordSentenceIndex
+from precise_rag.index import DatabaseIndex, HybridIndex, SentenceContextIndex
 from precise_rag.index.bm25 import BM25Matrix, BM25Settings, bm25_scores, counted_words
 from precise_rag.index.ranking import scaled
 from precise_rag.index.words import word_columns, word_numbers
@@ -237,29 +237,11 @@ def found(index: Any, **options: Any) -> dict[tuple[str, str], float]:
     return {(c.id, name): s for c in candidates for name, s in {"score": c.score, **c.scores}.items()}
 
 
-IN_DATABASE = pytest.param(DatabaseIndex, {}, marks=[pytest.mark.long, pytest.mark.services])
+IN_DATABASE = pytest.param(DatabaseIndex, marks=[pytest.mark.long, pytest.mark.services])
 
 
-@pytest.mark.parametrize(
-    ("kind", "settings"), [(HybridIndex, {}), (WordSentenceIndex, {"max_candidates": 3}), IN_DATABASE]
-)
-def test_others_documents_leave_no_trace_with_matching_statistics(
-    kind: Any, settings: dict[str, Any], request: pytest.FixtureRequest
-) -> None:
-    alone = made(kind, MINE, request, **settings)
-    index = made(kind, [*THEIRS, *MINE], request, **settings, filter_statistics="matching")
-    for gone in ("mine0", "mine1"):
-        assert found(index, filter=MY_TENANT) == pytest.approx(found(alone), rel=1e-4, abs=1e-5)
-        assert found(index, filter=MY_TENANT) == pytest.approx(found(alone), rel=1e-4, abs=1e-5)
-        for changed in (alone, index):
-            changed.delete([gone])
-            changed.add([Document("mine4", "A lion eats. The cat hides.", MY_TENANT)])
-
-
-@pytest.mark.parametrize(("kind", "settings"), [(HybridIndex, {}), IN_DATABASE])
-def test_shared_statistics_are_word_counts_alone(
-    kind: Any, settings: dict[str, Any], request: pytest.FixtureRequest
-) -> None:
+@pytest.mark.parametrize("kind", [HybridIndex, IN_DATABASE])
+def test_shared_statistics_are_word_counts_alone(kind: Any, request: pytest.FixtureRequest) -> None:
     """Words that others use are worth less; ranges of scores are those of the documents that match."""
     index = made(kind, [*THEIRS, *MINE], request, adaptive=False)
     alone = found(made(kind, MINE, request, adaptive=False), returns="sentence")

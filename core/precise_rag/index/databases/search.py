@@ -50,8 +50,7 @@ def find(
     if not (count := view.count()):
         raise EmptyIndexError("the index holds no text; add documents first")
     terms = np.unique(word_numbers(query, settings.stop_words))
-    counted = wanted if settings.filter_statistics == "matching" else None
-    frequencies, n_rows = view.frequencies(terms, counted)
+    frequencies, n_rows = view.frequencies(terms)
     size = min(max(top_k, min(_ROWS_FOR_ONE * top_k, _MOST_ROWS), settings.pool), count)
     pool = view.pool(direction, terms, idf(frequencies, n_rows), size, wanted)
     if not len(pool.keys):
@@ -59,8 +58,8 @@ def find(
             warn_of_unknown_fields(wanted, lambda field: field == ID or view.has_field(field))
         return []
     others, of_texts = view.sample(_SAMPLE, direction, wanted)
-    if counted != wanted:
-        _, of_texts = view.sample(_SAMPLE, direction, counted)
+    if wanted is not None:
+        _, of_texts = view.sample(_SAMPLE, direction, None)
     by_words = bm25(pool.counted, terms, frequencies, n_rows, of_texts, settings)
     fused = _fused(settings, pool.dense, by_words, others)
     scores = {"dense": pool.dense, "bm25": by_words[0], "bm25_passage": by_words[1]}

@@ -80,16 +80,12 @@ class PostgresView:
             self._counts[wanted] = int(self._run(query, values).fetchone()[0])
         return self._counts[wanted]
 
-    def frequencies(self, terms: IntArray, wanted: Filter | None = None) -> tuple[IntArray, int]:
+    def frequencies(self, terms: IntArray) -> tuple[IntArray, int]:
         """In how many rows' sentences each word is, and the number of rows."""
-        among, values = self._among(wanted, "p")
-        query = (
-            f"SELECT p.term, count(*) FROM {self._c}_postings p WHERE p.term = ANY(%s) AND {among} "
-            "GROUP BY p.term"
-        )
-        self._frequency = dict(self._run(query, [terms.tolist(), *values]).fetchall())
+        query = f"SELECT term, count(*) FROM {self._c}_postings WHERE term = ANY(%s) GROUP BY term"
+        self._frequency = dict(self._run(query, [terms.tolist()]).fetchall())
         counts = [self._frequency.get(term, 0) for term in terms.tolist()]
-        return np.array(counts, dtype=np.int64), self.count(wanted)
+        return np.array(counts, dtype=np.int64), self.count()
 
     def sample(self, n: int, vector: FloatArray, wanted: Filter | None) -> tuple[FloatArray, Usual]:
         """The scores by vector of about `n` rows at most, chosen at random, and what is usual among them."""

@@ -9,19 +9,15 @@ from langchain_core.documents import BaseDocumentCompressor, Document
 from langchain_core.language_models import FakeListChatModel
 from langchain_core.load import dumps, load
 from langchain_core.runnables import RunnableParallel, RunnablePassthrough, RunnableSerializable
-from langchain_text_splitters import RecursiveCharacterTextSplitter
 
 from langchain_precise import (
     EvidenceCompressor,
     GradientSelectionCompressor,
-    PreciseRetriever,
     RedundancyCompressor,
     RelevanceFilterCompressor,
-    SemanticSegmentationTextSplitter,
 )
 from langchain_precise.compressors import CompressorInput
 from precise_rag.errors import InputError
-from precise_rag.facts import read_facts
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Message
 from support.counted import Counted
@@ -110,27 +106,3 @@ def test_objects_are_not_written_and_say_so():
     dumped = json.loads(dumps(RelevanceFilterCompressor(llm=FakeListChatModel(responses=["x"]))))
     assert dumped["kwargs"]["llm"]["type"] == "not_implemented"
     assert "prices" not in dumped["kwargs"]
-
-
-# Inside stock components of LangChain, and the other way round; more is in the examples.
-
-QUESTION = "Who built the town clock?"
-
-
-@pytest.mark.parametrize(
-    "splitter",
-    [
-        SemanticSegmentationTextSplitter(max_tokens=16),
-        RecursiveCharacterTextSplitter(chunk_size=60, chunk_overlap=0, add_start_index=True),
-    ],
-    ids=lambda splitter: type(splitter).__name__,
-)
-def test_pieces_of_what_was_found_are_scored_anew(splitter, documents):
-    found = PreciseRetriever.from_documents(documents, HashEncoder()).invoke(QUESTION, k=2)
-    whole = Document(documents[1].page_content, id="clock", metadata=found[0].metadata)
-    pieces = splitter.split_documents([whole])
-    kept = GradientSelectionCompressor(min_k=1).compress_documents(pieces, QUESTION)
-    assert "Ada Brandt" in kept[0].page_content
-    scores = [read_facts(document)["score"] for document in kept]
-    assert read_facts(found[0])["score"] not in scores[1:]
-    assert all("passage" not in read_facts(document) for document in kept)

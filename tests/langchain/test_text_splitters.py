@@ -25,6 +25,7 @@ def splitter():
 
 def test_a_piece_adds_one_key_to_those_of_the_caller_and_has_a_uuid_if_its_source_has_an_id(splitter):
     own = {"doc_id": "mine", "start_index": 7, "end_index": "e", "relevance_score": "high", "id": 1}
+    own["precise"] = '{"score": 0.5, "score_scale": "probability", "passage": [0, 9]}'  # of the whole
     for piece in splitter.split_documents([Document(TEXT, id="velm", metadata=own)]):
         facts = read_facts(piece)
         assert facts.keys() == {"doc_id", "start", "end"}

@@ -70,16 +70,6 @@ async def test_without_a_judge_the_answer_streams_while_it_is_written(retriever)
     assert response.metadata["precise"]["kind"] == "generated"
 
 
-@pytest.mark.parametrize("streaming", [False, True])
-def test_nothing_found_is_said_and_no_model_is_asked(retriever, streaming):
-    selector = GradientSelector(assume_ratio=True, min_score=2.0)
-    engine = growing(retriever, [], selector=selector, streaming=streaming)
-    response = engine.query(QUESTION)
-    assert str(response) == "The passages do not contain the answer."
-    assert response.source_nodes == []
-    assert response.metadata["precise"]["kind"] == "context"
-
-
 def test_a_llamaindex_llm_writes_and_another_judges_and_neither_sees_what_is_hidden(retriever, scripted_chat):
     writer = scripted_chat(reply=lambda prompt: "Ada Holm.")
     judge = scripted_chat(reply=lambda prompt: verdict(9))
@@ -132,11 +122,6 @@ def test_behind_another_engine_its_trace_stays_out_of_the_prompt(retriever, scri
     assert "Tomas Reyk." in reader.prompts[0]
     assert "prompt_version" not in reader.prompts[0]
     assert "score_scale" not in reader.prompts[0]
-
-
-def test_choices_are_an_argument_of_answer(retriever):
-    response = growing(retriever, ["B", verdict(9)]).answer(QUESTION, options=["Ada Holm", "Tomas Reyk"])
-    assert response.metadata["precise"]["choice"] == 1
 
 
 def test_a_query_that_brings_its_own_vectors_is_searched_by_them(retriever, documents):

@@ -201,15 +201,6 @@ def test_fewer_chunks_are_tried_when_the_prompt_is_too_long():
     )
 
 
-def test_one_model_does_both_by_default_and_judges_nothing_with_no_rounds():
-    llm = ScriptedLLM(["a", says(9), "b"])
-    assert answering(llm).answer(QUESTION, candidates=CANDIDATES).text == "a"
-    unjudged = answering(llm, controller=FeedbackController(max_rounds=0))
-    answer = unjudged.answer(QUESTION, candidates=CANDIDATES)
-    assert (answer.text, answer.judgement, answer.note) == ("b", None, "judging is off")
-    assert len(llm.calls) == 3
-
-
 def test_both_models_see_the_options_and_given_instructions_in_place_of_ours():
     prompts = {"answer": "Sing.", "judge": "Rate."}
     engine, answerer, judge = loop(["B"], [says(9)], style="choice", prompts=prompts)

@@ -27,7 +27,6 @@ from precise_rag.index.hybrid import adaptive_weight
 from precise_rag.index.table import Block, Columns
 from precise_rag.index.vectors import Products, dot, read_vectors, vector_columns
 from precise_rag.index.words import load_stop_words, split_words, word_columns, word_number, word_numbers
-from precise_rag.segmentation import GreedySegmenter
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Document, SentenceTable
 from support.vectors import NEW, OLD, clustered
@@ -138,16 +137,6 @@ def test_passages_are_whole_paragraphs_or_whole_sentences(passages: Passages, ex
     paragraphs, n_tokens = np.array([0, 0, 1, 2, 2, 2, 3]), np.array([4, 3, 3, 8, 3, 2, 4])
     sentences = SentenceTable("t", spans, paragraphs, n_tokens)
     assert passage_ids(Document("t", "x" * 7), sentences, passages).tolist() == expected
-
-
-def test_a_segmenter_makes_passages_and_chunks() -> None:
-    document = Document("a", "One cat. Two dogs. Three owls.")
-    pairs = GreedySegmenter(HashEncoder(), threshold=-1, max_chars=20)
-    index = SentenceContextIndex.build([document], HashEncoder(), passages=pairs)
-    passages = {c.text: c.passage for c in index.search("cat", 3)}
-    assert passages == {"One cat.": (0, 18), "Two dogs.": (0, 18), "Three owls.": (19, 30)}
-    chunks = DenseIndex.build([document], HashEncoder(), chunks=pairs).search("cat", 3)
-    assert [c.text for c in chunks] == ["One cat. Two dogs.", "Three owls."]
 
 
 def by_hand(vectors, n_tokens, start, end, alpha, reach=math.inf):

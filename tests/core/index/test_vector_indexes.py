@@ -145,18 +145,6 @@ def test_sentences_have_ids_metadata_and_vectors_that_score_like_the_index(
     assert {s.id: float(s.vector @ query) for s in sentences} == pytest.approx(expected, abs=1e-4)
 
 
-def test_what_belongs_to_the_caller_stays() -> None:
-    own = {"doc_id": 7, "start": "dawn", "end": "dusk", "passage_start": 0, "tags": []}
-    document = Document("tea", "Green tea is steamed. Black tea is oxidised fully.", own)
-    for pieces in (weighted_sentences([document], HashEncoder()), weighted_chunks([document], HashEncoder())):
-        for piece in pieces:
-            facts = read_facts(piece.metadata)
-            assert {key: piece.metadata[key] for key in own} == own
-            assert document.text[facts["start"] : facts["end"]] == piece.text
-        piece.metadata["tags"].append("changed")
-        assert own["tags"] == []
-
-
 def test_weighted_chunks_score_like_a_dense_index_of_chunks_in_context_that_encodes_only_sentences() -> None:
     segmenter, encoder = Segmenter.from_pretrained("small", max_tokens=12), HashEncoder()
     chunks = list(weighted_chunks(iter(DOCUMENTS), HashEncoder(), segmenter, alpha=0.7, whole=0))

@@ -27,7 +27,6 @@ from support.velm import (
     wheels_are_relevant,
 )
 
-PRESETS = ("precise", "sage", "paretorag", "chunkrag", "recursive")
 FORGED = {
     "$id": "mine",
     "precise": '{"doc_id": "mine", "start": 0, "end": 15}',
@@ -37,7 +36,7 @@ FORGED = {
 
 
 @each_framework
-@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("preset", ["precise", "sage", "paretorag", "chunkrag", "recursive"])
 async def test_every_preset_retrieves_as_the_core_does(framework, preset):
     options: dict[str, Any] = {"preset": preset, "llm": ScriptedLLM(wheels_are_relevant)}
     core = PreciseRAG.from_documents(CORE, encoder=HashEncoder(), **options)

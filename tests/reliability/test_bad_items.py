@@ -5,6 +5,7 @@ import math
 import random
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -29,14 +30,9 @@ from support.saved_indexes import LOOP, nested
 GOOD = [Document(f"d{i}", f"Keeper {i} lit the lamp. The sea was calm in {1800 + i}.") for i in range(6)]
 
 
-class Scorer:
-    name, score_scale = "scorer", "probability"
-
-    def __init__(self, scores):
-        self.scores = scores
-
-    def score(self, query, candidates):
-        return [*self.scores, *np.linspace(0.9, 0.5, len(candidates) - len(self.scores))]
+def scorer(*scores):
+    """A reranker that gives the candidates these scores."""
+    return SimpleNamespace(name="scorer", score_scale="probability", score=lambda *_: list(scores))
 
 
 @pytest.mark.parametrize("kind", [HybridIndex, SentenceContextIndex, WordSentenceIndex, DenseIndex])
@@ -51,19 +47,19 @@ def test_a_document_with_odd_text_and_metadata_is_found_again_exactly(kind):
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf, None, "0.9", 10**400, np.float32("nan")])
 def test_an_odd_score_of_a_reranker_is_set_aside(bad):
-    ranked = rerank("lamp", CANDIDATES, Scorer([0.2, bad, 0.8, 0.4]))
+    ranked = rerank("lamp", CANDIDATES, scorer(0.2, bad, 0.8, 0.4))
     assert [c.doc_id for c in ranked] == ["d2", "d3", "d0", "d1"]
     assert [c.score for c in ranked] == pytest.approx([0.8, 0.4, 0.2, 0.2])
     assert [UNSCORED in c.scores for c in ranked] == [False, False, False, True]
     selection = GradientSelector(min_keep=4).select(ranked)
     assert [c.doc_id for c in selection.kept] == ["d2", "d3", "d0"]
     assert selection.reasons[-1] == "it has no usable score"
-    again = rerank("lamp", ranked, Scorer([0.1, 0.2, 0.3, 0.9]))
+    again = rerank("lamp", ranked, scorer(0.1, 0.2, 0.3, 0.9))
     assert (again[0].doc_id, UNSCORED in again[0].scores) == ("d1", False)
     odd = with_scores(CANDIDATES, [0.1, bad, 0.3, 0.2])
     assert [c.doc_id for c in best_first(odd)] == ["d2", "d3", "d0", "d1"]
     with pytest.raises(InputError, match="must return numbers"):
-        rerank("lamp", CANDIDATES, Scorer([bad] * 4))
+        rerank("lamp", CANDIDATES, scorer(*[bad] * 4))
 
 
 @pytest.mark.parametrize("text", ["\ud800", "a\udfffb", "\x00\x1b[31m", "\u202e"])

@@ -25,7 +25,6 @@ from support.children import has_fork, in_child
 KEY = "sk-not-a-key-of-anyone-1234567890"
 QUESTION = "Who lit the lamp in 1803?"
 DOCUMENTS = [Document(f"d{i}", f"Keeper {i} lit the lamp. The sea was calm in {1800 + i}.") for i in range(8)]
-INDEXES = [HybridIndex, SentenceContextIndex, WordSentenceIndex, DenseIndex]
 
 
 def found(index):
@@ -37,7 +36,7 @@ def pickled(value):
 
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, pickled])
-@pytest.mark.parametrize("kind", INDEXES)
+@pytest.mark.parametrize("kind", [HybridIndex, SentenceContextIndex, WordSentenceIndex, DenseIndex])
 def test_an_index_is_copied_with_its_rows(kind, copied, tmp_path):
     index = kind.build(DOCUMENTS, HashEncoder())
     expected = found(index)

@@ -40,7 +40,7 @@ ODD = {
 ENCODER, LLM = HashEncoder(8), ScriptedLLM(lambda messages: "yes")
 DOCUMENTS = [pr.Document("a", "The lamp is lit. Ilse keeps it."), pr.Document("b", "Otters sleep here.")]
 CANDIDATES = [pr.Candidate("a", 0, 5, "The l", 0.5, "probability")]
-INDEX = pr.HybridIndex.build(DOCUMENTS, ENCODER)
+INDEX, CHANGED = (pr.HybridIndex.build(DOCUMENTS, ENCODER) for _ in range(2))
 KINDS = (pr.HybridIndex, pr.SentenceContextIndex, pr.WordSentenceIndex, pr.DenseIndex)
 RAG = pr.PreciseRAG(INDEX, LLM)
 SEGMENTER = pr.Segmenter.from_pretrained("small")
@@ -48,14 +48,6 @@ SEGMENTER = pr.Segmenter.from_pretrained("small")
 
 def read(paths: Any) -> list[pr.Document]:
     return list(read_documents(paths)) if paths != 7 else []  # 7: the number of an open file
-
-
-def add(documents: Any) -> None:
-    pr.HybridIndex.build(DOCUMENTS, ENCODER).add(documents)
-
-
-def delete(ids: Any) -> None:
-    pr.HybridIndex.build(DOCUMENTS, ENCODER).delete(ids)
 
 
 def lock(timeout: Any) -> None:
@@ -87,7 +79,8 @@ ARGUMENTS: list[tuple[Callable[..., Any], str, dict[str, Any]]] = [
     *((ask, "query", {}) for ask in (RAG.answer, RAG.aanswer, RAG.stream)),
     (RAG.answer, "options", {"query": "Who?"}),
     (pr.prune, "text", {"question": "Who?", "max_tokens": 50}),
-    *((add, "documents", {}), (delete, "ids", {}), (lock, "timeout", {}), (INDEX.save, "path", {})),
+    *((CHANGED.add, "documents", {}), (CHANGED.delete, "ids", {})),
+    *((lock, "timeout", {}), (INDEX.save, "path", {})),
     *((kind.build(DOCUMENTS, ENCODER).search, "query", {}) for kind in KINDS),
     *((kind.build, "documents encoder alpha", BUILDING) for kind in KINDS),
     (pr.HybridIndex.build, "passages surroundings dense_weight", BUILDING),

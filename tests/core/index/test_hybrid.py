@@ -222,7 +222,6 @@ THEIRS = [
     Document(f"theirs{i}", "Which cat eats fish? The cat sleeps. " * (i + 1), {"tenant": "them"})
     for i in range(30)
 ]
-CAT_QUERY, MY_TENANT = "Which cat eats fish?", {"tenant": "me"}
 
 
 def made(kind: Any, documents: list[Document], request: pytest.FixtureRequest, **settings: Any) -> Any:
@@ -233,7 +232,7 @@ def made(kind: Any, documents: list[Document], request: pytest.FixtureRequest, *
 
 def found(index: Any, **options: Any) -> dict[tuple[str, str], float]:
     """The scores of what is found, and those that they are made of."""
-    candidates = index.search(CAT_QUERY, 100, **options)
+    candidates = index.search("Which cat eats fish?", 100, **options)
     return {(c.id, name): s for c in candidates for name, s in {"score": c.score, **c.scores}.items()}
 
 
@@ -245,7 +244,7 @@ def test_shared_statistics_are_word_counts_alone(kind: Any, request: pytest.Fixt
     """Words that others use are worth less; ranges of scores are those of the documents that match."""
     index = made(kind, [*THEIRS, *MINE], request, adaptive=False)
     alone = found(made(kind, MINE, request, adaptive=False), returns="sentence")
-    shared = found(index, filter=MY_TENANT, returns="sentence")
+    shared = found(index, filter={"tenant": "me"}, returns="sentence")
     assert shared.keys() == alone.keys()
     for key, score in alone.items():
         if key[1] == "dense":

@@ -49,5 +49,4 @@ class PreciseEmbeddings(Serializable, Embeddings):
 
     def embed_query(self, text: str) -> list[float]:
         """Return the vector of a query."""
-        vector: list[float] = encode_queries(self.encoder, [text])[0].tolist()
-        return vector
+        return list(encode_queries(self.encoder, [text])[0].tolist())

@@ -137,14 +137,12 @@ def from_candidate(candidate: Candidate, reason: str = "") -> NodeWithScore:
     the copy has that text and place. Without such a node it is new, points to its document (SOURCE) and
     has that document's metadata and excluded keys. A score that only repeats the order is not written.
     """
-    item = candidate.metadata.get(SOURCE_KEY)
-    if not isinstance(item, NodeWithScore):
-        return NodeWithScore(
-            node=_with_facts(_found_node(candidate), candidate, reason), score=candidate.score
-        )
-    is_order = candidate.score_scale == "rank" and "retrieval" not in candidate.scores
+    item: Any = candidate.metadata.get(SOURCE_KEY)
+    was_node = isinstance(item, NodeWithScore)
+    node = _part(item.node, candidate) if was_node else _found_node(candidate)
+    is_order = was_node and candidate.score_scale == "rank" and "retrieval" not in candidate.scores
     score = item.score if is_order else candidate.score
-    return NodeWithScore(node=_with_facts(_part(item.node, candidate), candidate, reason), score=score)
+    return NodeWithScore(node=_with_facts(node, candidate, reason), score=score)
 
 
 def from_selection(selection: Selection) -> list[NodeWithScore]:

@@ -35,19 +35,15 @@ def to_core_filter(filters: MetadataFilterInput) -> Filter:
         if filters.condition == FilterCondition.OR:
             return AnyOf(parts)
         return ~AnyOf(parts) if filters.condition == FilterCondition.NOT else AllOf(parts)
-    if isinstance(filters, MetadataFilter):
-        return _condition(filters)
-    return as_filter(filters)
-
-
-def _condition(given: MetadataFilter) -> Filter:
-    field, value = Field(given.key), given.value
-    if given.operator == FilterOperator.IS_EMPTY:
-        return ~field.exists()
-    if given.operator in (FilterOperator.ANY, FilterOperator.ALL):
+    if not isinstance(filters, MetadataFilter):
+        return as_filter(filters)
+    key, operator, value = filters.key, filters.operator, filters.value
+    if operator == FilterOperator.IS_EMPTY:
+        return ~Field(key).exists()
+    if operator in (FilterOperator.ANY, FilterOperator.ALL):
         values = value if isinstance(value, list) else [value]
-        parts = tuple(as_filter({given.key: {"$contains": item}}) for item in values)
-        return AnyOf(parts) if given.operator == FilterOperator.ANY else AllOf(parts)
-    if given.operator not in _COMPARISONS:
-        raise InputError(f"the filter on {given.key!r}: {given.operator.name} is not known; use TEXT_MATCH")
-    return as_filter({given.key: {_COMPARISONS[given.operator]: value}})
+        parts = tuple(as_filter({key: {"$contains": item}}) for item in values)
+        return AnyOf(parts) if operator == FilterOperator.ANY else AllOf(parts)
+    if operator not in _COMPARISONS:
+        raise InputError(f"the filter on {key!r}: {operator.name} is not known; use TEXT_MATCH")
+    return as_filter({key: {_COMPARISONS[operator]: value}})

@@ -148,13 +148,11 @@ class PreciseRetriever(BaseRetriever):
 
     def retrieve(self, str_or_query_bundle: QueryType) -> list[NodeWithScore]:
         """Return the selected nodes, in one span. Raises InputError for a query that is blank or no text."""
-        nodes: list[NodeWithScore] = unwrap(super().retrieve)(_bundle(str_or_query_bundle))
-        return nodes
+        return list(unwrap(super().retrieve)(_bundle(str_or_query_bundle)))
 
     async def aretrieve(self, str_or_query_bundle: QueryType) -> list[NodeWithScore]:
         """Run `retrieve` without blocking the event loop."""
-        nodes: list[NodeWithScore] = await unwrap(super().aretrieve)(_bundle(str_or_query_bundle))
-        return nodes
+        return list(await unwrap(super().aretrieve)(_bundle(str_or_query_bundle)))
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         return self._nodes(self.select(query_bundle))

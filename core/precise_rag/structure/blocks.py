@@ -94,6 +94,7 @@ _LONGEST_TITLE = 200
 _MEANING = re.compile(r" {0,3}:[ \t]+")
 _DEPTHS = {"code": 99, "table": 99, "quote": 99}
 """What belongs to any term above it."""
+_VERSION = re.compile(r"(?:version )?[\[v]{0,2}\d{1,6}\.\d|\[?\d{4}-\d\d-\d\d\b", re.IGNORECASE)
 _DT = re.compile(r"<dt\b", re.IGNORECASE)
 _QUOTED_LINE = re.compile(r"([> \t]*)([^\n]*)\n?")
 
@@ -102,11 +103,13 @@ def _above(
     text: str, text_format: TextFormat, blocks: Sequence[Block]
 ) -> Iterator[tuple[int, tuple[str, ...]]]:
     above: list[tuple[int, str]] = []
-    """Level and title of the headings down to the last one."""
+    """Twice the level, and the title, of the headings down to the last one."""
     terms: list[tuple[int, str]] = []
     """Indent and words of the terms down to the last one."""
+    in_versions = _in_versions(text, blocks)
     for before, block in pairwise((*blocks[:1], *blocks)):
-        while block.kind == "heading" and above and (above[-1][0] >= block.level or len(above) >= DEEPEST):
+        level = 2 * block.level + (block.start in in_versions)
+        while block.kind == "heading" and above and (above[-1][0] >= level or len(above) >= DEEPEST):
             above.pop()
         first = _line(text, block.start)
         depth = _indent(first) if text_format == "text" else _DEPTHS.get(block.kind, block.level)
@@ -119,7 +122,7 @@ def _above(
             yield block.start, path
         if block.kind == "heading":
             title = heading_title(text[block.start : block.end])
-            above.append((block.level, title))
+            above.append((level, title))
             yield block.start, path
             yield block.end, (*path, title)
         elif block.kind == "table":
@@ -136,6 +139,25 @@ def _above(
         elif block.kind == "item" and (end := _term_end(text, text_format, block, first)):
             terms.append((depth, heading_title(text[block.start : end])))
             yield end, (*path, terms[-1][1])
+
+
+def _in_versions(text: str, blocks: Sequence[Block]) -> set[int]:
+    """Starts of the headings of a change log that have the level of the version which they belong to.
+
+    One of them recurs in another version: "Bug fixes".
+    """
+    inside: dict[int, str] = {}
+    version = 0
+    for block in blocks:
+        if block.kind == "heading":
+            title = heading_title(text[block.start : block.end])
+            if _VERSION.match(title):
+                version = block.level
+            elif block.level == version:
+                inside[block.start] = title
+            elif block.level < version:
+                version = 0
+    return set(inside) if len(set(inside.values())) < len(inside) else set()
 
 
 def _writers(text: str, start: int, end: int) -> Iterator[tuple[int, tuple[str, ...]]]:
@@ -164,6 +186,8 @@ def _term_end(text: str, text_format: TextFormat, block: Block, line: str) -> in
     """Where a term ends with which an item begins, or that it is; 0 without one. line: its first one."""
     if text_format != "text":
         return block.end if _DT.search(text, *block[:2]) or _MEANING.match(text, block.end) else 0
+    if line.lstrip().startswith(".. "):
+        return block.end
     end = block.start + len(line)
     if label := label_end(line, _line(text, end)):
         return block.start + label

@@ -1,7 +1,5 @@
 """Structures of texts by their format: Markdown, HTML, data or text, which is detected from the marks."""
 
-from __future__ import annotations
-
 import re
 from itertools import pairwise
 from typing import get_args

@@ -1,7 +1,5 @@
 """How many rows of a table are its head, by their cells, and the head as a title."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Sequence
 from itertools import takewhile, zip_longest

@@ -1,7 +1,5 @@
 """Blocks of HTML, by its block-level tags. The tags stay in the text."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator

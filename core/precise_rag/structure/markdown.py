@@ -127,7 +127,7 @@ def _starts(tokens: Sequence[Token], lines: Sequence[str], places: Sequence[int]
         n_items = around.count("list_item")
         if token.map[0] in titles:
             kind, level = "heading", 6
-        elif n_items and kind in ("paragraph", "heading"):
+        elif n_items and kind in ("paragraph", "heading") and not token.markup.startswith("#"):
             kind, level = "item", n_items
         elif "blockquote" in around and kind != "code":
             kind, level = "quote", 0

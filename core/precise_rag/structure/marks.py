@@ -1,21 +1,27 @@
 """The marks by which lines of text show what they are. Every expression takes linear time."""
 
-from __future__ import annotations
-
 import html
 import re
 
 ITEM = re.compile(
-    r"[ \t]{0,40}(?:[-*+•‣▪◦·–][ \t]|\(?(?:\d{1,3}(?:\.\d{1,3}){0,4}|[a-zA-Z]|[ivxIVX]{1,5}|#)[.)][ \t])"
+    r"[ \t]{0,40}(?:[-*+•‣▪◦·–][ \t]|・|[①-⑳]|\d{1,3}．|（[\d一二三四五六七八九十]{1,3}）"
+    r"|\(?(?:\d{1,3}(?:\.\d{1,3}){0,4}|[a-zA-Z]|[ivxIVX]{1,5}|#)[.)][ \t])"
 )
 """A line that begins a list item."""
 
 NUMBERED = re.compile(
     r"(?:(?i:chapter|part|section|appendix|article|book|act|scene|volume|kapitel|capítulo|глава|часть)\b"
     r"[ .:]{0,3}[\dIVXLCivxlc]{1,6}\b|\d{1,3}(?:\.\d{1,3}){0,5}[.)]?(?=[ \t])|[IVXLC]{1,6}\.(?=[ \t])"
-    r"|第[\d一二三四五六七八九十百]{1,5}[章节部])"
+    r"|[第제][\d一二三四五六七八九十百]{1,5}[章节節部장])"
 )
 """The number of a heading."""
+
+COUNTED = re.compile(
+    r"(?:(?P<word>[^\W\d_][^\s\d.,:;!?()=|]{1,20}\.?[ \t]{1,2}|§{1,2}[ \t]?|[第제])[(（]?"
+    r"(?P<number>\d{1,4}|[IVXLC]{1,7}|[一二三四五六七八九十百]{1,6})[)）]?"
+    r"(?P<kind>[章节節編编条條款項项部장절조]?)(?=[.:(–—-]|er\b|\s*(?:[^\sa-zа-я]|\Z))(?!\.\d)|(?P<counted>[一二三四五六七八九十]{1,3})、)"
+)
+"""A word and a number before a title, in any language: "Artículo 3. Multas", "§ 3 Fristen"."""
 
 _SMALL = r"(?:of|and|the|to|for|in|or|on|by|with|a|an|&)"
 NUMBERED_TITLE = re.compile(
@@ -29,9 +35,10 @@ ADORNMENT = re.compile(r"([=\-~^\"'`#*+.:_])\1{2,}[ \t]*\Z")
 """A line of one punctuation mark, under or over a title."""
 
 MARKED_TITLE = re.compile(
-    r"(={2,6}(?=[ \t])|\\(?:sub){0,2}section\*?(?=\{))[ \t{]+(\w[^\n]{0,200}?)[ \t=}]*\Z"
+    r"(={2,6}(?=[ \t])|=head[1-4](?=[ \t])|\\(?:sub){0,2}section\*?(?=\{)|[■◆▼▶]|(?=【))"
+    r"[ \t\u3000{【]{0,40}(\w[^\n】]{0,200}?)[ \t=}】]*+(?:\\label\{[^{}\n]{0,80}\})?(?<!。)\Z"
 )
-"""A title in AsciiDoc and wikis, `== Oil`, and in LaTeX."""
+"""A title in AsciiDoc and wikis, `== Oil`, in Perl's POD, in LaTeX, or in Japanese: `■ 料金`, `【料金】`."""
 
 BORDER = re.compile(r"=+(?:[ \t]+=+)+[ \t]*\Z")
 """A border of a simple table in reStructuredText."""
@@ -64,13 +71,17 @@ small letter."""
 MAIL_HEAD = re.compile(
     r"(?m)^(?:[-_]{5,}[^\n]{0,60}\n\s*)?(?:From|Von|De|Da|Van|Från|Fra|Od|От|发件人)[ \t]?:[ \t][^\n]+\n"
     r"(?:[^\W\d_][\w -]{0,20}[ \t]?:[^\n]*\n(?:[ \t]+[^\s:][^\n]*\n)*+){2,}"
+    r"|(?m:^)(?:commit [0-9a-f]{7,64}\b[^\n]*\n(?:[A-Z]\w{2,15}:[^\n]*\n)+"
+    r"|[\w.+-]{1,60} \([^\s()]{1,60}\)[^;\n]{1,80}; urgency=[^\n]*\n)"
 )
-"""Who wrote a mail, when and to whom, also below a line that parts it from the answer above it."""
+"""Who wrote a mail, when and to whom, also below a line that parts it from the answer above it. And the head
+of an entry in the log of git, or in a change log of Debian."""
 
 _TIME_BEFORE = re.compile(_TIME)
 
 CAPTION = re.compile(
-    r"(?:Table|Figure|Fig\.|Listing|Exhibit|Box|Tabelle|Abbildung|Tableau|Tabla|Таблица|表)"
+    r"(?:Table|Figure|Fig\.|Listing|Exhibit|Box|Tabel|Tabelle|Tab\.|Abbildung|Abb\.|Tableau|Tabla|Tabela|Tabella"
+    r"|Figura|Rysunek|Рис\.|Рисунок|Таблица|[图圖図]表?|表|표|그림)"
     r"[ \t]*\d{1,3}(?:[.-]\d{1,3})?\b"
 )
 """The beginning of the caption of a table or figure."""
@@ -134,11 +145,15 @@ def speaker(match: re.Match[str]) -> str:
     return match["nick"] or _TIME_BEFORE.sub("", match["label"]).strip(" *_")
 
 
+FIELD = re.compile(r"(?:[-*] )?(?:\*\*)?[^\W\d][^:=\n]{0,40}[:=]\*{0,2}\s")
+"""A name with its value: "Owner: Ada"."""
+
 _TAG = re.compile(r"</?[A-Za-z][^<>]{0,2000}>|<!--[^<>]{0,200}-->")
 _LINK = re.compile(r"!?\[([^\[\]\n]{0,300})\](?:\([^()\n]{0,600}\)|\[[^\[\]\n]{0,100}\])?")
 _ROLE = re.compile(r":[a-zA-Z:+-]{1,30}:`([^`\n]{0,200})`")
 _ANCHOR = re.compile(r"(?<![ \t])[ \t]*+\{#[^{}\n]{0,200}\}[ \t]*+\Z")
 _EMPHASIS = re.compile(r"`|(?<![\w\\])[*_]{1,3}(?=\S)|(?<![\s\\])[*_]{1,3}(?!\w)|\\(?=[^\w\s]|_)")
+_BULLET = re.compile(r"\A(?:[-*+] +)+(?=#)")
 _BEFORE_HEADING = re.compile(r"\A.*(?=<h[1-6]\b)", re.IGNORECASE)
 
 
@@ -151,7 +166,7 @@ def without_marks(text: str) -> str:
     """Return the words of a heading: without its `#`, adornment, tags, links and emphasis."""
     lines = [line.strip() for line in text.splitlines()]
     lines = [line for line in lines if line and not line.startswith("-----") and not ADORNMENT.match(line)]
-    words = _TAG.sub(" ", _BEFORE_HEADING.sub("", " ".join(lines))).strip(" ¶")
+    words = _BULLET.sub("", _TAG.sub(" ", _BEFORE_HEADING.sub("", " ".join(lines))).strip(" ¶"))
     words = _ANCHOR.sub("", words.strip("# ") if words.startswith("#") else words)
     words = MARKED_TITLE.sub(r"\2", words)
     words = _ROLE.sub(r"\1", _LINK.sub(r"\1", words))

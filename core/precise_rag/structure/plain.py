@@ -1,19 +1,21 @@
 """Blocks of plain text and reStructuredText, by rules on its lines."""
 
-from __future__ import annotations
-
 import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import pairwise, takewhile
 from typing import NamedTuple
+from unicodedata import normalize
 
 from precise_rag.structure.blocks import BlockKind, BlockStart
 from precise_rag.structure.marks import (
     ADORNMENT,
+    CAPTION,
     CODE_DIRECTIVES,
     CODE_LINE,
     COLUMNS,
+    COUNTED,
     DIRECTIVE,
     FEWEST_ROWS,
     FORMULA,
@@ -24,6 +26,7 @@ from precise_rag.structure.marks import (
     STOPS,
     WIDE,
     ends_in_colon,
+    ends_sentence,
     in_columns,
     indent_of,
     label_end,
@@ -50,7 +53,12 @@ _LONGEST_SHORT_TITLE = 60
 _LONG_NUMBER = re.compile(r"\d+(?:\.\d+)+")
 _TWO_SENTENCES = re.compile(r"[^\W\d]{2}[.!?][\"'”’»)\]]{0,3} +[\"'“‘«(\[]{0,3}[^\W\da-z]|[?!,][\"”’»]")
 _FULL_STOP_WITHIN = re.compile(r"[。！？｡][^\s。」』”’）)]")
+_FIELD = re.compile(r":[\w -]{1,40}:(?:\s|\Z)")
+_VALUE = re.compile(r"[^\w\s]?\s?[\d.,:/–-]{1,20}\s?[%°€$£]?\w{0,2}")
+_FEWEST_CELLS, _CELLS_AHEAD, _CHARACTERS_OF_CELLS = 8, 200, 300
 _GAP = re.compile(r" {2,}")
+_WIDE_GAP = re.compile(r" {3,}|\t")
+_NUMBER_CELL = re.compile(r"(?: {3}|\t)(?:[^\w\s] ?)?\d")
 _STOP = (*STOPS, *",;:，；：、")
 
 
@@ -148,6 +156,54 @@ def _has_case(words: str) -> bool:
     return sum(sign.lower() != sign.upper() for sign in letters) >= 0.9 * len(letters)
 
 
+def _counted_titles(lines: Sequence[_Line]) -> dict[int, int]:
+    """Numbers of the lines that begin with a word and a number which counts up, and their levels.
+
+    The word that comes first is the outermost. Lines that follow each other are clauses or a table of
+    contents, no titles.
+    """
+    runs: dict[str, dict[int, str]] = {}
+    for number, line in enumerate(lines):
+        match = COUNTED.match(line.words)
+        is_first = line.after_blank or ends_sentence(lines[number - 1].words)
+        if match and is_first and not CAPTION.match(line.words):
+            word = f"{match['word'] or ''}{match['kind'] or ''}".strip().casefold()
+            runs.setdefault(word, {})[number] = normalize("NFKC", match["number"] or match["counted"])
+    counting = [
+        {number for number in run if number + 1 not in run}
+        for run in runs.values()
+        if len(set(run.values())) > 1 and 2 * sum(number + 1 in run for number in run) <= len(run)
+    ]
+    return {
+        number: _LEVEL_OF_NUMBERS + depth
+        for depth, run in enumerate(counting)
+        for number in run
+        if _is_title_line(lines, number)
+    }
+
+
+def _is_title_line(lines: Sequence[_Line], number: int) -> bool:
+    """Whether a line is a title by its length, its end and the line below it."""
+    line, below = lines[number], lines[number + 1 : number + 2]
+    words = line.words if line.before_blank or line.words.count(" ") > 8 else line.words.removesuffix(".")
+    is_sentence = words.endswith(_STOP) or _has_two_sentences(words)
+    if is_sentence or len(words) > _LONGEST_HEADING or not below:
+        return False
+    return line.before_blank or (_fits_above(line, below[0]) and not below[0].words[0].islower())
+
+
+def _fits_above(line: _Line, below: _Line) -> bool:
+    """Whether the first word of the line below would have fitted on a line."""
+    first = len(below.words.split()[0])
+    return line.end + (2 if WIDE.match(below.words) else first) < below.end
+
+
+def _is_cell(line: _Line) -> bool:
+    """Whether a line may be the cell of a table that is a paragraph."""
+    is_alone = line.after_blank and line.before_blank
+    return is_alone and len(line.words) <= _LONGEST_SHORT_TITLE and not line.words.endswith(STOPS)
+
+
 class _Reader:
     """Reads the lines of one text from the first to the last."""
 
@@ -158,6 +214,7 @@ class _Reader:
             for line in lines
             if line.after_blank and line.before_blank and len(line.words) <= _LONGEST_SHORT_TITLE
         )
+        self.counted = _counted_titles(lines)
         self.styles: dict[tuple[str, bool], int] = {}
         self.kind: BlockKind | None = None
         self.level = 0
@@ -165,13 +222,20 @@ class _Reader:
         """Kind, level and indent of the block that is being read."""
         self.marks: list[_Mark] = []
         """The kinds of marks of the items around, the outermost first."""
+        self.cells_end = self.no_cells = 0
+        """The number of the line behind the loose cells that are read, and of the next that may be one."""
         self.colon = False
         """Whether the block before ends in a colon."""
 
     def blocks(self) -> Iterator[BlockStart]:
         number = 0
         while number < len(self.lines):
-            taken = self._title(number) or self._table(number) or self._directive(number)
+            taken = (
+                self._title(number)
+                or self._table(number)
+                or self._directive(number)
+                or self._loose_cells(number)
+            )
             if taken is not None:
                 kind, level, n_lines = taken
                 around = self.kind, self.level, self.indent
@@ -239,9 +303,8 @@ class _Reader:
             return below[0].words.startswith(": ") and not ITEM.match(line.words)
         if line.words[0] in "`\"'<-([$*:":
             return True
-        fits_above = line.end + len(below[0].words.split()[0]) < below[0].end
         n_words = len(line.words.split()) + len(WIDE.findall(line.words)) // 2
-        return n_words <= _WORDS_OF_TERM and fits_above
+        return n_words <= _WORDS_OF_TERM and _fits_above(line, below[0])
 
     def _steps(self, line: _Line) -> int:
         """How many kinds of marks stand above an item at its indent: "(a)" below "(1)" is a step deeper.
@@ -253,7 +316,8 @@ class _Reader:
         while self.marks and self.marks[-1].indent > line.indent:
             self.marks.pop()
         same = [mark for mark in self.marks if mark.indent == line.indent]
-        word = line.words.split()[0]
+        mark_before = ITEM.match(f"{line.words} ")
+        word = normalize("NFKC", mark_before[0]).strip() if mark_before else line.words.split()[0]
         for step, mark in reversed(list(enumerate(same))):
             if mark.kind in _kinds_of(word, mark.word):
                 del self.marks[len(self.marks) - len(same) + step :]
@@ -271,7 +335,7 @@ class _Reader:
     def _is_item(self, number: int) -> bool:
         """Whether a line that looks like an item is one: not a sentence that begins with "I." or "A)"."""
         line = self.lines[number]
-        if self.kind == "item" or line.words[0] in "-*+•‣▪◦·–" or line.words[:1].isdigit():
+        if self.kind == "item" or line.words[0] in "-*+•‣▪◦·–・" or line.words[:1].isdigit():
             return not (self._heading_level(number) and line.after_blank)
         following = self.lines[number + 1].words if number + 1 < len(self.lines) else ""
         return line.after_blank or ITEM.match(following) is not None
@@ -282,8 +346,12 @@ class _Reader:
         if line.start in self.mail_heads:
             end = bisect_left(self.lines, self.mail_heads[line.start], key=lambda after: after.start)
             return "heading", 1, end - number
-        if line.after_blank and (marked := MARKED_TITLE.match(line.words)):
-            return "heading", len(marked[1]) if marked[1][0] == "=" else 2 + marked[1].count("sub"), 1
+        is_first = line.after_blank or line.words[0] == "\\"
+        if is_first and (marked := MARKED_TITLE.match(line.words)):
+            level = marked[1].count("=") if marked[1][:2] == "==" else 2 + marked[1].count("sub")
+            return "heading", int(marked[1][-1]) if marked[1][-1:].isdigit() else level, 1
+        if level := self.counted.get(number):
+            return "heading", level, 1
         if _SECTION.fullmatch(line.words) and rest and _SETTING.match(rest[0].words):
             return "heading", _LEVEL_OF_SHORT_LINES, 1
         if ADORNMENT.match(line.words):
@@ -326,6 +394,23 @@ class _Reader:
             return None
         return ("table", 0, end - number) if end - number > 1 else None
 
+    def _loose_cells(self, number: int) -> tuple[BlockKind, int, int] | None:
+        """Cells of a table that are paragraphs, as some readers of Word write them, up to the end of a row.
+
+        A row is taken to end with a value. Where its columns are is not known.
+        """
+        if self.cells_end <= number < self.no_cells:
+            return None
+        run = [*takewhile(_is_cell, self.lines[number : number + _CELLS_AHEAD])]
+        values = [_VALUE.fullmatch(line.words) is not None for line in run]
+        if number >= self.cells_end and (len(run) < _FEWEST_CELLS or 4 * sum(values) < len(run)):
+            self.no_cells = number + max(len(run) // 4, 1)
+            return None
+        self.cells_end = number + len(run)
+        ends = (place for place, pair in enumerate(pairwise(values), 1) if pair == (True, False))
+        long = (place for place in ends if run[place].start - run[0].start > _CHARACTERS_OF_CELLS)
+        return ("code", 0, next(long, len(run))) if run else None
+
     def _delimiter(self, number: int) -> str:
         """What parts the cells of CSV that begins at a line; "" if none does."""
         first, *below = self.lines[number : number + CSV_LINES]
@@ -342,15 +427,22 @@ class _Reader:
     def _columns(self, number: int) -> int:
         """The end of a table that is set with spaces, also with a rule below its head.
 
-        A line that is indented far goes on in a cell. A blank line may part rows with the same columns.
+        A row has a column, or the number of its cells, of the row before. A line that is indented far goes on
+        in a cell. A blank line may part rows with the same columns.
         """
         first, end, n_rows = self.lines[number], number + 1, 1
-        edges = _edges(first)
+        edges, n_gaps = _edges(first), len(_WIDE_GAP.findall(first.words))
         for line in self.lines[end:]:
-            is_row = COLUMNS.match(line.words) is not None and not edges.isdisjoint(now := _edges(line))
+            now = _edges(line) if COLUMNS.match(line.words) else set[int]()
+            n_now = len(_WIDE_GAP.findall(line.words))
+            is_second = end == number + 1  # below a head, which may have a cell more or less
+            has_cells = min(n_gaps, n_now) > 1 and abs(n_now - n_gaps) <= is_second
+            has_cells = has_cells and _NUMBER_CELL.search(line.words) is not None
+            n_gaps = n_now if has_cells else n_gaps
+            is_row = has_cells or not edges.isdisjoint(now)
             goes_on = is_row or line.indent >= first.indent + 8
             if line.after_blank:
-                goes_on = is_row and line.indent == first.indent and len(edges & now) > 1
+                goes_on = is_row and line.indent == first.indent and (has_cells or len(edges & now) > 1)
             if not goes_on and not (end == number + 1 and is_rule(line.words)):
                 break
             edges = now if is_row else edges
@@ -367,13 +459,15 @@ class _Reader:
         return number
 
     def _directive(self, number: int) -> tuple[BlockKind, int, int] | None:
-        """A reStructuredText directive; one of code takes its indented lines with it."""
+        """A reStructuredText directive, with its fields above an indented text, or with its code."""
         line = self.lines[number]
         if not line.words.startswith("..") or DIRECTIVE.match(line.words) is None:
             return None
         end = number + 1
         if line.words[2:].split("::")[0].strip() not in CODE_DIRECTIVES:
-            return "paragraph", 0, 1
+            end = self._run(number, lambda row: _FIELD.match(row) is not None)
+            is_above = number + 1 < end < len(self.lines) and self.lines[end].indent > line.indent
+            return ("item", 1 + line.indent // 2, end - number) if is_above else ("paragraph", 0, 1)
         while end < len(self.lines) and self.lines[end].indent > line.indent:
             end += 1
         return "code", 0, end - number
@@ -393,7 +487,8 @@ class _Reader:
         if (match := NUMBERED.match(words)) is not None:
             if _LONG_NUMBER.match(words) is None and words[0].isdigit() and ITEM.match(following.words):
                 return 0
-            return _LEVEL_OF_NUMBERS + (match[0].rstrip(".").count(".") if words[0].isdigit() else 0)
+            deeper = max(self.counted.values(), default=_LEVEL_OF_NUMBERS) + match[0].rstrip(".").count(".")
+            return deeper if words[0].isdigit() else _LEVEL_OF_NUMBERS
         if not _has_case(words):
             return 0
         if words.isupper() and sum(map(str.isalpha, words)) > 3:

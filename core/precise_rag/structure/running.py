@@ -1,7 +1,5 @@
 """Running heads and feet of pages: short lines that come again, apart from the number of the page."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The rows of a table, and which of them are its head."""
 
-from __future__ import annotations
-
 import csv
 import re
 from collections.abc import Iterator, Sequence

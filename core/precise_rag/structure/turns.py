@@ -1,7 +1,5 @@
 """Turns of speakers in a transcript, and the titles between them."""
 
-from __future__ import annotations
-
 import re
 from bisect import bisect_right
 from collections import Counter

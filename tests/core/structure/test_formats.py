@@ -62,6 +62,16 @@ def test_colons_at_the_end_are_known_and_carriage_returns_change_nothing() -> No
         assert kinds(read_structure(text.replace("\n", end), text_format)) == expected  # type: ignore[arg-type]
 
 
+def test_headings_of_list_items_are_seen_and_versions_stand_above_those_of_their_level() -> None:
+    text = "* Methods\n  + ### start\n\n    Starts it.\n"
+    assert read_structure(text, "markdown").above(text.index("Starts")) == ("start",)
+    release = "## v1.{}.0\n\nThis one is new.\n\n## Fixes\n\n- oil {}\n\n"
+    text = "# Log\n\n" + release.format(2, "b") + release.format(1, "a")
+    assert read_structure(text).above(text.index("oil a")) == ("Log", "v1.1.0", "Fixes")
+    text = text.replace("Fixes", "Fixed", 1)
+    assert read_structure(text).above(text.index("oil a")) == ("Log", "Fixes")
+
+
 def test_a_heading_right_below_html_is_seen() -> None:
     text = "# A\n\n## B\n<table>\n<tr><td>x</td></tr>\n</table>\n## C\nIt is.\n"
     assert read_structure(text, "markdown").above(text.index("It is")) == ("A", "C")

@@ -122,7 +122,13 @@ def test_items_have_numbers_of_several_levels() -> None:
         ("Oil", "=== Oil", 3),
         ("Oil", "\\section{Oil}", 2),
         ("Oil", "\\subsection*{Oil}", 3),
+        ("Oil", "\\section{Oil}\\label{sec:oil}", 2),
+        ("Oil and tar", "=head2 Oil and tar", 2),
+        ("油", "【油】", 2),
+        ("油の交換", "■ 油の交換", 2),
         ("1.4. And which oil do I take?!", "1.4. And which oil do I take?!", 10),
+        ("pump (1.2-3) unstable; urgency=low", "pump (1.2-3) unstable; urgency=low", 1),
+        ("commit 0a1b2c3 Author: Ada", "commit 0a1b2c3\nAuthor: Ada", 1),
     ],
 )
 def test_titles_of_other_formats_and_questions_with_numbers_are_headings(title, line, level) -> None:
@@ -130,6 +136,35 @@ def test_titles_of_other_formats_and_questions_with_numbers_are_headings(title, 
     found = read_structure(text, "text")
     assert kinds(found) == ["paragraph", f"heading{level}", "paragraph"]
     assert found.above(text.index("Use")) == (title,)
+
+
+@pytest.mark.parametrize(
+    ("title", "titles"),
+    [
+        ("Artículo {}. Objeto.\n", ["Artículo 1. Objeto.", "Artículo 2. Objeto."]),
+        ("Статья {}. Предмет\n\n", ["Статья 1. Предмет", "Статья 2. Предмет"]),
+        ("§ {} Fristen\n", ["§ 1 Fristen", "§ 2 Fristen"]),
+        ("مادة ({})\n", ["مادة (1)", "مادة (2)"]),
+        ("धारा {}. समय\n", ["धारा 1. समय", "धारा 2. समय"]),
+        ("第{}条　费用\n", ["第1条 费用", "第2条 费用"]),
+        ("Rent {} euros was paid.\n", ["", ""]),
+    ],
+)
+def test_lines_with_a_word_and_a_number_that_counts_up_are_titles(title: str, titles: list[str]) -> None:
+    body = "Here the fee of the harbour is set, and who has to pay it, and when.\n\n"
+    text = "".join(title.format(number) + body for number in (1, 2))
+    found = read_structure(text)
+    places = [text.index("Here"), text.rindex("Here")]
+    assert [(found.above(place) or ("",))[-1] for place in places] == titles
+    clauses = "".join(f"มาตรา {number} ให้ยื่นคำขอภายในสามสิบวัน\n\n" for number in "๑๒๓")
+    assert "heading" not in " ".join(kinds(read_structure(clauses)))
+
+
+def test_fields_of_a_directive_stand_above_its_text() -> None:
+    entry = "    .. change::\n        :tickets: {}\n\n        Oil is checked {}.\n\n"
+    text = ".. changelog::\n    :version: 1.3\n\n" + entry.format(7, "daily") + entry.format(8, "monthly")
+    above = read_structure(text).above(text.index("Oil is checked monthly"))
+    assert above == (".. changelog:: :version: 1.3", ".. change:: :tickets: 8")
 
 
 def test_running_heads_are_no_headings() -> None:
@@ -316,6 +351,13 @@ def test_heads_are_told_by_their_cells(table: str, title: str) -> None:
             structure = read_structure(above + table, text_format)
             assert kinds(structure).count("table") == 1
             assert structure.above(len(above) + table.rindex("bolt"))[-1] == TITLE
+
+
+def test_rows_of_a_pdf_have_a_head_with_a_cell_less_but_justified_text_has_none() -> None:
+    text = "mpg   cyl   hp\nMazda   21.0   6   110\nFiat 128   32.4   4   66\nMerc   19.2   6   123\n"
+    assert read_structure(text).above(text.index("Merc")) == ("mpg | cyl | hp",)
+    justified = "the   oil   of the   pump\nand tar   of   the   ship\nwhich   is   kept   there\n"
+    assert "table" not in kinds(read_structure(justified))
 
 
 def test_the_head_stands_above_the_rows_of_a_table() -> None:

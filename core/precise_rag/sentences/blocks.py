@@ -12,9 +12,9 @@ from precise_rag.structure.tables import is_short_table, table_rows
 from precise_rag.types import IntArray, Span
 
 _BLANK_LINE = re.compile(
-    r"[\r\n\u2029](?:(?<=\r)\n)?+[^\S\r\n\u2029]*(?>\r\n?|\n|\u2029)\s*|(?<=</p>)\s+(?=<p\b)"
+    r"[\r\n\u2029](?:(?<=\r)\n)?+(?:[#%;]|//)?+[^\S\r\n\u2029]*+(?>\r\n?|\n|\u2029)\s*|(?<=</p>)\s+(?=<p\b)"
 )
-"""Also what parts the paragraphs of HTML within another text."""
+"""Also what parts the paragraphs of a comment, or of HTML within another text."""
 _LINE = re.compile(r"(?>\r\n?|\n)(?![\r\n])")
 _WHOLE_CODE = 600
 """Characters up to which a block of code, or a stanza of one, is one unit."""

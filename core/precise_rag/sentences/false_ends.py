@@ -16,12 +16,13 @@ _NEVER_LAST = re.compile(
     r"|Dras?|Dña|Lic|Ing|Exm[oa]|(?i:(?:\A|\b(?:d?el|al|[ad]?o|exmo\.)\s+)Sr)|Mme|Mlle|[Aa]vv|[Dd]ott|[Ss]ig"
     r"|[Dd]hr|[Mm]evr|drs|inż|mgr|płk|[Mm]jr|[Uu]l|т\.\s?[ек]|(?<![\dт.])(?<![\dт.]\s)[гд]|кв|куб|ул|им|стр|табл"
     r"|напр|[Пп]роф|акад|डॉ|श्री|प्रो|पं|ডা|ড|[Aa]bt|Avda|ing|dr\shab|por\s?e[jx]|np|tj|tzn|tzw|tzv|např|ang|bijv|[Tt]\.ex"
-    r"|o\.a|d\.w\.z|i\.p\.v|esim|f\.eks|bl\.a|jf|örn|π\.χ|βλ|(?<!\d\s)[Сс]м|вул|TP|PGS|TS|ThS|د|أ)\.\Z"
+    r"|o\.a|d\.w\.z|i\.p\.v|esim|f\.eks|bl\.a|jf|örn|π\.χ|βλ|(?<!\d\s)[Сс]м|вул|TP|PGS|TS|ThS|د|أ|Jl|Cad"
+    r"|प्रा|Див)\.\Z"
 )
 """Abbreviations and titles after which no sentence ends."""
 _BEFORE_NUMBER = re.compile(
     r"(?<![^\W\d_])(?i:arts?|av|cap|chap|kap|abs|gem|ziff|bd|blz|poz|рис|гл|ст|п|abb|tab|\w{0,20}str|max|min|fig"
-    r"|pag|stk|č|obr|rys|σελ|с|буд|पृ)\.\Z"
+    r"|pag|stk|č|obr|rys|σελ|άρθ|παρ|с|буд|дод|पृ|रु|सं|rp|th|ust|pkt)\.\Z"
 )
 _NUMBER = re.compile(r"[\d§]|[A-Z]\.")
 _SHORT = re.compile(r"(?<!\w)(?:[^\W\d_]{1,4}|\d{1,4}|[IVXLCDM]{1,8})\.\Z")
@@ -36,6 +37,8 @@ _GOES_ON = re.compile(
 
 _QUOTED_ITEM = re.compile(r"(?:^|\n)[ \t]{0,40}>[ \t>]{0,20}\d{1,3}\.\s+")
 """The number of a list item in a quote, whose point ends no sentence."""
+_COUNTED = re.compile(r"\s*(?:([^\W\d_])[^\s\d.,:;!?()]{1,20} |§ ?)\d{1,4}\.[ \t]+")
+"""A word with a number before a title: "Artículo 3. Multas"."""
 
 _CODE = re.compile(r"(?<![\w`])(`{1,2})(?![\s`])[^`]{0,200}?(?<!\s)\1(?![\w`])|<[A-Za-z/][^<>]{0,500}>")
 """Code among words, or a tag: no sentence ends within it."""
@@ -68,13 +71,16 @@ class FalseEnds:
         )
 
     def _is_in_number(self, end: int, following: int) -> bool:
-        """Whether the end of a sentence is the point of an ordinal or of a quoted item's number."""
+        """Whether the end of a sentence is the point of an ordinal, or of a number that begins a line."""
         block, first = self._block, max(end - 16, 0)
         words = block[first:following].rstrip()
         if not words.endswith(".") or not words[-2:-1].isdigit():
             return False
         matches = _ORDINAL.finditer(block, first, following + 16)
         if any(match.end() == following for match in matches):
+            return True
+        counted = _COUNTED.match(block) if following < 70 else None
+        if counted and counted.end() == following and not (counted[1] or "").islower():
             return True
         line = block.rfind("\n", max(end - 70, 0), end)
         return _QUOTED_ITEM.fullmatch(block, max(line, 0), following) is not None

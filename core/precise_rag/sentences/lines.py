@@ -21,6 +21,7 @@ _END_WITHIN = re.compile(
 _GOES_ON = re.compile(r"[,;\-–—/(，；、（]\Z")
 _WORD = re.compile(rf"{WIDE.pattern}{{1,2}}|\S+")
 """What a line begins with that is not parted: of signs of full width two, as no line begins with a stop."""
+_COMMENT = re.compile(r"\A(?:#+|;+|//+|--|%+)[ \t]*")
 _KEY = re.compile(r"[^\W\d][^\s:=]*[:=]\S*\Z|[^\s\w]*[=:>|]\Z")
 """A name with its sign, as in `port: 80` and `port = 80`, or the sign alone."""
 
@@ -31,8 +32,10 @@ def are_units(lines: Sequence[str]) -> bool:
     Lines do if nearly all begin alike, with a time, an address, a number or a name with its sign; or if most
     of them end before the width is used, and neither end nor begin as a sentence that goes on.
 
-    lines: of one paragraph, without white space around them.
+    lines: of one paragraph, without white space around them. A mark of comments before each is not read.
     """
+    bare = [_COMMENT.sub("", line) for line in lines]
+    lines = [line for line in bare if line] if 2 * sum(map(str.__ne__, bare, lines)) > len(lines) else lines
     if len(lines) < _FEWEST:
         return False
     (beginning, n_alike), *_ = Counter(map(_beginning, lines)).most_common(1)

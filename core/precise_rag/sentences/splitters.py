@@ -19,7 +19,7 @@ from precise_rag.types import Span
 MAX_CHARACTERS = 1000
 """A longer sentence is cut, between lines or words if possible."""
 
-_RULES = 11
+_RULES = 12
 """Version of the rules in this package; part of every splitter's name."""
 
 _READ = 2048
@@ -44,6 +44,8 @@ _CLAUSES = 60
 _LONG = 200
 """Characters of Thai or Lao after which a space between letters, and after which any space ends a unit."""
 
+_NOTE_MARK = re.compile(r"(?:\[\^[\w-]{1,40}\]|\[{1,2}\w{1,4}\]{1,2}\(#[^()\s]{1,60}\)|[⁰¹²³⁴-⁹]{1,3})(?=\s)")
+"""The mark of a note behind a sentence, to which it belongs."""
 _SPACE = re.compile(r"\s+")
 _SURROGATES = re.compile(r"[\ud800-\udfff]")
 _INDIC = zip(("hi", "bn", "pa", "gu", "or", "ta", "te", "kn", "ml"), range(0x900, 0xD80, 0x80), strict=True)
@@ -109,7 +111,8 @@ class BlockSplitter:
             reached = 0
             false_ends = FalseEnds(block)
             for end in heapq.merge(sorted(own_ends), _ends_in_parts(block, self.ends)):
-                following = _skip_space(block, end)
+                mark = _NOTE_MARK.match(block, end)
+                following = _skip_space(block, mark.end() if mark else end)
                 if end > reached and not false_ends.has(end, following):
                     reached = following
                     yield first + reached

@@ -108,6 +108,16 @@ _LINES: dict[str, Callable[[int], str]] = {
 }
 
 
+def test_sentences_of_comments_are_whole_and_an_empty_line_of_one_ends_a_paragraph() -> None:
+    lines = (
+        "By default the pump listens\non all addresses. An address that\ndoes not exist\n"
+        "fails, and what is\nin use fails as well\nand stops it.\n"
+    ).splitlines()
+    text = "".join(f"# {line}\n" for line in [*lines, "", *lines]).replace("# \n", "#\n")
+    found = [text[start:end].replace("\n# ", " ").strip("# \n") for start, end in split_sentences(text)]
+    assert found == [" ".join(lines[:2])[:45], " ".join(lines)[46:]] * 2
+
+
 def test_wrapped_sentences_are_no_list_however_ragged() -> None:
     text = (
         "The tool compresses large\nfiles in blocks. The block size affects both the compression\nratio, and "

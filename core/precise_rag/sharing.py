@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import cache
+from itertools import product
 from types import MappingProxyType
 from typing import NamedTuple
 from zlib import crc32
@@ -30,6 +31,8 @@ _BANDS, _ROWS = 4, 5
 their words in common 97 % do, with four fifths 80 %, with half 12 %, with a third 2 %."""
 _FEWEST = 4
 """Words that a question has at least, for texts with all of them to be alike."""
+_MOST_EQUAL, _LONGEST_EQUAL = 5, 200
+"""Titles below which an equal text of so many characters at most is not a repetition."""
 _AGAIN = 5
 """Times from which on something is said again and again."""
 
@@ -95,20 +98,46 @@ def share_places(query: str, candidates: Sequence[Candidate], n_places: int) -> 
     return Places(selection, repeats, is_shared, full)
 
 
+class Said:
+    """What was said so far, and below which titles: "The lift goes to all floors." of five branches.
+
+    Titles may be missing above a part of a text. So another document may say the same below some of them.
+    """
+
+    def __init__(self) -> None:
+        self._said: dict[str, list[tuple[set[str], Candidate]]] = {}
+
+    def before(self, candidate: Candidate) -> str:
+        """Return the id of what a candidate repeats; "" if it is new, or said of something else."""
+        text, titles = plain_text(candidate.text), {*titles_above(candidate)}
+        said = self._said.setdefault(text, [])
+        same = (
+            one.id
+            for known, one in said
+            if known == titles or (one.doc_id != candidate.doc_id and (known <= titles or titles <= known))
+        )
+        is_full = len(said) >= (_MOST_EQUAL if len(text) <= _LONGEST_EQUAL else 1)
+        if repeated := next(same, said[0][1].id if is_full else ""):
+            return repeated
+        said.append((titles, candidate))
+        return ""
+
+
 def with_insistent(query: str, candidates: Sequence[Candidate]) -> list[Candidate]:
     """Return what was found, with the entry INSISTENT in the scores of what is said again and again.
 
-    Those are near-copies; texts that have all words of the query, which they were found for, if hardly
-    anything else was found in their document: evidence has the words, too; and all of a document of which
+    Those are near-copies, below headings with the same words of the query; texts that have all words of the
+    query, which they were found for, if hardly anything else was found in their document: evidence has the
+    words, too; and all of a document of which
     half is said again and again.
     """
     n_found = Counter(c.doc_id for c in candidates)
-    groups = {c.id: {*_groups(c.text)} for c in candidates}
+    groups = {c.id: {*product(_groups(c.text), [_asked_above(query, c)])} for c in candidates}
     whole = [c for c in candidates if _has_all_words(query, c)]
     n_whole = Counter(c.doc_id for c in whole)
     for c in whole:
         if n_whole[c.doc_id] >= min(_AGAIN, n_found[c.doc_id] / 2):
-            groups[c.id].add("question")
+            groups[c.id].add(("question", frozenset()))
     counts = Counter(group for several in groups.values() for group in several)
     again = {c.id for c in candidates if any(counts[group] >= _AGAIN for group in groups[c.id])}
     n_again = Counter(c.doc_id for c in candidates if c.id in again)
@@ -130,9 +159,15 @@ def _has_all_words(query: str, candidate: Candidate) -> bool:
     return missing.issubset(read_words(plain_text(titles)).stems)
 
 
+@remembers(16)
 def _asked_words(query: str) -> frozenset[str]:
     """The stems of the query's words that name its subject."""
     return frozenset(read_words(query).stems) - QUESTION_WORDS
+
+
+def _asked_above(query: str, candidate: Candidate) -> frozenset[str]:
+    """The words of the query that are in the titles above a candidate."""
+    return _asked_words(query).intersection(read_words(joined_titles(titles_above(candidate))).stems)
 
 
 def in_turns(candidates: Sequence[Candidate], n_places: int) -> Turns:
@@ -205,12 +240,10 @@ def _groups(text: str) -> tuple[Hashable, ...]:
 
 def _repeats(query: str, candidates: Sequence[Candidate]) -> dict[str, str]:
     """The id of the first candidate with the same text, by the ids of those after it."""
-    asked = _asked_words(query)
     first: dict[tuple[str, frozenset[str]], str] = {}
     originals = {}
     for candidate in candidates:
-        titles = joined_titles(titles_above(candidate))
-        key = plain_text(candidate.text), asked.intersection(read_words(titles).stems)
+        key = plain_text(candidate.text), _asked_above(query, candidate)
         if first.setdefault(key, candidate.id) != candidate.id:
             originals[candidate.id] = first[key]
     return originals

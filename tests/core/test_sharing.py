@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from precise_rag.sharing import in_turns, plain_text, share_of, share_places, with_insistent
+from precise_rag.sharing import Said, in_turns, plain_text, share_of, share_places, with_insistent
 from precise_rag.types import INSISTENT, Candidate
 
 QUERY = "When was the old harbour lamp first lit?"
@@ -85,6 +85,17 @@ def test_repeats_take_no_place_and_are_named_but_for_those_under_other_words_of_
     pumps = [found(text, name, above=(f"Pump {name}",)) for name in ("M-8", "M-7", "M-9")]
     places = share_places("How often is the oil of pump M-7 changed?", pumps, 50)
     assert [d.kept for d in places.selection.decisions] == [True, True, False]
+
+
+def test_what_is_said_below_other_titles_is_no_repetition_for_the_first_few_times():
+    said, text = Said(), "The lift goes to all floors."
+    branches = [found(text, f"d{n}", above=(f"Branch {n}",)) for n in range(7)]
+    assert [bool(said.before(one)) for one in branches] == [False] * 5 + [True] * 2
+    assert said.before(found(text, "x", above=("House", "Branch 3"))) == branches[3].id
+    assert said.before(found(text, "y")) == branches[0].id
+    assert (said.before(found("Here.", "z", above=("A",))), said.before(found("Here.", "z", 1))) == ("", "")
+    long = [found(f"{text} " * 9, f"d{n}", above=(f"Branch {n}",)) for n in range(2)]
+    assert [said.before(one) for one in long] == ["", long[0].id]
 
 
 def test_few_places_and_no_candidates_are_fine():

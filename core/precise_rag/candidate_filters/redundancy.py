@@ -1,11 +1,10 @@
 """Drop candidates that repeat a better one.
 
 Source: ChunkRAG, section 3, initial filtering (TF-IDF and cosine over 0.9). Differs: of two similar
-candidates the one with the better score is kept; a candidate with a number or a negation that the
-other lacks is not a repetition.
+candidates the one with the better score is kept, and one that says something else is no repetition: a word
+more, or the same below other titles.
 """
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -16,9 +15,13 @@ from precise_rag.encoders.geometry import cosine_like
 from precise_rag.errors import InputError
 from precise_rag.protocols import Encoder
 from precise_rag.stems import read_words
+from precise_rag.structure.marks import FIELD
+from precise_rag.titles import titles_above
 from precise_rag.types import Candidate, Selection, best_first
 
 _NEGATIONS = frozenset({"no", "not", "never", "nor", "neither", "without", "cannot", "t"})
+_REPLACED = 1
+"""Words by which two texts differ that are alike but for a value: "within two weeks", "within four weeks"."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,8 +30,9 @@ class RedundancyFilter:
 
     similarity_threshold: two texts whose cosine is above it are repetitions, in (0, 1]. It is meant for
         all-MiniLM-L6-v2; see `cosine_like` for others.
-    encoder: gives the vectors that are compared. Default: none; TF-IDF vectors are compared, which
-        finds only texts with nearly the same words.
+    encoder: gives the vectors that are compared. Default: none; TF-IDF vectors are compared, and a repetition
+        is a text whose words all stand in the other one, in their order. With an encoder it may say the same
+        in other words; one that differs in a single word, a number or a negation says something else.
     prefilter: with an encoder, only pairs whose TF-IDF cosine reaches it are compared, in (0, 1].
 
     A candidate that lies inside a kept piece of the same document is a repetition, too.
@@ -48,7 +52,8 @@ class RedundancyFilter:
         """Return one decision per candidate, best first; the reason names the id that is repeated."""
         ranked = best_first(candidates)
         texts = [c.text for c in ranked]
-        facts = [_facts(text) for text in texts]
+        words = [tuple(read_words(text).stems) for text in texts]
+        titles = [{*titles_above(c)} for c in ranked]
         similar = similar_earlier(
             texts, self.similarity_threshold if self.encoder is None else self.prefilter
         )
@@ -68,7 +73,13 @@ class RedundancyFilter:
                 longest = max(around, key=lambda piece: (piece.end, -piece.start))
                 reason = f"repeats {longest.id}, which contains it"
             else:
-                others = [o for o in similar[row] if o in kept_rows and facts[row] <= facts[o]]
+                others = [
+                    o
+                    for o in similar[row]
+                    if o in kept_rows
+                    and (titles[row] <= titles[o] or titles[o] <= titles[row])
+                    and _says_the_same(words[row], words[o], self.encoder is not None)
+                ]
                 best = max(others, key=lambda o: (similar[row][o], -o), default=row)
                 if best != row and similar[row][best] > threshold:
                     reason = f"repeats {ranked[best].id} (cosine {similar[row][best]:.2f} > {threshold:.4g})"
@@ -79,16 +90,13 @@ class RedundancyFilter:
         return Selection.of(verdicts)
 
 
-_FIELD = re.compile(r"\s*[^\W\d][^:=\n]{0,40}[:=]\s")
-
-
 def _is_field(text: str) -> bool:
     """Whether what a text says depends on what stands around it: two equal ones say two things.
 
     It does if it has fewer than four words, or up to twelve with the name of a field, but is no code.
     """
     n_words = len(read_words(text).stems)
-    is_short = n_words < 4 or (n_words <= 12 and _FIELD.match(text) is not None)
+    is_short = n_words < 4 or (n_words <= 12 and FIELD.match(text.lstrip()) is not None)
     return is_short and text.rstrip()[-1:] not in [*",;{}"]
 
 
@@ -105,6 +113,11 @@ def _by_vectors(
     ]
 
 
-def _facts(text: str) -> frozenset[str]:
-    """The numbers and negations of a text."""
-    return frozenset(s for s in read_words(text).stems if s in _NEGATIONS or any(map(str.isdigit, s)))
+def _says_the_same(words: tuple[str, ...], others: tuple[str, ...], by_meaning: bool) -> bool:
+    """Whether a text says nothing that a similar one does not say. by_meaning: perhaps in other words."""
+    if f" {' '.join(words)} " in f" {' '.join(others)} ":
+        return True
+    new, missing = {*words} - {*others}, {*others} - {*words}
+    is_replaced = len(new) <= _REPLACED and len(missing) <= _REPLACED
+    negations = (new | missing) & _NEGATIONS
+    return by_meaning and not is_replaced and not negations and not any(map(str.isdigit, "".join(new)))

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from precise_rag.evidence.stretches import split_into_sentences
 from precise_rag.protocols import SentenceSplitter
-from precise_rag.sharing import plain_text, with_insistent
+from precise_rag.sharing import Said, with_insistent
 from precise_rag.types import Candidate, Selection, Stretch
 
 
@@ -14,7 +14,7 @@ class FoundTexts:
 
     stretches: the sentences of each text. A sentence has the score of its text, but no others: those say
         little about it. If two texts differ at one place, the later one has another document id here.
-    sentences: each once; one that repeats another is dropped.
+    sentences: each once, see `Said`; one that repeats another is dropped.
     query: what the texts were found for.
     texts: candidates of any length.
     splitter: splits the texts into sentences; default: `load_sentence_splitter()`.
@@ -53,7 +53,7 @@ class FoundTexts:
 
 def _once(sentences: Iterable[Candidate]) -> Iterator[tuple[Candidate, bool, str]]:
     """Keep each sentence once; drop those that repeat one before them."""
-    first: dict[str, str] = {}
+    said = Said()
     for sentence in sentences:
-        former = first.setdefault(plain_text(sentence.text), sentence.id)
-        yield sentence, former == sentence.id, "" if former == sentence.id else f"repeats {former}"
+        former = said.before(sentence)
+        yield sentence, not former, former and f"repeats {former}"

@@ -28,7 +28,7 @@ from precise_rag.protocols import (
 )
 from precise_rag.rewriting import merge_searches
 from precise_rag.selection import GradientSelector
-from precise_rag.sharing import Places, share_places, with_insistent
+from precise_rag.sharing import Places, Said, share_places, with_insistent
 from precise_rag.types import Candidate, Selection, best_first
 
 _AROUND = 2
@@ -61,7 +61,9 @@ class RetrievalPath:
 
     def with_k(self, k: int) -> Self:
         """Return a path that keeps exactly the best `k`, if there are as many. Everything else is shared."""
-        return replace(self, selector=GradientSelector(min_k=k, max_k=k, ratio=0.0, assume_ratio=True))
+        check_number("k", k, least=1, whole=True)
+        selector = GradientSelector(min_k=k, max_k=k, ratio=0.0, assume_ratio=True)
+        return replace(self, selector=selector, n_candidates=max(self.n_candidates, k))
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -97,6 +99,8 @@ class RetrievalPath:
             with session.trace.stage(stage.name, **stage.settings) as record:
                 record.outcome = later = yield from stage.steps(query, ranked.kept, session, wording)
             ranked = ranked.then(later)
+            if stage.name == "rerank" and texts is None:
+                ranked = _with_equals(ranked, places)
         ranked = ranked if texts is not None else _with_repeats(ranked, places)
         if not ranked.stretches and isinstance(self.index, Neighbours):
             around = yield Work(partial(self.index.neighbours, ranked.kept, _AROUND))
@@ -161,6 +165,20 @@ class RetrievalPath:
     def select(self, query: str, ranked: Selection, step: int = 0) -> Selection:
         """Return the selection from what is ranked, at a step of feedback; see `Selector`."""
         return ranked.then(self.selector.select(ranked.kept, query=query, step=step))
+
+
+def _with_equals(ranked: Selection, places: Places) -> Selection:
+    """Add what equals a ranked candidate and is said of something else, with its score; see `Said`."""
+    scored = {candidate.id: candidate for candidate in ranked.kept}
+    said = Said()
+    for candidate in scored.values():
+        said.before(candidate)
+    equal = [
+        replace(candidate, score=same.score, score_scale=same.score_scale)
+        for _, candidate, _, _ in places.selection.decisions
+        if (same := scored.get(places.repeats.get(candidate.id, ""))) and not said.before(candidate)
+    ]
+    return ranked.then(Selection.keep_all(best_first([*scored.values(), *equal]))) if equal else ranked
 
 
 def _with_repeats(ranked: Selection, places: Places) -> Selection:

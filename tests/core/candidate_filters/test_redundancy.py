@@ -51,12 +51,16 @@ def test_of_copies_the_best_is_kept_and_the_others_name_what_they_repeat() -> No
     [
         "Sales of the northern branch rose by 12 percent in the last quarter of 2020, says the report.",
         "Sales of the northern branch never rose by 12 percent in the last quarter of 2019, says the report.",
+        "Sales of the northern branch fell by 12 percent in the last quarter of 2019, says the report.",
+        "Sales of the report rose by 12 percent in the last quarter of 2019, says the northern branch.",
     ],
 )
-def test_another_number_or_a_negation_is_not_a_repetition(changed: str) -> None:
+def test_another_word_number_or_order_is_not_a_repetition(changed: str) -> None:
     text = "Sales of the northern branch rose by 12 percent in the last quarter of 2019, says the report."
-    selection = RedundancyFilter(similarity_threshold=0.5).filter(candidates([text, changed]))
-    assert len(selection.kept) == 2
+    for pair in ([text, changed], [changed, text]):
+        assert len(RedundancyFilter(similarity_threshold=0.5).filter(candidates(pair)).kept) == 2
+    below = [replace(one, above=(one.doc_id,)) for one in candidates([text, text])]
+    assert len(RedundancyFilter().filter(below).kept) == 2
 
 
 @pytest.mark.parametrize(

@@ -144,7 +144,9 @@ def test_thresholds_of_cosines_mean_the_same() -> None:
     assert len(theirs) == pytest.approx(len(ours), rel=0.2)
     candidates = [
         Candidate("a", 0, 10, "The else clause runs if no exception was raised.", 0.9, "probability"),
-        Candidate("b", 0, 10, "The else clause runs only if no exception was raised.", 0.8, "probability"),
+        Candidate(
+            "b", 0, 10, "The else clause only runs if no exception was raised at all.", 0.8, "probability"
+        ),
         Candidate("c", 0, 10, "The finally clause runs if an error was raised or not.", 0.7, "probability"),
     ]
     kept = [c.doc_id for c in RedundancyFilter(encoder=encoder).filter(candidates).kept]

@@ -67,6 +67,19 @@ def test_the_answering_sentence_comes_first_and_every_candidate_has_one_decision
     assert asyncio.run(rag.aretrieve(QUESTION)) == selection
 
 
+def test_an_equal_sentence_is_sent_for_each_of_several_things_and_that_of_the_one_asked_for_is_found():
+    names = [
+        f"{name} {number}" for name in ("Aurora", "Borealis", "Corona", "Delta") for number in (1, 2, 3, 4)
+    ]
+    text = "# Kettle {}\n\nIt boils water. The colour is {}. The lift goes to all floors.\n"
+    documents = [Document(name, text.format(name, "red")) for name in names]
+    rag = PreciseRAG.from_documents(documents)
+    found = rag.retrieve("What is the colour of the kettle Corona 3?").kept
+    assert ("Corona 3", "The colour is red.") in {(one.doc_id, one.text) for one in found}
+    found = PreciseRAG.from_documents(documents[:4]).retrieve("Where does the lift go to all floors?").kept
+    assert {one.doc_id for one in found if "lift" in one.text} == {*names[:4]}
+
+
 async def test_without_a_language_model_the_answer_is_the_context_and_says_so(rag):
     answer = rag.answer(QUESTION)
     assert answer.kind == "context"

@@ -6,11 +6,13 @@ an item, code, a table     the lead-in above it: "Three parts wear:"
 a term alone               the first sentence of its meaning
 a sentence of an item      the first sentence of the item, such as a term or an option
 "Ann: When do we meet?"    the turn that follows
-"Name: Ann"                the other fields of the record, and each field its first line
+"Name: Ann"                the other fields of a short record; of a long one, each field the first line
 "It costs 12 euros[^fee]." the note: "[^fee]: Members pay 8."
+a quote                    the reply that follows, and the reply the quote
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import NamedTuple
@@ -36,9 +38,19 @@ _POINTS_BELOW = re.compile(
     r"|a continuación|suivant|ci-dessous|voici|следующ|ниже|вот )",
     re.IGNORECASE,
 )
-_NOTE = re.compile(r"\[\^([\w-]{1,40})\]:|\.\. \[(#[\w-]{0,40})\]|([¹²³⁴-⁹])")
-_NOTE_MARK = re.compile(r"\[\^([\w-]{1,40})\](?!:)|\[(#[\w-]{0,40})\]_|(?<=[\w.,;!?)])([¹²³⁴-⁹])")
-"""The beginning of a note, and the mark of one in a text, in Markdown, reStructuredText and print."""
+_NOTE = re.compile(
+    r"\[\^([\w-]{1,40})\]:|\.\. \[(#[\w-]{0,40})\]|([¹²³⁴-⁹])|\\?(\*{1,3}|[†‡])[ \t)]*\w"
+    r"|[^\n]{0,400}\(#(?:footnote-?|fn|note)ref[-:]?([\w-]{1,40})\)"
+)
+_NOTE_MARK = re.compile(
+    r"\[\^([\w-]{1,40})\](?!:)|\[(#[\w-]{0,40})\]_|(?<=[\w.,;!?)])([¹²³⁴-⁹])"
+    r"|(?<=[\w)%])\\?(\*{1,3}|[†‡])(?=[\s|,.;:)]|\Z)"
+    r"|\]\(#(?:footnote-?|fn|note)(?!-?ref)[-:]?([\w-]{1,40})\)"
+)
+"""The beginning of a note, and the mark of one: in Markdown, reStructuredText, print, and as links."""
+_EMPHASIS = re.compile(r"(?<![\w\\*])\*{1,3}[^\s*]")
+_CALLOUT = re.compile(r"[> \t]*(?:\[!|\*\*|\w+:)")
+"""What begins a quote that says something of its own, as a note in Markdown does."""
 _QUESTION_MARKS = "?", "？", "؟"
 _PROSE: tuple[BlockKind, ...] = ("paragraph", "item", "quote", "turn")
 
@@ -86,10 +98,12 @@ def needs(stretch: Stretch) -> Iterator[tuple[int, int]]:
         first_of_block = row if begins_block else first_of_block
         if "heading" in (kind, before.block.kind):
             continue
-        if _leans_on(sentence, before):
+        is_reply = begins_block and _replies(sentence, before)
+        if is_reply or _leans_on(sentence, before):
             yield row, row - 1
         takes_back = sentence.takes_back and not begins_block
-        if sentence.is_short and (takes_back or (kind == "turn" and before.text.endswith(_QUESTION_MARKS))):
+        is_asked = kind == "turn" and before.text.endswith(_QUESTION_MARKS)
+        if sentence.is_short and (is_reply or takes_back or is_asked):
             yield row - 1, row
         if begins_block and sentence.title and sentence.title == heading_title(before.text):
             yield row - 1, row
@@ -105,23 +119,35 @@ def needs(stretch: Stretch) -> Iterator[tuple[int, int]]:
             yield row, needed
 
 
+def _replies(sentence: _Sentence, before: _Sentence) -> bool:
+    """Whether a sentence replies to the quote before it; both are short."""
+    is_quoted = before.block.kind == "quote" and not _CALLOUT.match(before.text)
+    return is_quoted and sentence.block.kind == "paragraph" and sentence.is_short and before.is_short
+
+
 def _notes(sentences: Sequence[_Sentence]) -> Iterator[tuple[int, int]]:
     """The notes that sentences need, see `needs`."""
-    starts = (
+    starts = [
         (row, _NOTE.match(sentence.text)) for row, sentence in enumerate(sentences) if sentence.is_short
-    )
-    notes = {start.groups(): row for row, start in starts if start}
+    ]
+    n_starts = Counter(start.groups() for _, start in starts if start)
+    notes = {
+        start.groups(): row
+        for row, start in starts
+        if start and not (start[4] and n_starts[start.groups()] > 1)
+    }
     for row, sentence in enumerate(sentences if notes else ()):
         for mark in _NOTE_MARK.finditer(sentence.text):
-            if notes.get(mark.groups(), row) != row:
+            is_mark = not (mark[4] and _EMPHASIS.search(sentence.text))
+            if is_mark and notes.get(mark.groups(), row) != row:
                 yield row, notes[mark.groups()]
 
 
 def _fields(record: range, sentences: Sequence[_Sentence]) -> Iterator[tuple[int, int]]:
     """What the lines of a record need, see `needs`."""
     is_short = sum(sentences[row].n_tokens for row in record) <= LONGEST_ANNOUNCED
-    for row in record[1:]:
-        yield from ((row, record[0]), (record[0], row)) if is_short else ((row, record[0]),)
+    needed = record if is_short else record[:1]
+    yield from ((row, other) for row in record for other in needed if row != other)
 
 
 def _lead_ins(sentences: Sequence[_Sentence]) -> list[int | None]:

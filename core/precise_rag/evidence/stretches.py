@@ -8,7 +8,7 @@ from precise_rag.protocols import SentenceSplitter
 from precise_rag.sentences.splitters import default_sentence_splitter, split_structured
 from precise_rag.sentences.words import has_words, trimmed
 from precise_rag.structure import heading_title, read_structure
-from precise_rag.structure.marks import ends_sentence
+from precise_rag.structure.marks import FIELD, ends_sentence
 from precise_rag.titles import above_piece, below, titles_above
 from precise_rag.tokens import estimate_tokens
 from precise_rag.types import Candidate, Stretch
@@ -62,19 +62,23 @@ def by_section(stretch: Stretch) -> Iterator[tuple[int, Stretch]]:
 
 
 def records(stretch: Stretch) -> list[range]:
-    """Return the rows of each record: lines of up to 120 characters that end without a mark.
+    """Return the rows of each record: lines of up to 120 characters, with a field or without an end mark.
 
-    There is a blank line between it and another record.
+    It has three fields of different names, "Name: Ann", or there is a blank line between it and another one.
     """
     sentences, origin = stretch.sentences, stretch.sentences[0].start
-    texts = [one.text for one in sentences]
-    is_line = [len(text) <= 120 and text[-1] not in ",;{}[" and not ends_sentence(text) for text in texts]
+    names, is_line = [], []
+    for text in (one.text for one in sentences):
+        name = FIELD.match(text)
+        names.append(name[0] if name else "")
+        is_line.append(len(text) <= 120 and text[-1] not in ",;{}[" and bool(name or not ends_sentence(text)))
     gaps = [stretch.text[one.end - origin : two.start - origin] for one, two in pairwise(sentences)]
     joined = [gap.count("\n") == 1 and all(is_line[row : row + 2]) for row, gap in enumerate(gaps)]
     breaks = (row for row, is_joined in enumerate(joined, 1) if not is_joined)
-    runs = starmap(range, pairwise((0, *breaks, len(sentences))))
+    runs = [*starmap(range, pairwise((0, *breaks, len(sentences))))]
     beside = [two for two in pairwise(runs) if min(map(len, two)) > 1 and gaps[two[0][-1]].count("\n") > 1]
-    return list(dict.fromkeys(chain.from_iterable(beside)))
+    alone = [run for run in runs if 2 < len(run) == len({*names[run.start : run.stop]} - {""})]
+    return sorted({*chain.from_iterable(beside), *alone}, key=lambda run: run.start)
 
 
 def begins_with_heading(stretch: Stretch) -> bool:

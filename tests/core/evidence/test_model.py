@@ -1,6 +1,7 @@
 """The growth model and the grower, and what sentences lean on."""
 
 from dataclasses import replace
+from itertools import permutations
 
 import numpy as np
 import pytest
@@ -180,6 +181,17 @@ def test_what_takes_something_back_comes_along(text: str) -> None:
             },
         ),
         (
+            "It is 14.[[1]](#footnote-1) Midi* is 9.\n\n\\* At first.\n\n1. Then 29. [x](#footnote-ref-1)\n",
+            {
+                ("It is 14.[[1]](#footnote-1)", "1. Then 29. [x](#footnote-ref-1)"),
+                ("Midi* is 9.", "\\* At first."),
+            },
+        ),
+        (
+            "> Set it to true.\n\nDo not. Ada left.\n\n> **Note** Oil is dear.\n\nTar is cheap.\n",
+            both_ways(("> Set it to true.", "Do not.")),
+        ),
+        (
             "Not included\n\n- oil\n- tar\n\nAda left.\n\n(2) It may go to—\n(a) Ada.\n",
             both_ways(
                 ("Not included", "- oil"), ("Not included", "- tar"), ("(2) It may go to—", "(a) Ada.")
@@ -273,6 +285,13 @@ def test_logits_become_probabilities_and_what_has_none_or_is_not_known_does_not_
     assert grown.kept[-1].id == unscored.id
 
 
+def test_a_document_that_is_one_record_comes_whole():
+    lines = ["Key: A-1", "Summary: The lamp is out", "Owner: Ada", "Due: soon", "Place: shed"]
+    record = set(permutations(lines, 2))
+    assert pairs("\n".join(lines)) == record
+    assert pairs("Key: A-1\nOwner: Ada") == set()
+
+
 def test_a_record_grows_to_its_own_fields(half_model):
     fields = "Name: {0}\nRoom: {1}\nPhone: 3{1}\nDesk: {1}\n\n"
     records = "".join(fields.format(name, room) for name, room in (("A", 12), ("B", 14), ("C", 12)))
@@ -280,7 +299,7 @@ def test_a_record_grows_to_its_own_fields(half_model):
     grown = grow(index, half_model, find(index, "Name: B"))
     assert {c.text for c in grown.kept if c.score > 0.7} == {"Name: B", "Room: 14", "Phone: 314", "Desk: 14"}
     grown = grow(index, half_model, find(index, "Phone: 314"))
-    assert {c.text for c in grown.kept[:2]} == {"Phone: 314", "Name: B"}
+    assert {c.text for c in grown.kept[:4]} == {"Name: B", "Room: 14", "Phone: 314", "Desk: 14"}
 
 
 def test_a_heading_grows_to_what_it_stands_above_and_no_sentence_comes_along_over_it(half_model):

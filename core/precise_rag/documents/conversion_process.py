@@ -16,7 +16,18 @@ from runpy import run_path
 from typing import Any, BinaryIO
 
 _MOST_MEMORY = 4 * 2**30
-_CHANGED = re.compile(rb"\b(?:colspan|rowspan|hidden)\b|<(?:template|noscript)\b|display:\s?none", re.I)
+_CHANGED = re.compile(
+    rb"\b(?:colspan|rowspan|hidden|tabpanel|href)\b|<(?:template|noscript|summary|sup)\b|display:\s?none"
+    rb"|</(?:span|a|b|strong|button|label|option|small|time)><(?:span|a|b|strong|button|label|option|small|time)\b",
+    re.I,
+)
+_JOINS = re.compile(r"[\s.,;:!?(){}\[\]<>/\\'\"=_-]|\A.?\Z")
+"""A sign beside which no space is missing."""
+_SUPERSCRIPT = str.maketrans("0123456789+-−", "⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻⁻")
+_ANCHORS = "¶", "#", "§", "🔗"
+_KEPT_LINK = re.compile(r"[a-z]+:|#_?(?:fn|footnote|note|ftn|cite)", re.I)
+"""What leads to the place itself, and links that lead out of the page, or to a note."""
+_INLINE = "span", "a", "b", "strong", "button", "label", "option", "small", "time"
 _UNSEEN = "template, noscript, [hidden], [style*='display:none' i], [style*='display: none' i]"
 """HTML that nobody sees."""
 _SLIDE = re.compile(r"<!-- Slide number: \d+ -->\n?")
@@ -75,10 +86,7 @@ def markdown(converter: Any, stream: BinaryIO, suffix: str) -> dict[str, Any]:
 
 
 def as_seen(stream: BinaryIO) -> BinaryIO:
-    """Return HTML in UTF-8 without what nobody sees; a merged cell is in each of its rows and columns.
-
-    A cell that is alone in its row, as a title is, stays as it is.
-    """
+    """Return HTML in UTF-8 as it is seen, without what nobody sees."""
     html = stream.read()
     if not _CHANGED.search(html):
         return io.BytesIO(html)
@@ -87,6 +95,50 @@ def as_seen(stream: BinaryIO) -> BinaryIO:
     soup = BeautifulSoup(html, "html.parser", from_encoding="utf-8")
     for unseen in soup.select(_UNSEEN):
         unseen.decompose()
+    for change in (_part_words, _name_panels, _raise_digits, _keep_links_out, _fill_cells):
+        change(soup)
+    return io.BytesIO(soup.encode())
+
+
+def _keep_links_out(soup: Any) -> None:
+    """Leave out links to the place itself, and where links lead that make sense on the site only."""
+    for link in soup.select("a[href]"):
+        if link.get_text(strip=True) in _ANCHORS:
+            link.decompose()
+        elif not _KEPT_LINK.match(link["href"]):
+            link.unwrap()
+
+
+def _raise_digits(soup: Any) -> None:
+    """Write powers and marks of notes as raised digits, which Markdown does not have."""
+    for raised in soup("sup"):
+        digits = raised.get_text(strip=True)
+        if digits.lstrip("+-−").isdecimal() and raised.find("a") is None:
+            raised.replace_with(digits.translate(_SUPERSCRIPT))
+
+
+def _part_words(soup: Any) -> None:
+    """Put a space between neighbouring elements that are parted by their style only."""
+    for one in soup.find_all(_INLINE):
+        after = one.next_sibling
+        is_beside = getattr(after, "name", None) in _INLINE and one.find_parent(["pre", "code"]) is None
+        if is_beside and not _JOINS.search(one.get_text()[-1:] + after.get_text()[:1]):
+            one.insert_after(" ")
+
+
+def _name_panels(soup: Any) -> None:
+    """Make the name of a tab, or of what opens by a click, the heading of what it shows."""
+    tabs = {link.get("aria-controls") or link.get("href", "")[1:]: link for link in soup(["a", "button"])}
+    named = {one["id"]: one for one in soup.select("[id]")}
+    for panel in soup.select("[role=tabpanel]"):
+        if tab := named.get(panel.get("aria-labelledby")) or tabs.get(panel.get("id") or None):
+            panel.insert(0, soup.new_tag("h6", string=tab.get_text(" ", strip=True)))
+    for opened in soup("summary"):
+        opened.name = "h6"
+
+
+def _fill_cells(soup: Any) -> None:
+    """Put a merged cell in each of its rows and columns; one that is alone in its row stays as it is."""
     for table in soup("table"):
         rows = [row for row in table("tr") if row.find_parent("table") is table]
         filled: list[dict[int, Any]] = [{} for _ in rows]
@@ -102,7 +154,6 @@ def as_seen(stream: BinaryIO) -> BinaryIO:
                     cell.attrs = {}
                 row.clear()
                 row.extend(copy(cells[place]) for place in sorted(cells))
-    return io.BytesIO(soup.encode())
 
 
 def _span(cell: Any, name: str) -> int:

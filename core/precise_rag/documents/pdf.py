@@ -11,6 +11,7 @@ _LARGER, _TITLE = 1.15, 200
 """Size of a heading, as a share of the text's, and most characters of one."""
 _PARTED = re.compile(r"(?<=[^\W\d_])-\n([^\W\d_])")
 _LEADERS = re.compile(r"(?: ?\.){5,}")
+_SUPERSCRIPT = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 _HYPHEN = "\x02"
 """At the end of a line."""
 _BULLET = re.compile(r"[•●▪■◦○‣·\x7f\uf0a7\uf0b7]\s+")
@@ -84,10 +85,18 @@ def lines_of(page: Any, number: int) -> Iterator[Line]:
         if box:
             if boxes and box[0] - boxes[-1][2] > 1.2 * (box[3] - box[1]):
                 text = text.rstrip() + ("   " if not sign == text.rstrip()[-1] == "." else "")
-            text += sign
-            boxes.append(box)
+            is_raised = sign.isdecimal() and boxes and _is_raised(box, boxes[-1])
+            text += sign.translate(_SUPERSCRIPT) if is_raised else sign
+            if not is_raised:  # the next one may be raised, too
+                boxes.append(box)
         elif boxes:
             text += " "
+
+
+def _is_raised(box: tuple[float, ...], before: tuple[float, ...]) -> bool:
+    """Whether a sign is smaller and higher than the one before, as a power or the mark of a note."""
+    height = before[3] - before[1]
+    return box[3] - box[1] < 0.85 * height and box[1] > before[1] + 0.15 * height
 
 
 def without_running_lines(pages: list[list[Line]], step: float, largest: float) -> Iterator[list[Line]]:

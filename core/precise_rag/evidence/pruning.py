@@ -19,15 +19,16 @@ from precise_rag.titles import joined_titles, new_sections
 from precise_rag.tokens import Counts, CountTokens, counting, estimate_tokens
 from precise_rag.types import Candidate, Decision, Excerpt, Span, check_query
 
-_LONG, _LONG_VALUE, _LONG_LINES = 120, 600, 3
+_LONG, _LONG_VALUE = 120, 600
+_LONG_LINES = 0.8
 _BREAK = re.compile(
-    r"\\n|(?<=[\"\d\]}]),\s*\n|[\]}],\s*(?=[\[{\"'])|\),\s*(?=\([\"'\d])|;\s*(?=[\w.-]{1,40}=)"
+    r"\\n|(?<=[\"\d\]}]),\s*\n|[\]}],\s*(?=[\[{\"'])|\),\s*(?=\([\"'\d])|;\s+(?=[\w.-]{1,40}=)"
     r"|</(\w{1,40})>\s*(?=<\1\b)"
 )
 """Where sentences of more than 120 characters, or values of more than 600, are cut: between the records of
 SQL, XML, settings, or JSON that is in another text."""
 _LINE = re.compile(r"\n")
-"""Where those are cut that have more than three characters for each token of the limit."""
+"""Where those are cut that have more than this share of the limit, and would not fit with their mark."""
 _STRING_OR_LIST = re.compile(r'"(?:[^"\\]++|\\.)*+"|\[\s*', re.DOTALL)
 _COMMA = re.compile(r"\s*,?\s*")
 _DECODER = json.JSONDecoder(strict=False)
@@ -86,7 +87,7 @@ def _cut(
     """The evidence in a text, with a mark for each hole that has visible characters."""
     mark = estimate_tokens(_mark(len(text)))
     extractor = EvidenceExtractor(
-        reranker, ProbabilitySelector(enough_tokens=None), splitter=UnitSplitter(max_tokens)
+        reranker, ProbabilitySelector(enough_tokens=None), splitter=UnitSplitter(max_tokens, count)
     )
     start, end = trimmed(text, 0, len(text))
     whole = Candidate("text", start, end, text[start:end], 0.0, "rank")
@@ -106,9 +107,8 @@ def _with_holes(text: str, excerpts: Sequence[Excerpt], longest: int) -> str:
     parts, end = [], 0
     for excerpt, titles in zip(excerpts, new_sections(excerpts), strict=True):
         paths = (joined_titles(titles[first:]) for first in range(len(titles)))
-        title = next(
-            (path for path in paths if 4 * len(path) <= longest), titles[-1][:longest] if titles else ""
-        )
+        table = (*(title[: longest // 3] for title in titles[-2:-1]), *titles[-1:])
+        title = next((path for path in paths if 4 * len(path) <= longest), joined_titles(table)[:longest])
         parts += [_hole(text, end, excerpt.start, title), text[excerpt.start : excerpt.end].strip("\r\n")]
         end = excerpt.end
     parts.append(_hole(text, end, len(text)))
@@ -192,26 +192,29 @@ def _mark(start: int, title: str = "") -> str:
 class UnitSplitter:
     """Splits text into sentences; a long one between its records, one as long as the limit at its lines.
 
-    max_tokens: the limit.
+    max_tokens: the limit. count: counts its tokens.
     """
 
-    name = "units-3"
+    name = "units-4"
 
-    def __init__(self, max_tokens: int) -> None:
-        self._longest = _LONG_LINES * max_tokens
+    def __init__(self, max_tokens: int, count: Counts) -> None:
+        self._longest, self._count = _LONG_LINES * max_tokens, count
 
     def split(self, text: str) -> list[Span]:
         """Return the spans, which cover the text."""
         structure = read_structure(text)
         spans = split_structured(text, structure, default_sentence_splitter())
         long = _LONG_VALUE if structure.format == "data" else _LONG
-        for pattern, longest in ((_BREAK, long), (_LINE, self._longest)):
-            spans = [part for span in spans for part in _cut_at(pattern, text, span, longest)]
-        return spans
+        spans = [part for span in spans for part in _cut_at(_BREAK, text, span, span.end - span.start > long)]
+        many = {span for span in spans if span.end - span.start > self._longest}  # a token has a character
+        sizes = dict(zip(many, self._count([text[start:end] for start, end in many]), strict=True))
+        return [
+            part for span in spans for part in _cut_at(_LINE, text, span, sizes.get(span, 0) > self._longest)
+        ]
 
 
-def _cut_at(pattern: re.Pattern[str], text: str, span: Span, longest: int) -> Iterator[Span]:
-    """The parts of a span that has more than so many characters."""
+def _cut_at(pattern: re.Pattern[str], text: str, span: Span, is_long: bool) -> Iterator[Span]:
+    """The parts of a span that is long."""
     start, end = span
-    breaks = pattern.finditer(text, start, end) if end - start > longest else ()
+    breaks = pattern.finditer(text, start, end) if is_long else ()
     yield from map(Span._make, pairwise(dict.fromkeys([start, *(found.end() for found in breaks), end])))

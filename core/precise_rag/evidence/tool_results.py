@@ -106,8 +106,8 @@ class ToolResultPruner:
             )
         if question.strip():
             return self._pruned(text, question, self.max_tokens).text
-        if not 0 <= start < max(len(text), 1):
-            return f"Error: start must be within 0 and {len(text) - 1}, got {start}"
+        if type(start) is not int or not 0 <= start < max(len(text), 1):
+            return f"Error: start must be within 0 and {len(text) - 1}, got {start!r}"
         end = min(start + 6 * self.max_tokens, len(text))
         while True:
             more = "" if end == len(text) else f"; it goes on at start={end}"

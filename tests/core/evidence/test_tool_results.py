@@ -44,7 +44,7 @@ def test_a_long_result_is_cut_and_the_rest_can_be_read_or_asked() -> None:
         more = re.search(r"start=(\d+)", line)
         place = int(more[1]) if more else None
     assert "".join(parts) == text
-    for start in (-1, len(text)):
+    for start in (-1, len(text), "7"):
         assert "Error: start must be within 0 and" in pruner.read(reference, start)
 
 

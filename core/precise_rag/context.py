@@ -6,7 +6,7 @@ from typing import Any
 
 from precise_rag.excerpts import Form, Order, excerpts_of
 from precise_rag.prompts import Shown, Wording
-from precise_rag.titles import joined_titles, titles_above, titles_at_end
+from precise_rag.titles import joined_titles, new_sections, titles_above, titles_at_end
 from precise_rag.types import Candidate, Excerpt, Selection, Titles
 
 UNTITLED = "untitled"
@@ -74,10 +74,11 @@ def _numbered(excerpts: Sequence[Excerpt]) -> tuple[Passage, ...]:
 
 def shown_passages(passages: Sequence[Passage]) -> list[Shown]:
     """Return each passage as a prompt shows it: with its heading where another one begins."""
-    above = [(), *(titles_at_end(passage.excerpt) for passage in passages)]
+    excerpts = [passage.excerpt for passage in passages]
+    above = [(), *map(titles_at_end, excerpts)]
     return [
-        Shown(passage.text, "" if passage.titles == before else source_of(passage.titles))
-        for before, passage in zip(above, passages, strict=False)
+        Shown(one.text, source_of(titles) if titles or (before and not titles_above(one)) else "")
+        for before, one, titles in zip(above, excerpts, new_sections(excerpts), strict=False)
     ]
 
 

@@ -11,6 +11,7 @@ Header 1 … Header 6      the same, as LangChain's MarkdownHeaderTextSplitter a
 """
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -86,10 +87,19 @@ def joined_titles(titles: Iterable[str]) -> str:
 
 
 def new_sections(pieces: Sequence[Candidate]) -> list[Titles]:
-    """Return the titles above each piece; none where the piece before it ends below the same ones."""
+    """Return the titles above each piece; none where the piece before it ends below the same ones.
+
+    They begin with the source of its document, if another document has the same title.
+    """
     starts = [(piece.doc_id, titles_above(piece)) for piece in pieces]
     ends = [(piece.doc_id, titles_at_end(piece)) for piece in pieces]
-    return [() if row and ends[row - 1] == starts[row] else starts[row][1] for row in range(len(starts))]
+    shared = Counter(title for _, title in {(doc_id, titles[0]) for doc_id, titles in starts if titles})
+    sections = []
+    for row, (piece, (_, titles)) in enumerate(zip(pieces, starts, strict=True)):
+        source = piece.metadata.get("source")
+        named = (source, *titles) if titles and shared[titles[0]] > 1 and isinstance(source, str) else titles
+        sections.append(() if row and ends[row - 1] == starts[row] else named)
+    return sections
 
 
 def saved_titles(titles: Iterable[str]) -> str:

@@ -22,7 +22,8 @@ from precise_rag.checks import items_of, shown
 from precise_rag.errors import InputError
 
 _THOUGHTS = re.compile(
-    r"\A(?:\s*+<(think\w*|thought\w*|reason\w*)>(?:.*?</\1>|\n.*)|(?:(?!<think>).)*?\n</think>[ \t]*+\n)\s*+",
+    r"\A(?:(?:\s*+<(think\w*|thought\w*|reason\w*)>(?:.*?</\1>|.*))++"
+    r"|(?:(?!<think>).)*?</think>[ \t]*+\n)\s*+",
     re.S,
 )
 

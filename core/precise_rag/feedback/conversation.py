@@ -254,7 +254,8 @@ class FeedbackConversation:
         reason = "; ".join(filter(None, (problem, reason)))
         if not answers:
             texts = [] if problem not in ("", REFUSED) else [NOT_IN_PASSAGES]
-            best = best._replace(text="\n\n".join([*texts, *(one.text.strip() for one in passages)]))
+            texts += [f"{one.source}\n{one.text}".strip() for one in shown_passages(passages)]
+            best = best._replace(text="\n\n".join(texts))
             reason += ", so no answer was written"
         trace.answer = best.text
         numbers = cited_numbers(best.text) if answers and self.wording.style == "open" else []

@@ -54,6 +54,12 @@ def run_each_way(make):
         (["a", "b"], [says(6, 1), says(5, -1)], "a", "the adjustments oscillate: step +0 was tried before"),
         (["a"], [says(6, -1)], "a", "the selection would not change at step -1"),
         (["a", LLMServerError("x: down")], [says(4, 1)], "a", "round 2 has no draft: x: down"),
+        (
+            ["<think>b</think><think>c</think>\na"],
+            [f"Score: 3</think>\n{says(9)}"],
+            "a",
+            "accepted with 9 of 10",
+        ),
         (["<think>\nb</think>\na"], [f"Score: 3?\n</think>\n{says(9)}"], "a", "accepted with 9 of 10"),
         (["a"], ["hm", says(9)], "a", "accepted with 9 of 10"),
         (["a"], ["hm", "well"], "a", "the judgement could not be read"),

@@ -93,7 +93,13 @@ def test_assignments_of_the_command_line() -> None:
     assert parse_assignments([f"a={nested}"]) == Condition("a", "$in", (nested,))
     wanted = parse_assignments(["year=2020", "tenant=acme", "tenant=b=c", '{"open": {"$ne": true}}'])
     assert wanted == as_filter(
-        {"$and": [{"open": {"$ne": True}}, {"year": {"$in": [2020]}}, {"tenant": {"$in": ["acme", "b=c"]}}]}
+        {
+            "$and": [
+                {"open": {"$ne": True}},
+                {"year": {"$in": [2020, "2020"]}},
+                {"tenant": {"$in": ["acme", "b=c"]}},
+            ]
+        }
     )
     assert parse_assignments([]) is None
     for text, said in (

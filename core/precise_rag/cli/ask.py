@@ -72,6 +72,8 @@ def run(args: argparse.Namespace) -> int:
     if args.trace:
         if args.trace.suffix not in (".html", ".json"):
             raise InputError(f"--trace must end in .html or .json, got {args.trace}")
+        if (args.trace.parent / "manifest.json").exists():
+            raise InputError(f"{args.trace} would lie in the folder of an index; name a file elsewhere")
         check_writable(args.trace)
     if sys.stdout is None:  # an answer costs money
         raise InputError("standard output is closed, so the answer cannot be printed; open it")

@@ -110,7 +110,11 @@ def _update(
 
     Others of the index stay without --prune, because an index may be filled from several folders in turn.
     """
+    known = set(index.document_ids) if isinstance(index, HybridIndex) else set()
+    new = [d.id for d in documents if d.id in known and index.document(d.id).text != d.text]
     index.add(documents, show_progress=is_terminal(sys.stderr))
+    if new:
+        warn(f"note: {len(new)} of the index's documents, such as {new[0]}, had another text before")
     gone = sorted(set(index.document_ids) - {document.id for document in documents})
     stay = [identifier for identifier in gone if not args.prune or _may_be_in(identifier, problems)]
     removed = sorted(set(gone) - set(stay))

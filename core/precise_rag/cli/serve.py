@@ -2,6 +2,7 @@
 
 import argparse
 import secrets
+import socket
 from collections.abc import Callable, Sequence
 from functools import wraps
 from typing import Any
@@ -52,6 +53,10 @@ def run(args: argparse.Namespace) -> int:
     """Serve until the client leaves or the command is interrupted."""
     server = make_server(open_index(args))
     if args.http:
+        try:
+            socket.create_server((_HOST, args.port)).close()
+        except (OSError, OverflowError) as error:
+            raise InputError(f"--port {args.port} cannot be used ({error}); choose another") from error
         warn(f"serving {args.index} at http://{_HOST}:{args.port}/mcp; end with Ctrl-C")
         server.run("streamable-http", host=_HOST, port=args.port, session_idle_timeout=_IDLE_SECONDS)
     else:

@@ -75,8 +75,9 @@ def _comparison(field: Any, operator: object, value: Any) -> Filter:
 def parse_assignments(texts: Iterable[str]) -> Filter | None:
     """Return a filter from texts such as "year=2020" or "tenant=acme", which must all hold; None for none.
 
-    A value that is a JSON number, truth value or string in quotes is that value; any other is a string. The
-    same name in two texts means one of the two values. A text that begins with "{" is a filter in JSON.
+    A value that is a JSON number or truth value is that value, or the same as a string, as CSV has it; one in
+    quotes is a string. The same name in two texts means one of the two values. A text that begins with "{" is
+    a filter in JSON.
     Raises InputError for any other text.
     """
     values: dict[str, list[Value]] = {}
@@ -93,14 +94,14 @@ def parse_assignments(texts: Iterable[str]) -> Filter | None:
             raise InputError(
                 f'filter {text!r} must be FIELD=VALUE, or JSON like \'{{"year": {{"$gte": 2020}}}}\''
             )
-        values.setdefault(name, []).append(_plain_value(value))
+        values.setdefault(name, []).extend(_plain_values(value))
     parts += [Condition(name, "$in", tuple(wanted)) for name, wanted in values.items()]
     return None if not parts else parts[0] if len(parts) == 1 else AllOf(tuple(parts))
 
 
-def _plain_value(text: str) -> Value:
+def _plain_values(text: str) -> list[Value]:
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
-        return text
-    return value if isinstance(value, str | int | float | bool) else text
+        return [text]
+    return [value] if isinstance(value, str) else [value, text] if isinstance(value, int | float) else [text]

@@ -34,10 +34,11 @@ def test_pruning_removes_what_is_gone_but_not_what_cannot_be_read(tmp_path, prec
     assert (code, json.loads(out)["removed_documents"]) == (1, ["road.txt"])
     assert "lamp.txt: looks like a binary file" in json.loads(out)["unreadable"][0]
     assert "such as lamp.txt, may be in what could not be read; so they stay" in err
-    (docs / "lamp.txt").write_text(lamp)
+    (docs / "lamp.txt").write_text(lamp.upper())
     code, out, err = precise("index", docs, "--out", index, "--json", "--prune", "--exclude", "*.log")
     assert (code, json.loads(out)["removed_documents"]) == (0, ["draft.log"])
     assert "removed draft.log" in err
+    assert "1 of the index's documents, such as lamp.txt, had another text before" in err
     _, out, _ = precise("ask", index, "What is the road about?", "--json")
     assert {candidate["doc_id"] for candidate in json.loads(out)["candidates"]} == {"lamp.txt"}
 
@@ -113,6 +114,8 @@ def test_a_chat_server_answers_and_the_trace_is_written(folder, tmp_path, precis
     assert (answer["kind"], answer["answer"]) == ("generated", "Ilse Brandt keeps it [1].")
     assert answer["usage"] == {"calls": 2, "input_tokens": 22, "output_tokens": 14, "cost": None}
     assert "Ilse Brandt keeps it [1]." in page.read_text("utf-8")
+    code, _, err = precise("ask", folder / "index", "Who?", "--trace", folder / "index" / "trace.html")
+    assert (code, "name a file elsewhere" in err) == (1, True)
 
 
 def test_max_tokens_counts_what_is_around_a_passage_too(folder, precise):

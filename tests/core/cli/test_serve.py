@@ -107,7 +107,10 @@ def test_an_idle_session_over_http_ends_after_a_minute(folder: Path, monkeypatch
         )
 
     monkeypatch.setattr(mcp.server.mcpserver.MCPServer, "run_streamable_http_async", serve_http)
-    assert main(["serve", str(folder / "index"), "--http"]) == 0
+    with socket.create_server(("127.0.0.1", 0)) as busy:
+        command = ["serve", str(folder / "index"), "--http", "--port", str(busy.getsockname()[1])]
+        assert main(command) == 1
+    assert main(command) == 0
     assert served["session_idle_timeout"] == 60
 
 

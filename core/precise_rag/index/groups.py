@@ -82,7 +82,7 @@ Passages = str | int | DocumentSegmenter
 """How the sentences of a document are grouped into passages or chunks:
 
 - "sentences": each alone.
-- "paragraphs": by paragraph.
+- "paragraphs": by paragraph; one of more than 512 tokens, such as a transcript without blank lines, in parts.
 - "200 tokens", or another number: whole paragraphs up to that length; a longer one is cut between sentences.
 - a number: that many sentences each.
 - "segments": by topic, with the packaged segmenter, 100 to 200 tokens each.
@@ -91,6 +91,7 @@ Passages = str | int | DocumentSegmenter
 """
 
 _MOST_SENTENCES = 10**9
+_LONGEST_PARAGRAPH = 512
 _TOKENS = re.compile(r"([1-9][0-9]{0,8}) tokens")
 
 
@@ -108,7 +109,9 @@ def check_passages(name: str, passages: Passages) -> None:
 def passage_ids(document: Document, table: SentenceTable, passages: Passages) -> IntArray:
     """(n,) passage of each sentence of one document, ascending from 0."""
     if passages == "paragraphs":
-        return table.paragraphs
+        before = np.cumsum(table.n_tokens) - table.n_tokens
+        within = before - before[Groups.by_change(table.paragraphs).starts][table.paragraphs]
+        return Groups.by_change(table.paragraphs, within // _LONGEST_PARAGRAPH).of_row
     if passages == "sentences":
         return np.arange(len(table), dtype=np.int64)
     if isinstance(passages, int):

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -96,7 +97,7 @@ def adapt(
     questions: pairs of a question and its evidence; at least 20 with evidence.
     reranker: anything `load_reranker` accepts; default: the cascade. One that is adapted is adapted anew.
     n_candidates: as for `PreciseRAG`.
-    Raises InputError for too few questions.
+    Raises InputError for too few questions, and for evidence that is not in the index.
     """
     given = list(questions)
     asked = {question: evidence for question, evidence in given if evidence}
@@ -105,6 +106,13 @@ def adapt(
             f"{FEWEST_QUESTIONS} questions with evidence are needed to adapt anything, got {len(asked)} "
             f"with evidence of {len(given)}"
         )
+    find: Any = getattr(index, "document", None)
+    for doc_id, start, end in chain.from_iterable(asked.values()) if find else ():
+        text = find(doc_id).text
+        if not 0 <= start < end <= len(text):
+            raise InputError(
+                f"evidence {start} to {end} is not in {doc_id!r}, which has {len(text)} characters"
+            )
     loaded = load_reranker(reranker)
     base = loaded.reranker if isinstance(loaded, AdaptedReranker) else calibrated(loaded)
     lists = _lists(index, asked, base, n_candidates)

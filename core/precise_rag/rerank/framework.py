@@ -56,7 +56,10 @@ class FrameworkReranker:
             for place, c in enumerate(candidates)
         ]
         ranked = self._reranker.postprocess_nodes(nodes, query_str=query)
-        return [(int(node.node.node_id), node.score) for node in ranked]
+        places = {node.node.node_id: place for place, node in enumerate(nodes)}
+        if unknown := [node.node.node_id for node in ranked if node.node.node_id not in places]:
+            raise InputError(f"{self.name} must keep the ids of the nodes, got a new one, {unknown[0]!r}")
+        return [(places[node.node.node_id], node.score) for node in ranked]
 
     def _compress(self, query: str, candidates: Sequence[Candidate]) -> list[tuple[int, float | None]]:
         documents = require("langchain_core.documents", extra="langchain")

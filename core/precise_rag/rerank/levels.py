@@ -14,6 +14,7 @@ from precise_rag.protocols import Reranker
 from precise_rag.rerank.candidate_texts import score_texts
 from precise_rag.rerank.cascade import cascade_reranker
 from precise_rag.rerank.logistic_regression import LogisticRegression, log_odds, matched
+from precise_rag.sentences.words import has_words
 from precise_rag.types import Candidate, FloatArray, ScoreScale, finite_score
 
 _log = logging.getLogger(__name__)
@@ -138,20 +139,22 @@ def calibrated(reranker: Reranker) -> Reranker:
 
 
 def usable_scores(reranker: Reranker, query: str, candidates: Sequence[Candidate]) -> npt.NDArray[np.float64]:
-    """Return the (n,) scores of candidates, NaN where the reranker gives no finite number.
+    """Return the (n,) scores of candidates, NaN where the reranker gives no finite number or no word is.
 
     Raises InputError if there is not one score for each candidate, or if none is a finite number.
     """
     given = score_texts(query, candidates, reranker)
-    if len(given) != len(candidates):
+    n_scores = len(given) if hasattr(given, "__len__") else type(given).__name__
+    if n_scores != len(candidates):
         raise InputError(
             f"reranker {reranker.name!r} must return one score per candidate, in their order; "
-            f"got {len(given)} scores for {len(candidates)} candidates"
+            f"got {n_scores} for {len(candidates)} candidates"
         )
     scores = np.array([np.nan if (s := finite_score(one)) is None else s for one in given], dtype=np.float64)
+    is_filled = np.array([has_words(candidate.text) for candidate in candidates], dtype=np.bool_)
     if len(scores) and np.isnan(scores).all():
         raise InputError(
             f"reranker {reranker.name!r} must return numbers, got {type(given[0]).__name__} "
             f"{given[0]!s:.50} as the first of {len(scores)} scores, none of them finite"
         )
-    return scores
+    return np.where(is_filled | ~is_filled.any(), scores, np.nan)

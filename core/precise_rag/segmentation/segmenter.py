@@ -1,6 +1,7 @@
 """Segmenter with a trained boundary model."""
 
 from collections.abc import Iterable, Iterator
+from dataclasses import fields
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Self
@@ -8,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+from precise_rag.errors import InputError
 from precise_rag.facts import copied
 from precise_rag.protocols import SentenceSplitter
 from precise_rag.segmentation.boundaries import BoundaryModel, choose_cuts, readable_sentences
@@ -75,6 +77,8 @@ class Segmenter:
 
         Raises ModelError if the model is missing or damaged, InputError for a bad option.
         """
+        if unknown := options.keys() - {field.name for field in fields(SegmenterOptions)}:
+            raise InputError(f"a segmenter has no option {sorted(unknown)[0]!r}")
         model, defaults = load_model(name, device=device, encoder=encoder)
         if "max_tokens" in options:
             for size in ("min_tokens", "target_tokens"):

@@ -89,6 +89,8 @@ def test_nothing_is_adapted_without_a_gain_and_too_few_questions_are_refused(ind
     given = [*questions()[:19], ("What else?", [])]
     with pytest.raises(InputError, match=r"20 questions with evidence are .*got 19 with evidence of 20"):
         adapt(index, given, reranker=Wrong())
+    with pytest.raises(InputError, match="evidence 1 to 9999 is not in"):
+        adapt(index, [*questions(), ("What else?", [(_NAMES[0], 1, 9999)])], reranker=Wrong())
 
 
 def test_weights_change_probabilities_or_the_order_and_nothing_else() -> None:

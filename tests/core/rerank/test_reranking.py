@@ -42,7 +42,7 @@ def test_a_reranker_must_return_one_score_per_candidate() -> None:
         def score(self, query: str, candidates: Sequence[Candidate]) -> FloatArray:
             return super().score(query, candidates)[:1]
 
-    with pytest.raises(InputError, match="got 1 scores for 3 candidates"):
+    with pytest.raises(InputError, match="got 1 for 3 candidates"):
         rerank("q", CANDIDATES, Short(len))
 
 

@@ -64,7 +64,7 @@ def to_core_documents(documents: Iterable[Document]) -> list[CoreDocument]:
 
 
 def document_names(documents: Iterable[Document]) -> list[str]:
-    """Return an id for each document: its own, or a hash of its text.
+    """Return an id for each document: its own, or a hash of its text and metadata.
 
     If an id comes again, `#2`, `#3` … is added.
     """
@@ -170,5 +170,6 @@ def _place(document: Document) -> tuple[str, Span]:
 
 
 def _content_id(document: Document) -> str:
-    text = document.page_content.encode("utf-8", "surrogatepass")
-    return blake2b(text, digest_size=8).hexdigest()
+    metadata = sorted(map(repr, without_own_keys(document.metadata).items()))
+    content = "\n".join([document.page_content, *metadata]).encode("utf-8", "surrogatepass")
+    return blake2b(content, digest_size=8).hexdigest()

@@ -7,7 +7,7 @@ from langchain_core.embeddings import Embeddings
 from langchain_core.load.serializable import Serializable
 from pydantic import ConfigDict
 
-from precise_rag.checks import items_of
+from precise_rag.checks import items_of, own_errors
 from precise_rag.encoded import encode_documents, encode_queries
 from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
 from precise_rag.protocols import Encoder
@@ -28,7 +28,8 @@ class PreciseEmbeddings(Serializable, Embeddings):
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid", frozen=True)
 
     def __init__(self, model: Any = DEFAULT_ENCODER, device: str | None = None, **fields: Any) -> None:
-        super().__init__(model=model, device=device, **fields)
+        with own_errors(type(self).__name__, type(self).model_fields):
+            super().__init__(model=model, device=device, **fields)
         _ = self.encoder  # errors are raised now
 
     @classmethod

@@ -148,13 +148,13 @@ class PreciseRetriever(BaseRetriever):
         selection = await self._path.ainvoke(search, {"callbacks": run_manager.get_child()})
         return self._documents(selection, search)
 
-    def _search(self, query: str, k: int | None = None, filter: Any = None) -> dict[str, Any]:
+    def _search(self, query: str, k: int | None = None, filter: Any = None, **further: Any) -> dict[str, Any]:
         """Return what a call searches for; what it does not say is as set for all calls."""
-        return {
-            "query": check_query(query),
-            "k": self.k if k is None else k,
-            "filter": self.search_kwargs.get("filter") if filter is None else filter,
-        }
+        asked = {"k": self.k, **self.search_kwargs, **(further.pop("search_kwargs", None) or {})}
+        asked |= {name: value for name, value in (("k", k), ("filter", filter)) if value is not None}
+        if unknown := (further.keys() | asked.keys()) - {"k", "filter"}:
+            raise InputError(f"a call takes k, filter and search_kwargs, got {', '.join(sorted(unknown))}")
+        return {"query": check_query(query), "filter": None, **asked}
 
     def _documents(self, selection: Selection, search: Mapping[str, Any]) -> list[Document]:
         order = self.rag.with_k(search["k"]).order

@@ -5,6 +5,7 @@ pieces cut from pieces: `read_facts(piece)` gives `doc_id`, `start` and `end`.
 """
 
 from abc import abstractmethod
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from itertools import chain, groupby
 from pathlib import Path
@@ -68,6 +69,10 @@ class SpanTextSplitter(TextSplitter):
         """Return the pieces of all `texts`, each with a copy of its text's metadata and its place."""
         texts = list(items_of("texts", texts, str))
         metadatas = metadatas or [{}] * len(texts)
+        if len(metadatas) != len(texts):
+            raise InputError(
+                f"there must be one of metadatas for each text, got {len(metadatas)} for {len(texts)}"
+            )
         return self.split_documents(
             Document(text, metadata=metadata) for text, metadata in zip(texts, metadatas, strict=True)
         )
@@ -88,7 +93,7 @@ class SpanTextSplitter(TextSplitter):
         """Yield the chunks of pieces, whose vectors `embeddings` then knows."""
         for piece in pieces:
             text = piece.text.strip() if self._strip_whitespace else piece.text
-            self.embeddings._vectors[text] = piece.vector
+            self.embeddings._vectors.setdefault(text, deque()).append(piece.vector)
             yield piece.chunk
 
     def _piece(self, source: Document, name: str, chunk: Chunk) -> Document:
@@ -246,13 +251,14 @@ class SentenceContextTextSplitter(SpanTextSplitter):
 class ContextEmbeddings(PreciseEmbeddings):
     """Embeddings that know the pieces of a splitter by their vectors in context.
 
-    Other texts, and queries, are embedded by the encoder. Pieces with equal texts share one vector.
+    Other texts, and queries, are embedded by the encoder. Pieces with equal texts have their vectors in the
+    order in which they were split; embedded again, that of the last.
 
     model: a name or path, an encoder object, or anything else that `load_encoder` takes.
     """
 
-    _vectors: dict[str, FloatArray] = PrivateAttr(default_factory=dict)
-    """By the text of the piece."""
+    _vectors: dict[str, deque[FloatArray]] = PrivateAttr(default_factory=dict)
+    """By the text of the pieces, those that were not embedded yet; the last one stays."""
 
     @classmethod
     def is_lc_serializable(cls) -> bool:
@@ -263,4 +269,7 @@ class ContextEmbeddings(PreciseEmbeddings):
         """Return the vector in context of each text that is a piece, and the encoder's of any other."""
         others = [text for text in texts if text not in self._vectors]
         new = dict(zip(others, super().embed_documents(others), strict=True)) if others else {}
-        return [new[text] if text in new else self._vectors[text].tolist() for text in texts]
+        return [new[text] if text in new else self._next(self._vectors[text]).tolist() for text in texts]
+
+    def _next(self, vectors: deque[FloatArray]) -> FloatArray:
+        return vectors.popleft() if len(vectors) > 1 else vectors[0]

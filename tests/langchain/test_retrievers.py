@@ -27,6 +27,9 @@ async def test_k_is_set_once_or_for_one_call_and_kept_to(precise):
     index = precise.rag.index
     for given in ({"k": 1}, {"search_kwargs": {"k": 1}}):
         assert [d.id for d in PreciseRetriever.from_index(index, **given).invoke(QUESTION)] == sentences[:1]
+        assert [d.id for d in precise.invoke(QUESTION, **given)] == sentences[:1]
+    with pytest.raises(InputError, match="a call takes k, filter and search_kwargs, got returns"):
+        precise.invoke(QUESTION, returns="x")
     ranked = PreciseRetriever.from_index(index, selector=precise.rag.path.selector, order="score")
     assert [d.id for d in ranked.invoke(QUESTION)] == sentences
 

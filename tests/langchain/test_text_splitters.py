@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from langchain_core.documents import Document
 
-from langchain_precise import PreciseEmbeddings, SemanticSegmentationTextSplitter
+from langchain_precise import PreciseEmbeddings, SemanticSegmentationTextSplitter, SentenceContextTextSplitter
 from precise_rag import Segmenter
 from precise_rag.encoders.local import MINILM, packaged_encoder
 from precise_rag.errors import InputError
@@ -87,10 +87,20 @@ def test_a_segmenter_is_used_as_it_is_and_options_that_cannot_be_kept_are_refuse
         (lambda: make(segmenter, chunk_size=10), "chunk_size"),
         (lambda: make(chunk_overlap=200), "do not overlap"),
         (lambda: make().create_documents(TEXT), "texts must be a list of str objects, got str"),
+        (lambda: make().create_documents([TEXT, TEXT], [{}]), "got 1 for 2"),
+        (lambda: make(separators=[" "]), "a segmenter has no option 'separators'"),
         (lambda: make(PreciseEmbeddings(HashEncoder())), "model must be"),
     ):
         with pytest.raises(InputError, match=message):
             refused()
+
+
+def test_equal_sentences_have_vectors_of_their_own_contexts():
+    splitter = SentenceContextTextSplitter(embeddings=HashEncoder())
+    both = ["The mill is old. It opens at nine.", "The pool is warm. It opens at nine."]
+    pieces = [splitter.split_text(text)[1] for text in both]
+    first, second, last = splitter.embeddings.embed_documents([*pieces, pieces[0]])
+    assert first != second == last
 
 
 def test_one_argument_gives_vectors_in_context_and_another_a_progress_bar(capsys):

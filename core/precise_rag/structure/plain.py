@@ -11,11 +11,9 @@ from unicodedata import normalize
 from precise_rag.structure.blocks import BlockKind, BlockStart
 from precise_rag.structure.marks import (
     ADORNMENT,
-    CAPTION,
     CODE_DIRECTIVES,
     CODE_LINE,
     COLUMNS,
-    COUNTED,
     DIRECTIVE,
     FEWEST_ROWS,
     FORMULA,
@@ -26,15 +24,23 @@ from precise_rag.structure.marks import (
     STOPS,
     WIDE,
     ends_in_colon,
-    ends_sentence,
-    in_columns,
-    indent_of,
     label_end,
+)
+from precise_rag.structure.plain_lines import (
+    LEVEL_OF_NUMBERS,
+    LONGEST_HEADING,
+    STOP,
+    Line,
+    counted_titles,
+    edges_of,
+    fits_above,
+    has_case,
+    has_two_sentences,
+    read_lines,
 )
 from precise_rag.structure.running import RUNNING_LINES, running_key
 from precise_rag.structure.tables import CSV_LINES, begins_table, delimiter_of, is_rule, split_at
 
-_LONGEST_HEADING = 100
 _TABLE_AHEAD = 500
 """Lines in which the end of a simple table is looked for."""
 
@@ -46,41 +52,15 @@ _LONGEST_TERM = 80
 _WORDS_OF_TERM = 6
 """Of a term without a sign before it; its line ends before the first word of its meaning had to go below."""
 _LEVEL_OF_CAPITALS = 8
-_LEVEL_OF_NUMBERS = 9
-"""Levels below underlined titles, which count from 1 in the order of their styles."""
+"""Below underlined titles, which count from 1 in the order of their styles, and above titles with numbers."""
 _LEVEL_OF_SHORT_LINES = 20
 _LONGEST_SHORT_TITLE = 60
 _LONG_NUMBER = re.compile(r"\d+(?:\.\d+)+")
-_TWO_SENTENCES = re.compile(r"[^\W\d]{2}[.!?][\"'”’»)\]]{0,3} +[\"'“‘«(\[]{0,3}[^\W\da-z]|[?!,][\"”’»]")
-_FULL_STOP_WITHIN = re.compile(r"[。！？｡][^\s。」』”’）)]")
 _FIELD = re.compile(r":[\w -]{1,40}:(?:\s|\Z)")
 _VALUE = re.compile(r"[^\w\s]?\s?[\d.,:/–-]{1,20}\s?[%°€$£]?\w{0,2}")
 _FEWEST_CELLS, _CELLS_AHEAD, _CHARACTERS_OF_CELLS = 8, 200, 300
-_GAP = re.compile(r" {2,}")
 _WIDE_GAP = re.compile(r" {3,}|\t")
 _NUMBER_CELL = re.compile(r"(?: {3}|\t)(?:[^\w\s] ?)?\d")
-_STOP = (*STOPS, *",;:，；：、")
-
-
-class _Line(NamedTuple):
-    """A line that is not blank.
-
-    start: offset in the text. indent: columns before its words. after_blank: whether the line before is
-    blank, or there is none. before_blank: whether the line after is blank, or there is none.
-    """
-
-    start: int
-    words: str
-    indent: int
-    after_blank: bool
-    before_blank: bool
-
-    @property
-    def end(self) -> int:
-        """Columns up to the end of its words."""
-        return self.indent + len(in_columns(self.words))
-
-
 _SECTION = re.compile(r"\[{1,2}[\w .:/@\"'-]{1,80}\]{1,2}")
 _SETTING = re.compile(r"[\w.\"'/-]{1,80}[ \t]{0,40}=")
 """The head of a section of settings, and a setting."""
@@ -118,87 +98,10 @@ def _kinds_of(word: str, last: str) -> tuple[str, ...]:
 def plain_blocks(text: str) -> Iterator[BlockStart]:
     """Yield the starts of the blocks of a plain text whose lines end in line feeds."""
     mail_heads = {head.start(): head.end() for head in MAIL_HEAD.finditer(text)}
-    return _Reader(_lines(text), mail_heads).blocks()
+    return _Reader(read_lines(text), mail_heads).blocks()
 
 
-def _lines(text: str) -> list[_Line]:
-    lines: list[_Line] = []
-    start, after_blank = 0, True
-    for line in text.split("\n"):
-        words = line.strip()
-        if words:
-            lines.append(_Line(start, words, indent_of(line), after_blank, False))
-        elif not after_blank:
-            lines[-1] = lines[-1]._replace(before_blank=True)
-        after_blank = not words
-        start += len(line) + 1
-    if lines:
-        lines[-1] = lines[-1]._replace(before_blank=True)
-    return lines
-
-
-def _edges(line: _Line) -> set[int]:
-    """The columns where cells begin, and with a minus those where they end; 0 where tabs part them."""
-    words = in_columns(" " * line.indent + line.words).expandtabs(8)
-    gaps = [gap.span() for gap in _GAP.finditer(words, line.indent)]
-    by_tab = {0} if "\t" in line.words and not line.indent else set()
-    return by_tab.union(*((-start, end) for start, end in gaps))
-
-
-def _has_two_sentences(words: str) -> bool:
-    """Whether a sentence ends within a line, after its first word."""
-    return bool(_TWO_SENTENCES.search(words, len(words.split()[0])) or _FULL_STOP_WITHIN.search(words))
-
-
-def _has_case(words: str) -> bool:
-    """Whether nearly all letters of a line are of scripts that have capitals."""
-    letters = [sign for sign in words if sign.isalpha()]
-    return sum(sign.lower() != sign.upper() for sign in letters) >= 0.9 * len(letters)
-
-
-def _counted_titles(lines: Sequence[_Line]) -> dict[int, int]:
-    """Numbers of the lines that begin with a word and a number which counts up, and their levels.
-
-    The word that comes first is the outermost. Lines that follow each other are clauses or a table of
-    contents, no titles.
-    """
-    runs: dict[str, dict[int, str]] = {}
-    for number, line in enumerate(lines):
-        match = COUNTED.match(line.words)
-        is_first = line.after_blank or ends_sentence(lines[number - 1].words)
-        if match and is_first and not CAPTION.match(line.words):
-            word = f"{match['word'] or ''}{match['kind'] or ''}".strip().casefold()
-            runs.setdefault(word, {})[number] = normalize("NFKC", match["number"] or match["counted"])
-    counting = [
-        {number for number in run if number + 1 not in run}
-        for run in runs.values()
-        if len(set(run.values())) > 1 and 2 * sum(number + 1 in run for number in run) <= len(run)
-    ]
-    return {
-        number: _LEVEL_OF_NUMBERS + depth
-        for depth, run in enumerate(counting)
-        for number in run
-        if _is_title_line(lines, number)
-    }
-
-
-def _is_title_line(lines: Sequence[_Line], number: int) -> bool:
-    """Whether a line is a title by its length, its end and the line below it."""
-    line, below = lines[number], lines[number + 1 : number + 2]
-    words = line.words if line.before_blank or line.words.count(" ") > 8 else line.words.removesuffix(".")
-    is_sentence = words.endswith(_STOP) or _has_two_sentences(words)
-    if is_sentence or len(words) > _LONGEST_HEADING or not below:
-        return False
-    return line.before_blank or (_fits_above(line, below[0]) and not below[0].words[0].islower())
-
-
-def _fits_above(line: _Line, below: _Line) -> bool:
-    """Whether the first word of the line below would have fitted on a line."""
-    first = len(below.words.split()[0])
-    return line.end + (2 if WIDE.match(below.words) else first) < below.end
-
-
-def _is_cell(line: _Line) -> bool:
+def _is_cell(line: Line) -> bool:
     """Whether a line may be the cell of a table that is a paragraph."""
     is_alone = line.after_blank and line.before_blank
     return is_alone and len(line.words) <= _LONGEST_SHORT_TITLE and not line.words.endswith(STOPS)
@@ -207,14 +110,14 @@ def _is_cell(line: _Line) -> bool:
 class _Reader:
     """Reads the lines of one text from the first to the last."""
 
-    def __init__(self, lines: Sequence[_Line], mail_heads: Mapping[int, int]) -> None:
+    def __init__(self, lines: Sequence[Line], mail_heads: Mapping[int, int]) -> None:
         self.lines, self.mail_heads = lines, mail_heads
         self.occurs = Counter(
             running_key(line.words)
             for line in lines
             if line.after_blank and line.before_blank and len(line.words) <= _LONGEST_SHORT_TITLE
         )
-        self.counted = _counted_titles(lines)
+        self.counted = counted_titles(lines)
         self.styles: dict[tuple[str, bool], int] = {}
         self.kind: BlockKind | None = None
         self.level = 0
@@ -297,16 +200,16 @@ class _Reader:
             return True
         if len(line.words) > _LONGEST_TERM:
             return False
-        if line.words.endswith(_STOP) or _has_two_sentences(line.words):
+        if line.words.endswith(STOP) or has_two_sentences(line.words):
             return False
         if below[0].indent <= line.indent + 1:
             return below[0].words.startswith(": ") and not ITEM.match(line.words)
         if line.words[0] in "`\"'<-([$*:":
             return True
         n_words = len(line.words.split()) + len(WIDE.findall(line.words)) // 2
-        return n_words <= _WORDS_OF_TERM and _fits_above(line, below[0])
+        return n_words <= _WORDS_OF_TERM and fits_above(line, below[0])
 
-    def _steps(self, line: _Line) -> int:
+    def _steps(self, line: Line) -> int:
         """How many kinds of marks stand above an item at its indent: "(a)" below "(1)" is a step deeper.
 
         A number below "-" begins another list.
@@ -329,7 +232,7 @@ class _Reader:
         self.marks.append(_Mark(line.indent, _kinds_of(word, "")[0], word))
         return len(same)
 
-    def _goes_on(self, line: _Line) -> bool:
+    def _goes_on(self, line: Line) -> bool:
         return not line.after_blank or line.indent >= max(self.indent, 1)
 
     def _is_item(self, number: int) -> bool:
@@ -360,7 +263,7 @@ class _Reader:
                 return None
             return "heading", self._style(line.words[0], True), 3
         is_head = len(rest) > 1 and COLUMNS.match(line.words) and COLUMNS.match(rest[1].words)
-        is_title = line.after_blank and len(line.words) <= 2 * _LONGEST_HEADING and not is_head
+        is_title = line.after_blank and len(line.words) <= 2 * LONGEST_HEADING and not is_head
         under = rest[:1] if is_title else ()
         for below in under:
             fits = 0.7 * len(line.words) <= len(below.words) and not below.after_blank
@@ -431,9 +334,9 @@ class _Reader:
         in a cell. A blank line may part rows with the same columns.
         """
         first, end, n_rows = self.lines[number], number + 1, 1
-        edges, n_gaps = _edges(first), len(_WIDE_GAP.findall(first.words))
+        edges, n_gaps = edges_of(first), len(_WIDE_GAP.findall(first.words))
         for line in self.lines[end:]:
-            now = _edges(line) if COLUMNS.match(line.words) else set[int]()
+            now = edges_of(line) if COLUMNS.match(line.words) else set[int]()
             n_now = len(_WIDE_GAP.findall(line.words))
             is_second = end == number + 1  # below a head, which may have a cell more or less
             has_cells = min(n_gaps, n_now) > 1 and abs(n_now - n_gaps) <= is_second
@@ -476,10 +379,10 @@ class _Reader:
         """The level of a line that is a heading by its words alone; 0 if it is none."""
         line = self.lines[number]
         words = line.words
-        if not (line.after_blank and line.before_blank) or len(words) > _LONGEST_HEADING:
+        if not (line.after_blank and line.before_blank) or len(words) > LONGEST_HEADING:
             return 0
         asks = _LONG_NUMBER.match(words) is not None and words[-1] in "?？!"
-        if not asks and (words.rstrip("\"'”’»)]*）」』").endswith(_STOP) or _has_two_sentences(words)):
+        if not asks and (words.rstrip("\"'”’»)]*）」』").endswith(STOP) or has_two_sentences(words)):
             return 0
         following = self.lines[number + 1] if number + 1 < len(self.lines) else None
         if following is None or not any(letter.isalpha() for letter in words):
@@ -487,15 +390,15 @@ class _Reader:
         if (match := NUMBERED.match(words)) is not None:
             if _LONG_NUMBER.match(words) is None and words[0].isdigit() and ITEM.match(following.words):
                 return 0
-            deeper = max(self.counted.values(), default=_LEVEL_OF_NUMBERS) + match[0].rstrip(".").count(".")
-            return deeper if words[0].isdigit() else _LEVEL_OF_NUMBERS
-        if not _has_case(words):
+            deeper = max(self.counted.values(), default=LEVEL_OF_NUMBERS) + match[0].rstrip(".").count(".")
+            return deeper if words[0].isdigit() else LEVEL_OF_NUMBERS
+        if not has_case(words):
             return 0
         if words.isupper() and sum(map(str.isalpha, words)) > 3:
             return _LEVEL_OF_CAPITALS
         return _LEVEL_OF_SHORT_LINES if self._is_short_title(number, following) else 0
 
-    def _is_short_title(self, number: int, following: _Line) -> bool:
+    def _is_short_title(self, number: int, following: Line) -> bool:
         """Whether a short line between paragraphs is a title without any mark, not a name below a mail."""
         line = self.lines[number]
         before = self.lines[number - 1].words if number else ""
@@ -503,7 +406,7 @@ class _Reader:
             line.words[0].isupper()
             and 0 < self.occurs[running_key(line.words)] < RUNNING_LINES
             and len(line.words.split()) <= 8
-            and (not before or before.endswith((*_STOP, ")", '"', "”", "'")))
+            and (not before or before.endswith((*STOP, ")", '"', "”", "'")))
             and len(following.words) >= 60
             and following.indent <= line.indent
             and not any(after.words[0] == ">" for after in self.lines[number + 1 : number + 4])

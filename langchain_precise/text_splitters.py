@@ -70,9 +70,7 @@ class SpanTextSplitter(TextSplitter):
         texts = list(items_of("texts", texts, str))
         metadatas = metadatas or [{}] * len(texts)
         if len(metadatas) != len(texts):
-            raise InputError(
-                f"there must be one of metadatas for each text, got {len(metadatas)} for {len(texts)}"
-            )
+            raise InputError(f"metadatas must be one for each text, got {len(metadatas)} for {len(texts)}")
         return self.split_documents(
             Document(text, metadata=metadata) for text, metadata in zip(texts, metadatas, strict=True)
         )
@@ -258,7 +256,8 @@ class ContextEmbeddings(PreciseEmbeddings):
     """
 
     _vectors: dict[str, deque[FloatArray]] = PrivateAttr(default_factory=dict)
-    """By the text of the pieces, those that were not embedded yet; the last one stays."""
+    _last: dict[str, FloatArray] = PrivateAttr(default_factory=dict)
+    """By the text of the pieces, the vectors that no call has got yet, and the last one that was got."""
 
     @classmethod
     def is_lc_serializable(cls) -> bool:
@@ -269,7 +268,9 @@ class ContextEmbeddings(PreciseEmbeddings):
         """Return the vector in context of each text that is a piece, and the encoder's of any other."""
         others = [text for text in texts if text not in self._vectors]
         new = dict(zip(others, super().embed_documents(others), strict=True)) if others else {}
-        return [new[text] if text in new else self._next(self._vectors[text]).tolist() for text in texts]
+        return [new[text] if text in new else self._next(text).tolist() for text in texts]
 
-    def _next(self, vectors: deque[FloatArray]) -> FloatArray:
-        return vectors.popleft() if len(vectors) > 1 else vectors[0]
+    def _next(self, text: str) -> FloatArray:
+        if self._vectors[text]:
+            self._last[text] = self._vectors[text].popleft()
+        return self._last[text]

@@ -101,6 +101,8 @@ def test_equal_sentences_have_vectors_of_their_own_contexts():
     pieces = [splitter.split_text(text)[1] for text in both]
     first, second, last = splitter.embeddings.embed_documents([*pieces, pieces[0]])
     assert first != second == last
+    again = [splitter.embeddings.embed_documents(splitter.split_text(text)[1:])[0] for text in both]
+    assert again == [first, second]
 
 
 def test_one_argument_gives_vectors_in_context_and_another_a_progress_bar(capsys):

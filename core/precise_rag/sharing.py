@@ -98,28 +98,30 @@ def share_places(query: str, candidates: Sequence[Candidate], n_places: int) -> 
     return Places(selection, repeats, is_shared, full)
 
 
-class Said:
-    """What was said so far, and below which titles: "The lift goes to all floors." of five branches.
+def may_be_of_one_thing(one: Candidate, other: Candidate) -> bool:
+    """Whether the titles above two candidates do not tell apart what they speak of.
 
-    Titles may be missing above a part of a text. So another document may say the same below some of them.
+    In parts of texts that overlap, titles may be missing above one of them: they are two documents then.
     """
+    titles, others = {*titles_above(one)}, {*titles_above(other)}
+    return titles == others or (one.doc_id != other.doc_id and (titles <= others or others <= titles))
+
+
+class Said:
+    """What was said so far, and of what: "The lift goes to all floors." of five branches."""
 
     def __init__(self) -> None:
-        self._said: dict[str, list[tuple[set[str], Candidate]]] = {}
+        self._said: dict[str, list[Candidate]] = {}
 
     def before(self, candidate: Candidate) -> str:
         """Return the id of what a candidate repeats; "" if it is new, or said of something else."""
-        text, titles = plain_text(candidate.text), {*titles_above(candidate)}
+        text = plain_text(candidate.text)
         said = self._said.setdefault(text, [])
-        same = (
-            one.id
-            for known, one in said
-            if known == titles or (one.doc_id != candidate.doc_id and (known <= titles or titles <= known))
-        )
+        same = (one.id for one in said if may_be_of_one_thing(one, candidate))
         is_full = len(said) >= (_MOST_EQUAL if len(text) <= _LONGEST_EQUAL else 1)
-        if repeated := next(same, said[0][1].id if is_full else ""):
+        if repeated := next(same, said[0].id if is_full else ""):
             return repeated
-        said.append((titles, candidate))
+        said.append(candidate)
         return ""
 
 

@@ -14,9 +14,9 @@ from precise_rag.encoded import encode_documents
 from precise_rag.encoders.geometry import cosine_like
 from precise_rag.errors import InputError
 from precise_rag.protocols import Encoder
+from precise_rag.sharing import may_be_of_one_thing
 from precise_rag.stems import read_words
 from precise_rag.structure.marks import FIELD
-from precise_rag.titles import titles_above
 from precise_rag.types import Candidate, Selection, best_first
 
 _NEGATIONS = frozenset({"no", "not", "never", "nor", "neither", "without", "cannot", "t"})
@@ -53,7 +53,6 @@ class RedundancyFilter:
         ranked = best_first(candidates)
         texts = [c.text for c in ranked]
         words = [tuple(read_words(text).stems) for text in texts]
-        titles = [{*titles_above(c)} for c in ranked]
         similar = similar_earlier(
             texts, self.similarity_threshold if self.encoder is None else self.prefilter
         )
@@ -77,7 +76,7 @@ class RedundancyFilter:
                     o
                     for o in similar[row]
                     if o in kept_rows
-                    and (titles[row] <= titles[o] or titles[o] <= titles[row])
+                    and may_be_of_one_thing(candidate, ranked[o])
                     and _says_the_same(words[row], words[o], self.encoder is not None)
                 ]
                 best = max(others, key=lambda o: (similar[row][o], -o), default=row)
@@ -93,7 +92,7 @@ class RedundancyFilter:
 def _is_field(text: str) -> bool:
     """Whether what a text says depends on what stands around it: two equal ones say two things.
 
-    It does if it has fewer than four words, or up to twelve with the name of a field, but is no code.
+    It does if it has fewer than four words, or up to twelve with the name of a field, unless it is code.
     """
     n_words = len(read_words(text).stems)
     is_short = n_words < 4 or (n_words <= 12 and FIELD.match(text.lstrip()) is not None)

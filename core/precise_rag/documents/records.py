@@ -58,7 +58,7 @@ def table_records(text: str, file: Path) -> tuple[list[dict[str, Any]] | None, s
     Lines of one cell above the head of the table are paragraphs.
     """
     delimiter = max(_DELIMITERS, key="\n".join(text.split("\n", _LINES)[:_LINES]).count)
-    longest = csv.field_size_limit(max(len(text), 1))
+    csv.field_size_limit(max(csv.field_size_limit(), len(text)))  # of the process: never less, for threads
     try:
         rows = [*csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)]
         if text.count('"') % 2 and "\n" in "".join(rows[-1][-1:]):
@@ -66,8 +66,6 @@ def table_records(text: str, file: Path) -> tuple[list[dict[str, Any]] | None, s
         rows = [cells for row in rows if (cells := row[: _filled(row)])]
     except csv.Error as error:
         raise InputError(f"{file}: not a table of values ({error})") from error
-    finally:
-        csv.field_size_limit(longest)
     above = [*takewhile(lambda row: len(row) == 1 and row != ["text"], rows)]
     rows = rows[len(above) :]
     head, *filled = rows or [[]]

@@ -82,7 +82,7 @@ def estimate_token_counts(texts: Sequence[str]) -> IntArray:
 def counting(count_tokens: CountTokens) -> Counts:
     """Return a function from n texts to their (n,) lengths, of one that counts a text or several.
 
-    Raises InputError if `count_tokens` is no function, or returns anything but whole numbers from 0 on.
+    Raises InputError if `count_tokens` is not a function, or does not return whole numbers of 0 or more.
     """
     count: Any = count_tokens
     if not callable(count):

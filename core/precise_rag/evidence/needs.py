@@ -127,15 +127,10 @@ def _replies(sentence: _Sentence, before: _Sentence) -> bool:
 
 def _notes(sentences: Sequence[_Sentence]) -> Iterator[tuple[int, int]]:
     """The notes that sentences need, see `needs`."""
-    starts = [
-        (row, _NOTE.match(sentence.text)) for row, sentence in enumerate(sentences) if sentence.is_short
-    ]
-    n_starts = Counter(start.groups() for _, start in starts if start)
-    notes = {
-        start.groups(): row
-        for row, start in starts
-        if start and not (start[4] and n_starts[start.groups()] > 1)
-    }
+    short = ((row, sentence.text) for row, sentence in enumerate(sentences) if sentence.is_short)
+    starts = [(row, start.groups()) for row, text in short if (start := _NOTE.match(text))]
+    counts = Counter(name for _, name in starts)
+    notes = {name: row for row, name in starts if counts[name] == 1 or not name[3]}
     for row, sentence in enumerate(sentences if notes else ()):
         for mark in _NOTE_MARK.finditer(sentence.text):
             is_mark = not (mark[4] and _EMPHASIS.search(sentence.text))

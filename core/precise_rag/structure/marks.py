@@ -71,7 +71,7 @@ small letter."""
 MAIL_HEAD = re.compile(
     r"(?m)^(?:[-_]{5,}[^\n]{0,60}\n\s*)?(?:From|Von|De|Da|Van|Från|Fra|Od|От|发件人)[ \t]?:[ \t][^\n]+\n"
     r"(?:[^\W\d_][\w -]{0,20}[ \t]?:[^\n]*\n(?:[ \t]+[^\s:][^\n]*\n)*+){2,}"
-    r"|(?m:^)(?:commit [0-9a-f]{7,64}\b[^\n]*\n(?:[A-Z]\w{2,15}:[^\n]*\n)+"
+    r"|^(?:commit [0-9a-f]{7,64}\b[^\n]*\n(?:[A-Z]\w{2,15}:[^\n]*\n)+"
     r"|[\w.+-]{1,60} \([^\s()]{1,60}\)[^;\n]{1,80}; urgency=[^\n]*\n)"
 )
 """Who wrote a mail, when and to whom, also below a line that parts it from the answer above it. And the head

@@ -24,6 +24,7 @@ from llama_index.core.settings import Settings
 from llamaindex_precise.convert import from_candidate, from_selection, to_candidates, to_core_documents
 from llamaindex_precise.embeddings import EmbedModel, resolve_encoder
 from llamaindex_precise.events import dispatcher, observe
+from llamaindex_precise.filters import to_core_filter
 from llamaindex_precise.sources import RetrieverSource, query_vector
 from precise_rag.answer import Answer
 from precise_rag.context import context_passages
@@ -171,10 +172,10 @@ class SelfFeedbackQueryEngine(BaseQueryEngine):
         """Return the response to a question.
 
         streaming: as for the constructor; default: as set there.
-        arguments: of `PreciseRAG.answer`: `options` of a multiple-choice question, `history`, `filter`,
-        `vector` and `candidates`.
+        arguments: of `PreciseRAG.answer`: `options` of a multiple-choice question, `history` (messages),
+        `filter` (also MetadataFilters), `vector` and `candidates`.
         """
-        trace = Trace(query, observer=observe)
+        trace, arguments = Trace(query, observer=observe), _of_core(arguments)
         if not (self.streaming if streaming is None else streaming):
             answer = self.rag.answer(query, trace=trace, **arguments)
             return _fill(Response(answer.text), trace, answer, self.rag.order)
@@ -193,7 +194,7 @@ class SelfFeedbackQueryEngine(BaseQueryEngine):
 
     async def aanswer(self, query: str, *, streaming: bool | None = None, **arguments: Any) -> RESPONSE_TYPE:
         """Run `answer` without blocking the event loop."""
-        trace = Trace(query, observer=observe)
+        trace, arguments = Trace(query, observer=observe), _of_core(arguments)
         if not (self.streaming if streaming is None else streaming):
             answer = await self.rag.aanswer(query, trace=trace, **arguments)
             return _fill(Response(answer.text), trace, answer, self.rag.order)
@@ -243,6 +244,11 @@ class SelfFeedbackQueryEngine(BaseQueryEngine):
 
     def _get_prompt_modules(self) -> PromptMixinType:
         return {}
+
+
+def _of_core(arguments: dict[str, Any]) -> dict[str, Any]:
+    filters = arguments.get("filter")
+    return arguments if filters is None else arguments | {"filter": to_core_filter(filters)}
 
 
 def _fill(response: _R, trace: Trace, answer: Answer | None, order: Order) -> _R:

@@ -104,11 +104,13 @@ def make_standalone(
 
 
 def read_history(history: Iterable[Any]) -> tuple[Message, ...]:
-    """Return the messages of a conversation: each a Message, a (role, content) pair or a mapping of both.
+    """Return the messages of a conversation that have text.
 
+    history: each a (role, content) pair, or a mapping or an object of both, as models and frameworks have
+        them. What tools say, and calls of tools without text, is left out.
     Raises InputError for anything else.
     """
-    return tuple(map(_message, items_of("history", history, object)))
+    return tuple(filter(None, map(_message, items_of("history", history, object))))
 
 
 def recent_messages(history: Sequence[Message]) -> tuple[Message, ...]:
@@ -123,13 +125,18 @@ def recent_messages(history: Sequence[Message]) -> tuple[Message, ...]:
     return tuple(reversed(recent))
 
 
-def _message(given: Any) -> Message:
+def _message(given: Any) -> Message | None:
     roles = get_args(get_type_hints(Message)["role"])
+    pair = given
     if isinstance(given, Mapping):
-        given = (given.get("role"), given.get("content"))
-    match given:
+        pair = (given.get("role"), given.get("content"))
+    elif hasattr(given, "role"):
+        pair = (given.role, getattr(given, "content", None))
+    match pair:
         case (str(role), str(content)) if role in roles:
-            return Message(role, content)  # type: ignore[arg-type]
+            return Message(roles[roles.index(role)], content)  # a role may be an Enum's
+        case ("tool" | "function", _) | ("assistant", None):
+            return None
     raise InputError(
         "history must hold messages: Message(role, content), (role, content) or "
         f'{{"role": …, "content": …}}, with a role of {", ".join(roles)}; got {shown(given)}'

@@ -6,8 +6,10 @@ import pytest
 from llama_index.core import Settings, SummaryIndex
 from llama_index.core.base.response.schema import AsyncStreamingResponse, Response, StreamingResponse
 from llama_index.core.callbacks import CallbackManager, CBEventType, LlamaDebugHandler
+from llama_index.core.llms import ChatMessage
 from llama_index.core.query_engine import RetrieverQueryEngine
 from llama_index.core.schema import IndexNode, QueryBundle
+from llama_index.core.vector_stores import MetadataFilter, MetadataFilters
 
 from llamaindex_precise import PreciseRerankPostprocessor, PreciseRetriever, SelfFeedbackQueryEngine
 from llamaindex_precise.convert import to_core_documents
@@ -134,3 +136,22 @@ def test_a_query_that_brings_its_own_vectors_is_searched_by_them(retriever, docu
         best = max(engine.query(bundle).source_nodes, key=lambda item: item.score or 0.0)
         assert "keeper" in best.node.text.lower()
     assert engine.retrieve(bundle)[0].node.node_id == best.node.node_id
+
+
+async def test_messages_and_filters_are_those_of_the_framework(documents):
+    chat = [
+        ChatMessage("Is there a bakery?", role="user"),
+        ChatMessage(None, role="assistant", additional_kwargs={"tool_calls": ["search"]}),
+        ChatMessage("A page of text.", role="tool"),
+        ChatMessage("Yes.", role="assistant"),
+    ]
+    wanted = MetadataFilters(filters=[MetadataFilter(key="$id", value=documents[0].id_)])
+    llm = ScriptedLLM([QUESTION, "In 1931.", verdict(9)] * 2)
+    engine = SelfFeedbackQueryEngine.from_documents(documents, llm, HashEncoder())
+    for response in (
+        engine.answer("Who built it?", history=chat, filter=wanted),
+        await engine.aanswer("Who built it?", history=chat, filter=wanted),
+    ):
+        assert {item.node.source_node.node_id for item in response.source_nodes} == {documents[0].id_}
+    said = re.findall(r": (user|assistant)\n(.*)", llm.calls[0].text)
+    assert said == [("user", "Is there a bakery?"), ("assistant", "Yes.")]

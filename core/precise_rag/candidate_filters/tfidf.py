@@ -7,23 +7,38 @@ from collections.abc import Iterator, Sequence
 from precise_rag.stems import read_words
 
 
+_MOST = 100
+"""Texts with one term that are compared with a later text, the first ones: costs grow linearly."""
+
+
 def similar_earlier(texts: Sequence[str], at_least: float) -> list[dict[int, float]]:
     """Return, for each text, the TF-IDF cosines of the earlier texts that are similar to it, by their rows.
 
     at_least: the cosine from which on texts are similar, above 0.
     The weight of a term is its count times `1 + ln((1 + n) / (1 + df))`, over these n texts. A text
-    without words is similar to none.
+    without words is similar to none. Two similar texts share one of the rarest terms of each, as the weights
+    of the others are too small together (prefix filtering: Bayardo et al., 2007, section 3).
     """
-    with_term: defaultdict[str, list[tuple[int, float]]] = defaultdict(list)
+    with_term: defaultdict[str, list[int]] = defaultdict(list)
     similar: list[dict[int, float]] = []
-    for row, vector in enumerate(_vectors(texts)):
-        cosines: dict[int, float] = {}
+    vectors = list(_vectors(texts))
+    for row, vector in enumerate(vectors):
+        others: set[int] = set()
+        rest = 1.0
         for term, weight in vector.items():
-            for other, of_other in with_term[term]:
-                cosines[other] = cosines.get(other, 0.0) + weight * of_other
-            with_term[term].append((row, weight))
-        similar.append({other: cosine for other, cosine in sorted(cosines.items()) if cosine >= at_least})
+            if rest < (at_least - 1e-6) ** 2:
+                break
+            others.update(with_term[term])
+            if len(with_term[term]) < _MOST:
+                with_term[term].append(row)
+            rest -= weight * weight
+        cosines = {other: _dot(vector, vectors[other]) for other in sorted(others)}
+        similar.append({other: cosine for other, cosine in cosines.items() if cosine >= at_least})
     return similar
+
+
+def _dot(vector: dict[str, float], other: dict[str, float]) -> float:
+    return sum(weight * other[term] for term, weight in vector.items() if term in other)
 
 
 def _vectors(texts: Sequence[str]) -> Iterator[dict[str, float]]:

@@ -80,7 +80,7 @@ class FeedbackConversation:
         while step is not None:
             tried, selection = self._select(step)
             if not selection.kept:
-                reason = "no passage was kept"
+                reason = ": ".join(["no passage was kept", *selection.reasons[:1]])
                 break
             if not self._is_new(selection):
                 reason = f"the selection would not change at step {step:+d}"

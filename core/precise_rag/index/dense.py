@@ -10,7 +10,7 @@ from typing_extensions import override
 from precise_rag.checks import check_number
 from precise_rag.encoded import encode_documents
 from precise_rag.index.context import chunk_vectors
-from precise_rag.index.faiss_rows import FaissBackend, FaissRows, check_faiss
+from precise_rag.index.faiss_rows import FaissBackend, FaissRows
 from precise_rag.index.groups import Groups, Passages, check_passages, passage_ids
 from precise_rag.index.index import DocumentIndex
 from precise_rag.index.ranking import top_rows
@@ -135,7 +135,7 @@ class DenseIndex(DocumentIndex):
         super().__init__(encoder, **settings)
         self._faiss = FaissBackend.of(self.settings.backend)
         if self._faiss is not None:
-            check_faiss(self._faiss.gpu)
+            self._faiss.empty(self.encoder.dimension)
 
     @override
     def _read(self, documents: Sequence[Document], show_progress: bool) -> Iterator[Columns]:

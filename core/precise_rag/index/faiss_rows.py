@@ -19,20 +19,6 @@ _MOST_ON_GPU = 2048
 """Rows that faiss finds on a GPU for one query at most."""
 
 
-def check_faiss(gpu: bool) -> None:
-    """Raise MissingExtra if faiss is not installed, and InputError if it is to use a GPU and cannot."""
-    faiss = require("faiss", extra="faiss-gpu" if gpu else "faiss")
-    if not gpu:
-        return
-    if not hasattr(faiss, "index_cpu_to_all_gpus"):
-        raise InputError(
-            "gpu is True but the installed faiss has no GPU support; pass gpu=False, or replace it: "
-            "pip uninstall faiss-cpu && pip install 'precise-rag[faiss-gpu]'"
-        )
-    if not faiss.get_num_gpus():
-        raise InputError("gpu is True but faiss sees no GPU; pass gpu=False")
-
-
 class FaissBackend(NamedTuple):
     """Which faiss index finds the nearest rows.
 
@@ -60,6 +46,26 @@ class FaissBackend(NamedTuple):
             )
         return cls(parts["factory"] or "Flat", parts["search"] or "", parts["gpu"] is not None)
 
+    def empty(self, d: int) -> Any:
+        """A faiss index without vectors, of length d.
+
+        Raises MissingExtra if faiss is not installed, and InputError if it is to use a GPU and cannot, or
+        does not accept the factory or the parameters.
+        """
+        faiss = require("faiss", extra="faiss-gpu" if self.gpu else "faiss")
+        if self.gpu and not hasattr(faiss, "index_cpu_to_all_gpus"):
+            raise InputError(
+                "gpu is True but the installed faiss has no GPU support; pass gpu=False, or replace it: "
+                "pip uninstall faiss-cpu && pip install 'precise-rag[faiss-gpu]'"
+            )
+        if self.gpu and not faiss.get_num_gpus():
+            raise InputError("gpu is True but faiss sees no GPU; pass gpu=False")
+        with _refused(f"faiss cannot build {self.factory!r} for vectors of length {d}: "):
+            index = faiss.index_factory(d, self.factory, faiss.METRIC_INNER_PRODUCT)
+        with _refused(f"faiss does not know the search parameters {self.search!r} for {self.factory!r}: "):
+            faiss.ParameterSpace().set_index_parameters(index, self.search)
+        return index
+
 
 @dataclass(frozen=True, slots=True)
 class FaissRows:
@@ -80,8 +86,8 @@ class FaissRows:
         """
         faiss = require("faiss", extra="faiss")
         n, d = vectors.shape
+        index = backend.empty(d)
         with _refused(f"faiss cannot build {backend.factory!r} from {n} vectors of length {d}: "):
-            index = faiss.index_factory(d, backend.factory, faiss.METRIC_INNER_PRODUCT)
             index.train(vectors)
             index.add(vectors)
         searched, factory = index, backend.factory
@@ -89,10 +95,7 @@ class FaissRows:
             advice = "; pass gpu=False, or another factory, such as 'IVF1024,Flat'"
             with _refused(f"faiss has no {factory!r} for GPUs: ", advice):
                 searched = faiss.index_cpu_to_all_gpus(index)
-        if backend.search:
-            with _refused(f"faiss does not know the search parameters {backend.search!r} for {factory!r}: "):
-                faiss.ParameterSpace().set_index_parameters(index, backend.search)
-                if backend.gpu:
+                if backend.search:
                     faiss.GpuParameterSpace().set_index_parameters(searched, backend.search)
         return cls(index, searched)
 

@@ -43,7 +43,7 @@ from precise_rag.facts import (
     without_own_keys,
     write_facts,
 )
-from precise_rag.titles import PATH_KEYS, TITLE_KEYS, joined_titles, new_sections, titles_of
+from precise_rag.titles import FIELDS_KEY, PATH_KEYS, TITLE_KEYS, joined_titles, new_sections, titles_of
 from precise_rag.tokens import estimate_tokens
 from precise_rag.types import Candidate, Excerpt, ScoreScale, Selection, Span, with_scores
 from precise_rag.types import Document as CoreDocument
@@ -55,6 +55,11 @@ LAYOUT_FIELDS = (
     "metadata_separator",
     "text_template",
 )
+
+
+_NO_FIELDS = (FACTS_KEY, LAYOUT_KEY, SOURCE_KEY, SECTION_KEY, "page_label")
+_PATHS = ("file_path", "source", "url")
+_LONGEST_VALUE, _LARGEST_NUMBER = 200, 1e15
 
 
 class FoundNode(TextNode):
@@ -75,8 +80,8 @@ class FoundNode(TextNode):
 def to_core_documents(nodes: Iterable[BaseNode]) -> list[CoreDocument]:
     """Return a core document for each node, with what `from_candidate` needs.
 
-    Titles (`precise_rag.titles`) that the node hides from its embedding model or from LLMs are not read.
-    Nodes without text, such as images, cannot be found.
+    The metadata that the node shows its embedding model and LLMs stand above its text, as titles do; what it
+    hides from one of them is not read. Nodes without text, such as images, cannot be found.
     """
     documents = []
     for node in items_of("documents", nodes, BaseNode):
@@ -89,7 +94,8 @@ def to_core_documents(nodes: Iterable[BaseNode]) -> list[CoreDocument]:
             "hidden": {key: metadata.pop(key) for key in hidden},
             "fields": {name: getattr(node, name) for name in LAYOUT_FIELDS if hasattr(node, name)},
         }
-        documents.append(CoreDocument(node.node_id, own_text(node), {**metadata, LAYOUT_KEY: layout}))
+        further = {**_fields(node), LAYOUT_KEY: layout}
+        documents.append(CoreDocument(node.node_id, own_text(node), {**metadata, **further}))
     return documents
 
 
@@ -114,6 +120,7 @@ def to_candidates(
     for item, (_, facts) in zip(nodes, scored, strict=True):
         doc_id, span = _place(item.node, facts)
         text = _read_text(item.node, mode)
+        fields = _fields(item.node) if mode == MetadataMode.NONE else {}  # else they are in the text
         candidates.append(
             Candidate(
                 doc_id=doc_id,
@@ -122,7 +129,7 @@ def to_candidates(
                 text=text,
                 score=0.0,
                 score_scale=scale,
-                metadata={**shown_metadata(item.node), SOURCE_KEY: item},
+                metadata={**shown_metadata(item.node), **fields, SOURCE_KEY: item},
                 **noted_fields(facts),
             )
         )
@@ -251,6 +258,23 @@ def shown_metadata(node: BaseNode) -> dict[str, Any]:
     """Return the metadata without what LLMs may not see: a pipeline shows titles and headings."""
     hidden = set(node.excluded_llm_metadata_keys)
     return {key: value for key, value in node.metadata.items() if key not in hidden}
+
+
+def _fields(node: BaseNode) -> dict[str, str]:
+    """Return short metadata that a node shows its models, beside titles, as one entry: "city: Lille".
+
+    Of a path or address only the last name is taken.
+    """
+    hidden = {*node.excluded_llm_metadata_keys, *node.excluded_embed_metadata_keys, *TITLE_KEYS, *_NO_FIELDS}
+    fields = []
+    for key, value in node.metadata.items():
+        if key in hidden:
+            continue
+        if isinstance(value, str) and len(value) <= _LONGEST_VALUE:
+            fields.append(f"{key}: {value.rstrip('/').rpartition('/')[2] if key in _PATHS else value}")
+        elif isinstance(value, int | float) and abs(value) < _LARGEST_NUMBER:
+            fields.append(f"{key}: {value}")
+    return {FIELDS_KEY: ", ".join(fields)} if fields else {}
 
 
 def _read_text(node: BaseNode, mode: MetadataMode) -> str:

@@ -154,7 +154,7 @@ class SemanticSegmentationNodeParser(SpanNodeParser):
     min_tokens: int | None = None
     paragraphs: Literal["hard", "soft"] | None = None
     coarse_tokens: int | None = None
-    text_format: Literal["markdown", "html", "data", "text"] | None = None
+    text_format: Literal["markdown", "html", "data", "source", "text"] | None = None
     tokenizer: Callable[[str], Sequence[Any]] | None = None
     alpha: float = _CONTEXT.alpha
     whole: float = WHOLE

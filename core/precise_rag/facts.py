@@ -28,6 +28,7 @@ from operator import itemgetter
 from typing import Any, TypeGuard, get_args
 from uuid import UUID, uuid5
 
+from precise_rag.titles import FIELDS_KEY
 from precise_rag.types import UNSCORED, Candidate, Excerpt, ScoreScale, Span, finite_score
 
 FACTS_KEY = "precise"
@@ -238,7 +239,8 @@ def distinct_names(places: Iterable[tuple[str, Hashable]]) -> list[str]:
 
 def without_own_keys(metadata: Mapping[str, Any]) -> dict[str, Any]:
     """Return the metadata of a file or of a framework's document without our keys."""
-    return {key: value for key, value in metadata.items() if key not in (FACTS_KEY, LAYOUT_KEY, SOURCE_KEY)}
+    own = (FACTS_KEY, LAYOUT_KEY, SOURCE_KEY, FIELDS_KEY)
+    return {key: value for key, value in metadata.items() if key not in own}
 
 
 def copied(metadata: Mapping[Any, Any]) -> dict[Any, Any]:

@@ -4,6 +4,7 @@ Search, reranking, growth, selection and prompts all read the same tuple of titl
 from the index (`Candidate.above`) or else from the metadata of the document:
 
 title, document_title    the document's title; LlamaIndex's TitleExtractor writes the second
+precise_fields           "city: Lille": other metadata that a framework shows with a text to its models
 header_path              headings of the parts it stands in: a list, or "/Care/Service/" as LlamaIndex's
                          MarkdownNodeParser and our segmenters write them, where a slash in one is \\/
 Header 1 … Header 6      the same, as LangChain's MarkdownHeaderTextSplitter and HTMLHeaderTextSplitter
@@ -20,7 +21,8 @@ from precise_rag.types import Candidate, Excerpt, Titles
 HEADER_PATH = "header_path"
 """Metadata key of the headings above a chunk."""
 PATH_KEYS = (HEADER_PATH, *(f"Header {level}" for level in range(1, 7)))
-TITLE_KEYS = ("title", "document_title", *PATH_KEYS)
+FIELDS_KEY = "precise_fields"
+TITLE_KEYS = ("title", "document_title", FIELDS_KEY, *PATH_KEYS)
 """Metadata keys that are read, in this order."""
 
 _LONGEST = 1_000

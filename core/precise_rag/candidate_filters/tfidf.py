@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 
 from precise_rag.stems import read_words
 
-
 _MOST = 100
 """Texts with one term that are compared with a later text, the first ones: costs grow linearly."""
 

@@ -22,7 +22,7 @@ class SegmenterOptions:
     paragraphs: blank lines are always boundaries, except after a heading or lead-in ("hard"), or evidence for
     one ("soft", default).
     coarse_tokens: first cut into pieces of about this many tokens, as SAGE does with 400; default: not.
-    text_format: "markdown", "html", "data" or "text"; default: detected from each text.
+    text_format: "markdown", "html", "data", "source" or "text"; default: detected from each text.
 
     Raises InputError for a value out of range.
     """

@@ -15,9 +15,9 @@ from precise_rag.structure.marks import ITEM, indent_of, label_end, without_mark
 from precise_rag.structure.tables import table_rows
 from precise_rag.types import IntArray
 
-TextFormat = Literal["markdown", "html", "data", "text"]
-"""How a text is marked up. data: nested, such as JSON and YAML. reStructuredText and other underlined or
-indented text is "text"."""
+TextFormat = Literal["markdown", "html", "data", "source", "text"]
+"""How a text is marked up. data: nested, such as JSON and YAML. source: source code. reStructuredText and
+other underlined or indented text is "text"."""
 
 BlockKind = Literal["heading", "paragraph", "item", "table", "code", "quote", "turn"]
 """What a block is. item: of a list. turn: what one speaker says in a transcript."""
@@ -56,20 +56,18 @@ class Structure:
         text: str,
         text_format: TextFormat,
         starts: Sequence[BlockStart],
-        above: Sequence[tuple[str, ...]] | None = None,
+        above: Sequence[tuple[int, tuple[str, ...]]] | None = None,
     ) -> Structure:
         """Build the structure from the starts of the blocks, ascending; the first block begins the text.
 
-        above: what is above each block; default: headings, terms, and heads of tables.
+        above: places, ascending, and what stands above the text from there on; default: headings, terms, and
+            heads of tables.
         """
         ends = [start for start, _, _ in starts[1:]] + [len(text)] * bool(starts)
         blocks = tuple(
             Block(start, end, kind, level) for (start, kind, level), end in zip(starts, ends, strict=True)
         )
-        if above is None:
-            return cls(text_format, blocks, tuple(_above(text, text_format, blocks)))
-        places = (start for start, _, _ in starts)
-        return cls(text_format, blocks, tuple(zip(places, above, strict=True)))
+        return cls(text_format, blocks, tuple(_above(text, text_format, blocks) if above is None else above))
 
     def block_numbers(self, positions: Sequence[int] | IntArray) -> IntArray:
         """Return the (n,) number, from 0, of the block at each position."""

@@ -110,8 +110,8 @@ def _is_yaml(body: str) -> bool:
     return n_nested >= 2 and n_entries >= _FEWEST and is_full and 5 * n_sentences <= n_lines
 
 
-def data_blocks(text: str) -> Iterator[tuple[BlockStart, tuple[str, ...]]]:
-    """Yield the start of each block of nested data, and the keys above it, outermost first.
+def data_blocks(text: str) -> Iterator[tuple[BlockStart, int, tuple[str, ...]]]:
+    """Yield the start of each block of nested data, its place, and the keys above it, outermost first.
 
     An object of a list, or a document of several, that is more than one block has its first values as a key.
     """
@@ -123,7 +123,7 @@ def data_blocks(text: str) -> Iterator[tuple[BlockStart, tuple[str, ...]]]:
     while waiting:
         value, start, above, path = waiting.pop()
         if not value.values or value.end - value.start <= _WHOLE:
-            yield (start, "code" if value.end - start <= _LONGEST_CODE else "paragraph", 0), above
+            yield (start, "code" if value.end - start <= _LONGEST_CODE else "paragraph", 0), start, above
             continue
         first, *others = _together(value.values)
         first.is_only = not others

@@ -13,6 +13,7 @@ from precise_rag.structure.html import html_blocks
 from precise_rag.structure.markdown import markdown_blocks
 from precise_rag.structure.marks import CODE_LINE
 from precise_rag.structure.plain import plain_blocks
+from precise_rag.structure.source import is_source, source_blocks
 from precise_rag.structure.turns import with_turns
 
 _HTML_START = re.compile(
@@ -47,7 +48,8 @@ Markdown: tables are often written with tags in it."""
 
 
 def detect_format(text: str) -> TextFormat:
-    """Return the format of a text: "data" by its keys, "html" by its tags, "markdown" by its marks, "text".
+    """Return the format of a text: "data" by its keys, "source" by its code, "html" by its tags, "markdown" by its
+    marks, or "text".
 
     reStructuredText counts as "text" where its marks are as many as those of Markdown.
     """
@@ -56,6 +58,8 @@ def detect_format(text: str) -> TextFormat:
     part = text[:READ]
     if _HTML_START.match(part):
         return "html"
+    if is_source(part):
+        return "source"
     markdown = sum(1 for _ in _MARKDOWN.finditer(part))
     tags = sum(1 for _ in _HTML_BLOCK.finditer(part))
     if tags >= _FEWEST_TAGS and tags > markdown:
@@ -78,6 +82,8 @@ def _is_source(text: str) -> bool:
 
 
 _READERS = {"markdown": markdown_blocks, "html": html_blocks, "text": plain_blocks}
+_OF_BLOCKS = {"data": data_blocks, "source": source_blocks}
+"""Readers that also tell what is above each block."""
 _FORMATS = get_args(TextFormat)
 
 _CARRIAGE_RETURN = re.compile(r"\r(?!\n)")
@@ -86,7 +92,7 @@ _CARRIAGE_RETURN = re.compile(r"\r(?!\n)")
 def read_structure(text: str, text_format: TextFormat | None = None) -> Structure:
     """Read the blocks of a text: headings, paragraphs, list items, tables, code, quotes and turns.
 
-    text_format: "markdown", "html", "data" or "text"; default: detected from the text.
+    text_format: "markdown", "html", "data", "source" or "text"; default: detected from the text.
     Markdown is parsed by markdown-it; the other formats are read by rules. Time is linear in the text.
     Raises InputError for another format.
     """
@@ -100,9 +106,10 @@ def read_structure(text: str, text_format: TextFormat | None = None) -> Structur
 def _read(text: str, text_format: TextFormat | None) -> Structure:
     lines = _CARRIAGE_RETURN.sub("\n", text).replace("\r\n", " \n")  # as long as before
     chosen = text_format or detect_format(lines)
-    if chosen == "data":
-        blocks = list(data_blocks(lines)) if text else []
-        return Structure.of(text, chosen, [start for start, _ in blocks], [above for _, above in blocks])
+    if chosen in _OF_BLOCKS:
+        read = list(_OF_BLOCKS[chosen](lines)) if text else []
+        blocks = [block for block, _, _ in read if block]
+        return Structure.of(text, chosen, blocks, [(place, above) for _, place, above in read])
     starts: list[BlockStart] = []
     for block in with_turns(lines, list(_READERS[chosen](lines))):
         if not starts or block[0] > starts[-1][0]:

@@ -61,8 +61,7 @@ class Groups:
 
     def sums(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """(n_groups, …) sum of each group's rows."""
-        total: npt.NDArray[np.float64] = np.add.reduceat(values, self.starts, axis=0)
-        return total
+        return np.add.reduceat(values, self.starts, axis=0)
 
 
 class DocumentSegmenter(Protocol):

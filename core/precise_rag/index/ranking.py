@@ -33,8 +33,7 @@ def draws(seeds: npt.NDArray[np.uint64], places: npt.ArrayLike) -> IntArray:
     mixed = seeds + (np.asarray(places).astype(np.uint64) + np.uint64(1)) * _STEP
     mixed = (mixed ^ (mixed >> np.uint64(30))) * _FIRST
     mixed = (mixed ^ (mixed >> np.uint64(27))) * _SECOND
-    drawn: IntArray = ((mixed ^ (mixed >> np.uint64(31))) >> np.uint64(1)).astype(np.int64)
-    return drawn
+    return np.asarray((mixed ^ (mixed >> np.uint64(31))) >> np.uint64(1), dtype=np.int64)
 
 
 def top_rows(scores: FloatArray, top_k: int) -> IntArray:

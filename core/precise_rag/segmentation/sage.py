@@ -142,8 +142,7 @@ def _shapes(config: dict[str, Any]) -> dict[str, tuple[int, ...]]:
 
 def blend(first: FloatArray, second: FloatArray, weights: FloatArray) -> FloatArray:
     """Return the (n, 2) weighted sum of two models' logits. weights: (3, 2) for first, second and 1."""
-    blended: FloatArray = (weights[0] * first + weights[1] * second + weights[2]).astype(np.float32)
-    return blended
+    return np.asarray(weights[0] * first + weights[1] * second + weights[2], dtype=np.float32)
 
 
 def _small_model(wanted: dict[str, str] | None, device: str | None) -> SmallModel | None:

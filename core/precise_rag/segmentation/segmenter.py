@@ -214,8 +214,7 @@ def cut_reasons(cuts: IntArray, *reasons: tuple[npt.NDArray[np.bool_], CutReason
 def _at_pieces(row: FloatArray, owners: IntArray, inner: npt.NDArray[np.bool_]) -> FloatArray:
     """Return the values of gaps between sentences at the gaps between their pieces, in sentences `owners`."""
     outer = row[np.minimum(owners[:-1], len(row) - 1)] if len(row) else np.float32(0)
-    scores: FloatArray = np.where(inner, -_INNER_COST, outer).astype(np.float32)
-    return scores
+    return np.where(inner, -_INNER_COST, outer).astype(np.float32)
 
 
 _MANY_SENTENCES = 10_000
@@ -244,10 +243,7 @@ def topic_gains(logits: FloatArray) -> FloatArray:
 
     logits: (n - 1, 2), see `BoundaryModel`.
     """
-    gains: FloatArray = np.clip(_TOPIC_WEIGHT * (logits[:, 1] + _TOPIC_PRIOR), *_TOPIC_RANGE).astype(
-        np.float32
-    )
-    return gains
+    return np.asarray(np.clip(_TOPIC_WEIGHT * (logits[:, 1] + _TOPIC_PRIOR), *_TOPIC_RANGE), np.float32)
 
 
 _BREAK_EVIDENCE = 0.25
@@ -261,12 +257,10 @@ def gap_gains(logits: FloatArray, breaks: npt.NDArray[np.bool_], threshold: floa
     logits: (n - 1, 2), see `BoundaryModel`. breaks: (n - 1,) true at blank lines.
     """
     evidence = logits[:, 0] + np.where(breaks, _BREAK_EVIDENCE, 0)
-    gains: FloatArray = (evidence - np.log((1 - threshold) / threshold)).astype(np.float32)
-    return gains
+    return np.asarray(evidence - np.log((1 - threshold) / threshold), dtype=np.float32)
 
 
 def same_scores(gains: FloatArray, threshold: float) -> FloatArray:
     """Return the (n - 1,) probability that two neighbouring sentences belong together: SAGE's score."""
     odds = np.asarray(gains, dtype=np.float64) + np.log((1 - threshold) / threshold)
-    scores: FloatArray = (1 / (1 + np.exp(np.clip(odds, -50, 50)))).astype(np.float32)
-    return scores
+    return np.asarray(1 / (1 + np.exp(np.clip(odds, -50, 50))), dtype=np.float32)

@@ -170,8 +170,7 @@ def frequency_weights(ids: IntArray, size: int) -> FloatArray:
     """
     share = np.bincount(ids, minlength=size) / max(len(ids), 1)
     weights = np.clip(1e-3 / (1e-3 + share), 0.01, None)
-    raw: FloatArray = np.log(np.expm1(weights)).astype(np.float32)
-    return raw
+    return np.log(np.expm1(weights)).astype(np.float32)
 
 
 def principal_components(vectors: FloatArray, dimension: int) -> FloatArray:
@@ -183,8 +182,7 @@ def principal_components(vectors: FloatArray, dimension: int) -> FloatArray:
     centred = vectors - vectors.mean(axis=0)
     directions, _, _ = np.linalg.svd(centred.T @ centred)
     reduced = centred @ directions[:, :dimension]
-    scaled: FloatArray = (reduced / np.linalg.norm(reduced, axis=1).mean()).astype(np.float32)
-    return scaled
+    return np.asarray(reduced / np.linalg.norm(reduced, axis=1).mean(), dtype=np.float32)
 
 
 def _corpus(documents: Sequence[LabelledDocument], settings: TrainingSettings) -> TrainingCorpus:

@@ -29,11 +29,7 @@ def check_number(
 ) -> None:
     """Raise InputError unless `value` is a finite number in the range.
 
-    name: what the number is, for the message.
-    least, most: the smallest and the largest number allowed.
-    above_zero: whether it must be more than 0.
-    whole: whether it must be a whole number.
-    none: what None means, if it is allowed.
+    name: what the number is, for the message. none: what None means, if it is allowed.
     """
     if value is None and none is not None:
         return

@@ -195,10 +195,7 @@ class DocumentIndex(Searched):
     ) -> list[Candidate]:
         """Return at most `top_k` candidates, best first.
 
-        query: the query as text.
-        top_k: maximum number of candidates; at least 1.
-        filter: what the documents of all candidates must meet, see `as_filter`; default: nothing.
-        vector: (d,) the query's vector, by the same model as those of the index; default: `query` is encoded.
+        query, top_k, filter, vector: as for `HybridIndex.search`.
         Raises EmptyIndexError if the index holds no text.
         """
         check_search(query, top_k)

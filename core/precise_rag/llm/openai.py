@@ -258,7 +258,6 @@ def _response_format(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _first_choice(response: Any) -> Any | None:
-    """The first choice of a reply or of an event; None if it has none."""
     choices = read(response, "choices")
     return choices[0] if isinstance(choices, list) and choices else None
 

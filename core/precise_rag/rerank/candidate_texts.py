@@ -35,7 +35,6 @@ def with_headings(query: str, candidates: Sequence[Candidate], idf_table: IdfTab
 
     It is needed if it has words of the query that the text lacks, with at least 0.3 of the rarity of all of
     them: "How often is the M-7 serviced?" and "Change the oil every month.", under the title "Pump M-7".
-    What stands above are the titles of `precise_rag.titles`.
     Returns the candidates in their order.
     """
     terms = QueryTerms.of(query, idf_table)
@@ -122,8 +121,7 @@ def score_texts(query: str, candidates: Sequence[Candidate], reranker: Reranker)
     for candidate, split in zip(candidates, is_long, strict=True):
         firsts.append(len(parts))
         parts += _sentences(candidate) if split else [candidate]
-    best: FloatArray = np.maximum.reduceat(np.asarray(reranker.score(query, parts)), firsts)
-    return best
+    return np.maximum.reduceat(np.asarray(reranker.score(query, parts)), firsts)
 
 
 def _is_longer(text: str, n_tokens: int) -> bool:

@@ -236,7 +236,6 @@ def _sentencex_ends(block: str) -> Iterable[int]:
 
 
 def _language(block: str) -> str:
-    """Return the language whose script has the most characters."""
     counts = {language: len(letters.findall(block)) for language, letters in _LANGUAGES}
     return max(counts, key=counts.__getitem__)
 

@@ -70,11 +70,9 @@ class DocumentSegmenter(Protocol):
     @property
     def name(self) -> str:
         """Name that a saved index records."""
-        ...
 
     def segment(self, text: Document, table: SentenceTable | None = None) -> list[Chunk]:
         """Return chunks of whole sentences that together make up the text."""
-        ...
 
 
 Passages = str | int | DocumentSegmenter

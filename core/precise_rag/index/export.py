@@ -61,7 +61,6 @@ def weighted_sentences(
 
     documents: the documents; read in batches, so they may come from a generator.
     encoder: turns sentences into vectors.
-    show_progress: show a progress bar.
     settings: fields of `ContextSettings`.
     """
     remaining = items_of("documents", documents, Document)
@@ -87,7 +86,7 @@ def weighted_chunks(
     made from the vectors of the sentences. With `whole=0` only sentences are encoded, each once, and a store
     that compares these vectors by cosine gives the ranking of `DenseIndex` with `chunk_vectors="context"`.
 
-    documents, show_progress: as for `weighted_sentences`.
+    documents: as for `weighted_sentences`.
     encoder: turns sentences and chunks into vectors.
     segmenter: a segmenter, or the name or path of a trained one.
     alpha: weight of a chunk's sentences against the text around it (0 to 1).

@@ -35,7 +35,6 @@ def build_tables(
     documents: read lazily, two batches ahead; may be endless.
     encoder: encodes and counts tokens; None leaves the vectors out and estimates the token counts.
     splitter: splits the text; default `load_sentence_splitter()`.
-    show_progress: whether to show the encoder's progress bar.
     vectors: False leaves the vectors out; the encoder then only counts tokens.
     Yields one table per document, in order.
 

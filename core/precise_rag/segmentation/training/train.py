@@ -55,7 +55,6 @@ def train_small(
     vectors; default: random ones. start: folder of a model of this family to go on from, with its word
     pieces and sizes; default: none. It is kept if no epoch is better on the held-out documents, and the
     report has its figures under "start". device: such as "cpu"; default: CUDA if there is one.
-    show_progress: show progress bars; default True.
     """
     place = torch.device(best_device(device))
     corpus = _corpus(documents, settings)
@@ -122,7 +121,7 @@ def train_sage(
 ) -> dict[str, Any]:
     """Train a model of the family `sage` on an encoder's vectors and return its held-out figures.
 
-    documents, folder, settings, show_progress: as for `train_small`.
+    documents, folder, settings: as for `train_small`.
     encoder: makes the sentence vectors. config: sizes of the head; default: `SageConfig`'s.
     fine_tune: also train the encoder, except its token vectors, on the device where it was loaded, and
     save it with the head. Default False: each sentence is encoded once, before training.

@@ -121,7 +121,6 @@ class DocumentIndex(Searched):
 
         documents: the documents; ids must be unique.
         encoder: turns text into vectors.
-        show_progress: show a progress bar.
         settings: fields of the kind's settings class.
         Raises InputError for duplicate ids and invalid settings.
         """
@@ -258,9 +257,7 @@ class DocumentIndex(Searched):
         return index
 
     def _get(self, identifier: str) -> Document | None:
-        return next(
-            (document for part in self._parts if (document := part.get(identifier)) is not None), None
-        )
+        return next(filter(None, (part.get(identifier) for part in self._parts)), None)
 
     def _check_vectors(self, added: Block) -> None:
         """Raise ValueError unless the vectors of new rows are as long as those of the others."""

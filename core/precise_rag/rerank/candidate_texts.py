@@ -69,9 +69,8 @@ def with_cosines(query: str, candidates: Sequence[Candidate]) -> list[Candidate]
     """
     encoder = default_encoder()
     vector = encode_queries(encoder, [query])[0]
-    cosines = dots(
-        encode_documents(encoder, [without_markup(candidate.text) for candidate in candidates]), vector
-    )
+    texts = [without_markup(candidate.text) for candidate in candidates]
+    cosines = dots(encode_documents(encoder, texts), vector)
     levels = with_levels(encoder, {"dense": cosines, "core": cosines}, vector)
     return [
         replace(one, scores={**one.scores, **{name: float(column[row]) for name, column in levels.items()}})

@@ -246,10 +246,8 @@ def _with_words(text: str, spans: Iterable[Span]) -> Iterator[Span]:
     for span in spans:
         if waiting is not None:
             joined = Span(waiting.start, span.end)
-            is_part = not (
-                has_words(text[span.start : span.end]) and has_words(text[waiting.start : waiting.end])
-            )
-            if is_part and len(text[joined.start : joined.end].strip()) <= MAX_CHARACTERS:
+            are_whole = all(has_words(text[first:end]) for first, end in (span, waiting))
+            if not are_whole and len(text[joined.start : joined.end].strip()) <= MAX_CHARACTERS:
                 span = joined
             else:
                 yield waiting

@@ -87,10 +87,7 @@ def without_repeats(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def check_methods(name: str, value: Any, methods: Iterable[str], advice: str) -> None:
-    """Raise InputError if an object lacks one of these methods.
-
-    name: what the object is. advice: what to pass.
-    """
+    """Raise InputError with this advice if an object of this name lacks one of the methods."""
     for method in methods:
         if not callable(getattr(value, method, None)):
             raise InputError(f"{name} must have the method `{method}`, got {type(value).__name__}; {advice}")

@@ -99,10 +99,7 @@ class DocumentIndex(Searched):
 
     @abstractmethod
     def _best(self, view: View, query: str, direction: FloatArray, top_k: int) -> Hits:
-        """Return the best `top_k` matching rows for a query; see `View.matching`.
-
-        direction: (d,) the query's vector, of unit length.
-        """
+        """Return the best `top_k` matching rows for a query whose unit vector is `direction` (d,)."""
 
     def __getstate__(self) -> dict[str, Any]:
         with self._writing:

@@ -102,10 +102,7 @@ def cut_off(reason: Any) -> CutOff:
 
 
 def reported_cut_off(*places: Any) -> CutOff:
-    """Return why a reply was cut off, from the first of `places` that says so.
-
-    places: mappings or objects that may have a field with the finish reason.
-    """
+    """Return why a reply was cut off, from the first mapping or object whose finish reason says so."""
     for place in places:
         for field in _FIELDS:
             if cut_short := cut_off(read(place, field)):

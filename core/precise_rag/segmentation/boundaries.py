@@ -21,10 +21,7 @@ def as_heading(text: str) -> str:
 def readable_sentences(
     sentences: Sequence[str], is_heading: npt.NDArray[np.bool_], text_format: TextFormat
 ) -> list[str]:
-    """Return the sentences with each heading in the one form that the models know, and without tags of HTML.
-
-    is_heading: (n,) whether a sentence is a heading. text_format: of the text.
-    """
+    """Return the sentences without tags of HTML, and each heading in the one form that the models know."""
     readable = list(map(without_tags, sentences)) if text_format == "html" else list(sentences)
     for row in np.flatnonzero(is_heading).tolist():
         readable[row] = as_heading(without_marks(sentences[row]))

@@ -92,10 +92,7 @@ def _window_sums(rows: FloatArray, windows: Sequence[int]) -> Iterator[tuple[int
 
 
 def with_context(rows: FloatArray, tensors: Mapping[str, FloatArray]) -> FloatArray:
-    """Return (n, h): n rows in a hidden layer, and two residual convolutions over them.
-
-    tensors: those of `context_shapes`.
-    """
+    """Return (n, h): n rows in a hidden layer and two residual convolutions; see `context_shapes`."""
     rows = np.maximum(linear(rows, tensors["inner.weight"]) + tensors["inner.bias"], 0)
     for layer in ("convolution1", "convolution2"):
         rows = rows + _convolved(rows, tensors, layer)

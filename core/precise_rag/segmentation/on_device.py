@@ -25,10 +25,7 @@ Inputs = Sequence[FloatArray | IntArray]
 
 
 def network_device(device: str | None) -> str | None:
-    """Return the device of torch that a boundary network runs on; None for numpy, on the CPU.
-
-    device: "cpu", "cuda", "cuda:1", …; default: a GPU if torch can use one.
-    """
+    """Return the device that a boundary network runs on in torch, see `best_device`; None for numpy."""
     place = best_device(device)
     return None if place == "cpu" else place
 

@@ -197,10 +197,7 @@ def joined_crumbs(spans: IntArray) -> IntArray:
 
 
 def cut_reasons(cuts: IntArray, *reasons: tuple[npt.NDArray[np.bool_], CutReason]) -> tuple[CutReason, ...]:
-    """Return why each cut was made: the first reason that holds at its gap, else "length".
-
-    reasons: (n - 1,) where each reason holds.
-    """
+    """Return why each cut was made: the first reason, (n - 1,) each, that holds at its gap, else "length"."""
     return tuple(next((reason for holds, reason in reasons if holds[gap]), "length") for gap in cuts.tolist())
 
 
@@ -232,10 +229,7 @@ _TOPIC_RANGE = (-1.0, 2.0)
 
 
 def topic_gains(logits: FloatArray) -> FloatArray:
-    """Return the (n - 1,) further gain of a cut where a section ends, and not only a paragraph.
-
-    logits: (n - 1, 2), see `BoundaryModel`.
-    """
+    """Return the (n - 1,) further gain of a cut where a section ends, and not only a paragraph."""
     return np.asarray(np.clip(_TOPIC_WEIGHT * (logits[:, 1] + _TOPIC_PRIOR), *_TOPIC_RANGE), np.float32)
 
 

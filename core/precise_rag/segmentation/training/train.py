@@ -59,13 +59,12 @@ def train_small(
     place = torch.device(best_device(device))
     corpus = _corpus(documents, settings)
     torch.manual_seed(settings.seed)
-    if start is not None:
-        given = SmallModel.load(start)
-        word_pieces, network = given.word_pieces, small_network(given.config, given.tensors)
-        ids, offsets = word_pieces.encode(text for document in documents for text in document.sentences)
+    given = None if start is None else SmallModel.load(start)
+    word_pieces = given.word_pieces if given else _word_pieces(documents, corpus, vocabulary_size)
+    ids, offsets = word_pieces.encode(text for document in documents for text in document.sentences)
+    if given:
+        network = small_network(given.config, given.tensors)
     else:
-        word_pieces = _word_pieces(documents, corpus, vocabulary_size)
-        ids, offsets = word_pieces.encode(text for document in documents for text in document.sentences)
         network = _new_network(word_pieces, ids, encoder, show_progress)
     network.to(place)
 

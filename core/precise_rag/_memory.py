@@ -8,10 +8,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 def remembers(n_texts: int, *, longest: int = 2_000) -> Callable[[F], F]:
-    """Decorate a function of a text so that it remembers the last results.
-
-    n_texts: how many. longest: characters up to which a text is remembered.
-    """
+    """Decorate a function of a text so that it remembers `n_texts` results, of texts up to `longest`."""
 
     def decorated(function: F) -> F:
         remembered = lru_cache(maxsize=n_texts)(function)

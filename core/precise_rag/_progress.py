@@ -1,18 +1,16 @@
 """Progress bars that take no lock unless they are shown."""
 
 from collections.abc import Iterable, Iterator
-from typing import Any, Generic, Self, TypeVar
-
-T = TypeVar("T")
+from typing import Any, Self
 
 
-class _NoBar(Generic[T]):
+class _NoBar:
     """A progress bar that shows nothing."""
 
-    def __init__(self, items: Iterable[T]) -> None:
+    def __init__(self, items: Iterable[Any]) -> None:
         self._items = items
 
-    def __iter__(self) -> Iterator[T]:
+    def __iter__(self) -> Iterator[Any]:
         return iter(self._items)
 
     def __enter__(self) -> Self:
@@ -27,7 +25,7 @@ class _NoBar(Generic[T]):
     update = set_postfix = write = _ignore
 
 
-def progress_bar(items: Iterable[T] | None = None, *, shown: bool, **options: Any) -> Any:
+def progress_bar(items: Iterable[Any] | None = None, *, shown: bool, **options: Any) -> Any:
     """Return a tqdm bar if `shown`, else an object that can be used in the same way.
 
     items: what to iterate over; optional. options: of tqdm, such as total and desc.

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from precise_rag.errors import InputError, PreciseRagError
+from precise_rag.redaction import remember, remember_environment, without_password
 
 T = TypeVar("T")
 
@@ -28,11 +29,7 @@ def check_number(
 ) -> None:
     """Raise InputError unless `value` is a finite number in the range.
 
-    name: what the number is, for the message.
-    least, most: the smallest and the largest number allowed.
-    above_zero: whether it must be more than 0.
-    whole: whether it must be a whole number.
-    none: what None means, if it is allowed.
+    name: what the number is, for the message. none: what None means, if it is allowed.
     """
     if value is None and none is not None:
         return
@@ -90,13 +87,25 @@ def without_repeats(pairs: Iterable[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def check_methods(name: str, value: Any, methods: Iterable[str], advice: str) -> None:
-    """Raise InputError if an object lacks one of these methods.
-
-    name: what the object is. advice: what to pass.
-    """
+    """Raise InputError with this advice if an object of this name lacks one of the methods."""
     for method in methods:
         if not callable(getattr(value, method, None)):
             raise InputError(f"{name} must have the method `{method}`, got {type(value).__name__}; {advice}")
+
+
+def client_address(
+    base_url: str | None, api_key: str | None, *, timeout: float, max_retries: int
+) -> tuple[str | None, tuple[str, str] | None]:
+    """Return the address of a server, and the user and password in it, which are hidden with the key.
+
+    Raises InputError for what no client of a server takes.
+    """
+    check_number("timeout", timeout, above_zero=True)
+    check_number("max_retries", max_retries, least=0, whole=True)
+    check_text("base_url", base_url or "")
+    remember(api_key)
+    remember_environment()
+    return without_password(base_url)
 
 
 def _is_number(value: Any, whole: bool) -> bool:

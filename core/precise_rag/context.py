@@ -61,10 +61,7 @@ class Passage:
 
 
 def context_passages(selection: Selection, order: Order = "document") -> tuple[Passage, ...]:
-    """Return the passages that a model sees, numbered from 1: the excerpts of a selection.
-
-    order: see `Order`.
-    """
+    """Return the passages that a model sees, numbered from 1: the excerpts of a selection."""
     return _numbered(excerpts_of(selection, order, passage_tokens))
 
 

@@ -17,10 +17,7 @@ from precise_rag.vectors import unit_rows
 
 
 def encode_documents(encoder: Encoder, texts: Sequence[str], *, show_progress: bool = False) -> FloatArray:
-    """Return the (n, d) vectors of n texts; d is the encoder's dimension. See `encoded_rows`.
-
-    show_progress: show the encoder's progress bar.
-    """
+    """Return the (n, d) vectors of n texts; d is the encoder's dimension. See `encoded_rows`."""
     if not len(texts):
         return np.zeros((0, encoder.dimension), dtype=np.float32)
     rows = encoder.encode(texts, show_progress=True) if show_progress else encoder.encode(texts)

@@ -13,7 +13,7 @@ from itertools import groupby
 from typing import Any, Literal, NamedTuple
 
 from precise_rag.titles import joined_titles, new_sections
-from precise_rag.tokens import Counts, candidate_tokens, estimate_token_counts, estimate_tokens
+from precise_rag.tokens import candidate_tokens, estimate_tokens
 from precise_rag.types import Candidate, Decision, Excerpt, Selection, Stretch
 
 Order = Literal["document", "score"]
@@ -85,17 +85,13 @@ def excerpts_of(
     )
 
 
-def written_tokens(
-    excerpts: Sequence[Excerpt],
-    piece_tokens: PieceTokens = no_piece_tokens,
-    count: Counts = estimate_token_counts,
-) -> int:
+def written_tokens(excerpts: Sequence[Excerpt], piece_tokens: PieceTokens = no_piece_tokens) -> int:
     """Return the tokens of excerpts as they are written, with what stands above them once a section.
 
-    piece_tokens: what a piece costs beside its text and its titles. count: counts the others.
+    piece_tokens: what a piece costs beside its text and its titles.
     """
     texts = [*(one.text for one in excerpts), *map(joined_titles, new_sections(excerpts))]
-    return int(count(texts).sum()) + sum(map(piece_tokens, excerpts))
+    return sum(map(estimate_tokens, texts)) + sum(map(piece_tokens, excerpts))
 
 
 def within(

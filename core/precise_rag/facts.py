@@ -171,21 +171,16 @@ def scores_on_a_scale(
         if known is None or not math.isnan(known)
     }
     scale = scales.pop() if len(scales) == 1 else None
-    return (scores, scale) if scale else (_in_order(scores), "rank")
+    if scale:
+        return scores, scale
+    unusable = [score is not None and math.isnan(score) for score in scores]
+    return [math.nan if nan else -float(position) for position, nan in enumerate(unusable)], "rank"
 
 
 def _known_score(score: object, facts: Mapping[str, Any]) -> float:
     number = finite_score(score)
     unusable = noted_scale(facts, score) and UNSCORED in noted_fields(facts)["scores"]
     return math.nan if number is None or unusable else number
-
-
-def _in_order(scores: Iterable[float | None]) -> list[float | None]:
-    """Return scores that repeat the order given; those that are NaN stay so."""
-    return [
-        math.nan if score is not None and math.isnan(score) else -float(position)
-        for position, score in enumerate(scores)
-    ]
 
 
 def noted_fields(facts: Mapping[str, Any]) -> dict[str, Any]:

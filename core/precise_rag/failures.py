@@ -143,8 +143,7 @@ class OptionalFeature:
         try:
             return with_feature()
         except Exception as error:
-            if not self._may_refuse(error):
-                raise
+            self._check_refusal(error)
         reply = plain()
         self._is_refused = True
         return reply
@@ -158,15 +157,14 @@ class OptionalFeature:
         try:
             return await with_feature()
         except Exception as error:
-            if not self._may_refuse(error):
-                raise
+            self._check_refusal(error)
         reply = await plain()
         self._is_refused = True
         return reply
 
-    def _may_refuse(self, error: Exception) -> bool:
-        """Whether the feature may be why the model failed: not for keys, limits, filters and connections."""
+    def _check_refusal(self, error: Exception) -> None:
+        """Raise the error unless the feature may be why: not for keys, limits, filters and connections."""
         self._is_refused |= isinstance(error, LLMResponseError)
-        if isinstance(error, PreciseRagError | AssertionError):
-            return False
-        return type(failure_of(error, self._model)) in (LLMError, LLMResponseError)
+        failure = failure_of(error, self._model)
+        if failure is error or type(failure) not in (LLMError, LLMResponseError):
+            raise error

@@ -126,7 +126,6 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
         "recursive": Preset(index=WordSentenceIndex.build, n_candidates=10, order="score"),
     }
 )
-"""The presets by name."""
 
 
 def load_preset(name: str) -> Preset:

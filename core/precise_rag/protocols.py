@@ -25,11 +25,9 @@ class SentenceSplitter(Protocol):
     @property
     def name(self) -> str:
         """Name and version of the splitter."""
-        ...
 
     def split(self, text: str) -> list[Span]:
         """Split `text` into spans that cover it: in order, each starting where the previous one ends."""
-        ...
 
 
 @runtime_checkable
@@ -39,27 +37,22 @@ class Encoder(Protocol):
     @property
     def name(self) -> str:
         """Identifies the vectors: encoders with the same name must return the same vectors."""
-        ...
 
     @property
     def dimension(self) -> int:
         """Length of a vector."""
-        ...
 
     def encode(self, texts: Sequence[str], *, show_progress: bool = False) -> FloatArray:
         """Encode n texts. Returns (n, d) float32 rows of unit length, in order."""
-        ...
 
     def encode_queries(self, queries: Sequence[str]) -> FloatArray:
         """Encode n queries. Same as `encode` unless the model treats queries differently."""
-        ...
 
     def count_tokens(self, texts: Sequence[str]) -> IntArray:
         """Count the tokens of n texts, without special tokens and truncation. Returns (n,) int64.
 
         Must be safe to call while another thread encodes.
         """
-        ...
 
 
 @runtime_checkable
@@ -76,11 +69,9 @@ class Reranker(Protocol):
     @property
     def score_scale(self) -> ScoreScale:
         """The scale of all scores."""
-        ...
 
     def score(self, query: str, candidates: Sequence[Candidate]) -> FloatArray:
         """Score n candidates for a query. Returns (n,) scores in the order given; higher is better."""
-        ...
 
 
 @runtime_checkable
@@ -98,7 +89,6 @@ class LLM(Protocol):
 
         schema: JSON schema for the reply; a model without structured output may ignore it.
         """
-        ...
 
     async def acomplete(
         self, messages: Sequence[Message], *, schema: Mapping[str, Any] | None = None
@@ -127,7 +117,6 @@ class Source(Protocol):
 
     def search(self, query: str, top_k: int, /) -> list[Candidate]:
         """Return at most `top_k` candidates, best first. A filter is passed as `filter=`, if there is one."""
-        ...
 
 
 @runtime_checkable
@@ -145,15 +134,12 @@ class Index(Protocol):
             so that `top_k` of them are found while there are that many.
         Raises EmptyIndexError if nothing is indexed.
         """
-        ...
 
     def add(self, documents: Iterable[Document]) -> None:
         """Add documents; a document with a known id replaces the old one."""
-        ...
 
     def delete(self, ids: Iterable[str]) -> None:
         """Remove documents by id. Raises InputError and changes nothing if an id is unknown."""
-        ...
 
 
 @runtime_checkable
@@ -169,7 +155,6 @@ class Neighbours(Protocol):
         Each sentence is in one stretch; stretches of one document have a sentence between them. A
         candidate that is not a sentence known here is in none.
         """
-        ...
 
 
 @runtime_checkable
@@ -181,7 +166,6 @@ class Rewriter(Protocol):
 
     def queries(self, question: str, /) -> Sequence[str]:
         """Return the queries, the question itself among them if it is to be searched."""
-        ...
 
 
 @runtime_checkable
@@ -190,7 +174,6 @@ class RepetitionFilter(Protocol):
 
     def filter(self, candidates: Sequence[Candidate], /) -> Selection:
         """Return one decision per candidate, best first."""
-        ...
 
 
 @runtime_checkable
@@ -202,7 +185,6 @@ class CandidateFilter(Protocol):
 
     def filter(self, query: str, candidates: Sequence[Candidate], /) -> Selection:
         """Return one decision per candidate, best first."""
-        ...
 
 
 @runtime_checkable
@@ -211,7 +193,6 @@ class Grower(Protocol):
 
     def grow(self, query: str, candidates: Sequence[Candidate], /) -> Selection:
         """Return the candidates and what was added to them, best first."""
-        ...
 
 
 @runtime_checkable
@@ -225,7 +206,6 @@ class SentenceGrower(Grower, Protocol):
 
     def over(self, source: Neighbours) -> Grower:
         """Return the same grower with another source."""
-        ...
 
 
 @runtime_checkable
@@ -239,4 +219,3 @@ class Selector(Protocol):
         step: what the feedback loop asks for: above 0 more candidates than at 0, below 0 fewer, the more so
             the further from 0.
         """
-        ...

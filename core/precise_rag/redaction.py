@@ -96,10 +96,7 @@ def without_password(
 
 
 def short_address(url: str | None, base: str = "") -> str:
-    """Return a URL without user, password, query and fragment; empty if it is none.
-
-    base: what a relative URL is relative to.
-    """
+    """Return a URL, perhaps relative to `base`, without user, password, query and fragment; "" if none."""
     try:
         parts = urlsplit(urljoin(base, url) if url else "")
     except ValueError:

@@ -167,7 +167,6 @@ _LEFT = {"rewrite": "not rewritten", "standalone": "not made self-contained"}
 def merge_searches(results: Iterable[Sequence[Candidate]]) -> list[Candidate]:
     """Merge the results of several searches into one list, best first, by reciprocal rank fusion.
 
-    results: the candidates of each search.
     The score of a candidate is the sum of `1 / (60 + rank)` over the searches, on the "rank" scale; its
     other fields are those of the first search that found it. A single search keeps its scores.
     Source: Cormack, Clarke and Buettcher, Reciprocal rank fusion, SIGIR 2009.

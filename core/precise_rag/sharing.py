@@ -130,8 +130,7 @@ def with_insistent(query: str, candidates: Sequence[Candidate]) -> list[Candidat
 
     Those are near-copies, below headings with the same words of the query; texts that have all words of the
     query, which they were found for, if hardly anything else was found in their document: evidence has the
-    words, too; and all of a document of which
-    half is said again and again.
+    words, too; and all of a document of which half is said again and again.
     """
     n_found = Counter(c.doc_id for c in candidates)
     groups = {c.id: {*product(_groups(c.text), [_asked_above(query, c)])} for c in candidates}
@@ -173,10 +172,7 @@ def _asked_above(query: str, candidate: Candidate) -> frozenset[str]:
 
 
 def in_turns(candidates: Sequence[Candidate], n_places: int) -> Turns:
-    """Return the rows of the candidates that have a place, in the order in which they got it.
-
-    candidates: best first. n_places: how many places there are.
-    """
+    """Return the rows of the candidates, best first, that have a place, in the order in which they got it."""
     owners = cache(lambda row: _owners(candidates[row]))
     taken: dict[int, None] = {}
     counts: Counter[Hashable] = Counter()

@@ -131,10 +131,8 @@ QUESTION_KINDS = {
 }
 """Kinds of question by their question words; a question may be of several kinds, or of none."""
 
-_KINDS = {name: re.compile(pattern) for name, pattern in QUESTION_KINDS.items()}
-
 
 def question_kinds(query: str) -> list[float]:
     """Return 1 or 0 for each kind in `QUESTION_KINDS`: whether the query is of that kind."""
     lower = query.lower()
-    return [float(bool(pattern.search(lower))) for pattern in _KINDS.values()]
+    return [float(re.search(pattern, lower) is not None) for pattern in QUESTION_KINDS.values()]

@@ -106,10 +106,7 @@ def _counted(count: Callable[[Sequence[str]], Any], texts: Sequence[str]) -> Int
 
 
 def candidate_tokens(candidate: Candidate, count: Callable[[str], int] | None = None) -> int:
-    """Return the tokens of a candidate: those that were counted, or else those of its text.
-
-    count: counts them; default: `estimate_tokens`.
-    """
+    """Return the tokens of a candidate: those that were counted, or else by `count` or `estimate_tokens`."""
     n_tokens = candidate.n_tokens
     return (count or estimate_tokens)(candidate.text) if n_tokens is None else n_tokens
 

@@ -45,10 +45,5 @@ def linear(rows: FloatArray, weight: FloatArray) -> FloatArray:
 
 
 def slice_places(starts: IntArray, lengths: IntArray) -> IntArray:
-    """(t,) the places in slices of an array, one slice after another; t is the sum of the lengths.
-
-    The slices are the tokens of texts, the words of rows, or the rows of groups.
-
-    starts: (n,) where each slice begins. lengths: (n,) of the slices.
-    """
+    """(t,) places in the slices that begin at `starts` (n,), one after another; t is the sum of `lengths`."""
     return np.repeat(starts - np.cumsum(lengths) + lengths, lengths) + np.arange(int(lengths.sum()))

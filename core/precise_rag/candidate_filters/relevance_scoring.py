@@ -3,7 +3,6 @@
 A score that is not certain from the model's reply is left out, never guessed.
 """
 
-import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
@@ -62,7 +61,10 @@ def score_in_batches(
         shown = [texts[row] for row in rows]
         return relevance_prompt(question, shown, heuristics=heuristics, instructions=instructions)
 
-    results = yield from _ask_twice(ask, range(len(texts)), batch_size, prompt, _all_scores)
+    def scores(reply: Completion, ids: Collection[str]) -> Mapping[str, Relevance]:
+        return parse_scores(reply.spoken, ids)
+
+    results = yield from _ask_twice(ask, range(len(texts)), batch_size, prompt, scores)
     return [results[row] for row in range(len(texts))]
 
 
@@ -156,10 +158,6 @@ def _in_batches(rows: Sequence[int], size: int, tries: int) -> list[_Batch]:
     return [_Batch(rows[first : first + size], tries) for first in range(0, len(rows), size)]
 
 
-def _all_scores(reply: Completion, ids: Collection[str]) -> Mapping[str, Relevance]:
-    return parse_scores(reply.spoken, ids)
-
-
 def _only_score(reply: Completion, ids: Collection[str]) -> Mapping[str, float]:
     """The score for the only text; none if the reply is cut off, perhaps in the middle of the number."""
     score = None if reply.cut_off else parse_score(reply.spoken)
@@ -202,4 +200,4 @@ def _unit_number(value: Any) -> float | None:
         number = float(value)
     except (ValueError, OverflowError):
         return None
-    return number if math.isfinite(number) and 0.0 <= number <= 1.0 else None
+    return number if 0.0 <= number <= 1.0 else None

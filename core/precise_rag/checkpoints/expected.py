@@ -9,10 +9,7 @@ from precise_rag.errors import ModelError
 
 
 def check_config(folder: str | Path, config: Mapping[str, Any], kinds: Mapping[str, type]) -> None:
-    """Raise ModelError for the first setting that is missing or of another kind.
-
-    folder: named in the error. kinds: type by the setting's name.
-    """
+    """Raise ModelError that names the folder for the first setting that is missing or of another kind."""
     for name, kind in kinds.items():
         if type(config.get(name)) is not kind:
             raise ModelError(
@@ -22,10 +19,7 @@ def check_config(folder: str | Path, config: Mapping[str, Any], kinds: Mapping[s
 
 
 def check_tensors(folder: str | Path, tensors: Tensors, shapes: Mapping[str, tuple[int, ...]]) -> None:
-    """Raise ModelError for the first tensor that is missing or has another shape.
-
-    folder: named in the error. shapes: by the tensor's name.
-    """
+    """Raise ModelError that names the folder for the first tensor that is missing or has another shape."""
     for name, shape in shapes.items():
         actual = tensors[name].shape if name in tensors else None
         if actual != shape:

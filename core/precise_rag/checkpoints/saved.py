@@ -26,10 +26,7 @@ _MAX_OTHER_BYTES = 2**26
 
 
 def packaged_model(name: str) -> Path:
-    """Return the folder of a model that ships with precise-rag.
-
-    name: the folder's name in `precise_rag/models`, for instance "reranker".
-    """
+    """Return the folder of a model that ships with precise-rag, by its name in `precise_rag/models`."""
     return Path(__file__).resolve().parents[1] / "models" / name
 
 
@@ -138,10 +135,7 @@ def read_tensors(path: Path) -> Tensors:
 
 
 def read_model_file(path: Path) -> bytes:
-    """Return the bytes of a file of a model.
-
-    Raises ModelError if it is missing, too large, or a folder, pipe or device.
-    """
+    """Return a file's bytes. Raises ModelError if it is missing, too large, or a folder, pipe or device."""
     _check_is_file(path)
     limit = _MAX_BYTES.get(path.name, _MAX_OTHER_BYTES)
     try:

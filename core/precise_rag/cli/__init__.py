@@ -30,7 +30,6 @@ class _Parser(argparse.ArgumentParser):
     """A parser whose errors are safe to show: shells put names of files in place of a `*`."""
 
     def error(self, message: str) -> NoReturn:
-        """Print the usage and the message, and exit with 2."""
         super().error(visible(message))
 
 
@@ -38,7 +37,6 @@ class _Warnings(logging.Handler):
     """Prints the library's warnings as the commands print theirs."""
 
     def emit(self, record: logging.LogRecord) -> None:
-        """Print one line."""
         warn(f"warning: {record.getMessage()}")
 
 
@@ -99,7 +97,6 @@ def _drop_unwritten() -> None:
 
 
 def _described(error: BaseException) -> str:
-    """One line that says what went wrong."""
     if isinstance(error, PreciseRagError):
         return str(error)
     if isinstance(error, MemoryError):

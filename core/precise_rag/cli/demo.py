@@ -35,7 +35,6 @@ QUESTIONS = (
     "What is 10 raised to a negative int power?",
     "Can I use return with a value in an asynchronous generator?",
 )
-"""Questions about the default documents."""
 
 _LONGEST_PAGE = 20_000
 """Characters; longer pages of the language reference repeat the others."""

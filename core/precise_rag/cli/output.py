@@ -12,7 +12,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import Any, TextIO, TypeAlias
 from unicodedata import east_asian_width
 
 from precise_rag.context import Passage
@@ -21,10 +21,7 @@ from precise_rag.facts import place_name
 from precise_rag.redaction import visible, visible_line
 from precise_rag.types import Selection
 
-if TYPE_CHECKING:
-    Subparsers = argparse._SubParsersAction[argparse.ArgumentParser]
-else:
-    Subparsers = Any
+Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 _BAR = "| "
 _LONGEST_ERROR = 2_000

@@ -103,10 +103,7 @@ def _record(chunk: Chunk) -> dict[str, object]:
 def explained_lines(
     document: Document, segmentation: Segmentation, options: SegmenterOptions
 ) -> Iterator[str]:
-    """Yield one line per sentence with the score of the gap after it, and a heading per chunk.
-
-    segmentation: of `Segmenter.explain`. options: of the segmenter.
-    """
+    """Yield a heading per chunk, and a line per sentence with the score of the gap after it."""
     settings = (
         f"threshold {options.threshold}, max_tokens {options.max_tokens}, paragraphs {options.paragraphs}"
     )

@@ -176,7 +176,6 @@ def _decode_as_guessed(data: bytes, file: Path) -> str:
 
 
 def _reason(error: OSError, path: Path) -> str:
-    """Why a path cannot be read, in words."""
     if isinstance(error, FileNotFoundError) and path.is_symlink():
         return f"is a link to {os.path.realpath(path)}, which does not exist"
     return f"cannot be read ({error.strerror})"

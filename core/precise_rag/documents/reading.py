@@ -82,7 +82,6 @@ def read_documents(
 
 
 def _documents(file: Path, name: str, converter: Converter, report: Report) -> Iterator[Document]:
-    """Return the documents of a file."""
     kind = kind_of(file.name)
     data = read_bytes(file)
     if not data:

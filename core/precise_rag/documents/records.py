@@ -138,7 +138,6 @@ def parse_json(text: str, place: str) -> Any:
 
 
 def _levels(value: Any) -> int:
-    """Count the objects and lists within each other."""
     if isinstance(value, dict):
         value = list(value.values())
     return 1 + max(map(_levels, value), default=0) if isinstance(value, list) else 0

@@ -86,7 +86,6 @@ class OnnxFile:
 
 
 _running: PerProcess[set[int]] = PerProcess()
-"""The threads that run a network."""
 _slots: PerProcess[BoundedSemaphore] = PerProcess()
 """As many as processors: more calls at a time would need more memory and end no sooner."""
 

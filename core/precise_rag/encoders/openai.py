@@ -7,11 +7,10 @@ from typing import Any
 
 from precise_rag._extras import require
 from precise_rag._processes import PerProcess, Shared
-from precise_rag.checks import check_number, check_text
+from precise_rag.checks import check_number, client_address
 from precise_rag.encoders.framework import CallingEncoder
 from precise_rag.errors import ModelError
 from precise_rag.failures import failure_of
-from precise_rag.redaction import remember, remember_environment, without_password
 from precise_rag.types import FloatArray
 
 _MAX_TEXTS, _MAX_TOKENS = 2_048, 200_000
@@ -41,17 +40,14 @@ class OpenAIEncoder(Shared, CallingEncoder):
         max_retries: int = 2,
     ) -> None:
         check_number("dimensions", dimensions, least=1, whole=True, none="the model's own")
-        check_number("timeout", timeout, above_zero=True)
-        check_number("max_retries", max_retries, least=0, whole=True)
+        self._base_url, self._auth = client_address(
+            base_url or os.environ.get("OPENAI_BASE_URL"), api_key, timeout=timeout, max_retries=max_retries
+        )
         self._model = model
         self._dimensions = dimensions
         self.name = f"openai:{model}" + (f"/{dimensions}" if dimensions else "")
         if dimensions is not None:
             self.__dict__["dimension"] = int(dimensions)
-        check_text("base_url", base_url or "")
-        self._base_url, self._auth = without_password(base_url or os.environ.get("OPENAI_BASE_URL"))
-        remember(api_key)
-        remember_environment()
         self._client_options = {"api_key": api_key, "timeout": timeout, "max_retries": int(max_retries)}
         self._connection: PerProcess[Any] = PerProcess()
 

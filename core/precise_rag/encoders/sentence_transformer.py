@@ -31,7 +31,6 @@ _WAITING = 16
 class SentenceTransformerEncoder(LocalEncoder):
     """An encoder that runs a sentence-transformers model with torch.
 
-    name_or_path: model name on the Hugging Face hub, or a folder.
     device: "cpu", "cuda", "cuda:1", …; default: a GPU if available.
     Raises ModelError if a folder has no weights or names code of its own.
 

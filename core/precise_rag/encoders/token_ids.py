@@ -122,11 +122,7 @@ def _read_tokenizer(file: Path, mtime: int, limit: int | None, lower: bool, chan
 
 
 def read_ids(tokenizer: Any, texts: Sequence[str], at_once: int) -> TokenIds:
-    """Tokenize texts, with special tokens.
-
-    tokenizer: a `tokenizers.Tokenizer`.
-    at_once: number of texts that are tokenized together; bounds the memory needed.
-    """
+    """Tokenize texts, with special tokens, `at_once` of them together: that bounds the memory needed."""
     parts, lengths = [np.zeros(0, dtype=np.int64)], [0]
     for first in range(0, len(texts), at_once):
         rows = [encoding.ids for encoding in tokenizer.encode_batch_fast(texts[first : first + at_once])]

@@ -296,7 +296,6 @@ def _read(reply: Completion, prompt: Prompt) -> tuple[Judgement, str]:
 
 
 def _keep_best(selection: Selection, n: int) -> Selection:
-    """The same selection with at most its best `n` kept."""
     reason = f"the model's context fits {_counted(n, 'chunk')}"
     return selection.dropping({candidate.id: reason for candidate in selection.kept[n:]})
 

@@ -61,7 +61,6 @@ def weighted_sentences(
 
     documents: the documents; read in batches, so they may come from a generator.
     encoder: turns sentences into vectors.
-    show_progress: show a progress bar.
     settings: fields of `ContextSettings`.
     """
     remaining = items_of("documents", documents, Document)
@@ -87,13 +86,12 @@ def weighted_chunks(
     made from the vectors of the sentences. With `whole=0` only sentences are encoded, each once, and a store
     that compares these vectors by cosine gives the ranking of `DenseIndex` with `chunk_vectors="context"`.
 
-    documents: the documents; read in batches, so they may come from a generator.
+    documents: as for `weighted_sentences`.
     encoder: turns sentences and chunks into vectors.
     segmenter: a segmenter, or the name or path of a trained one.
     alpha: weight of a chunk's sentences against the text around it (0 to 1).
     whole: weight of the chunk encoded as a whole against the vector in context (0 to 1); of a chunk of n
         tokens at most 256 / n, because common encoders read no more.
-    show_progress: show a progress bar.
     """
     check_number("alpha", alpha, least=0, most=1)
     check_number("whole", whole, least=0, most=1)

@@ -80,10 +80,7 @@ class FaissRows:
 
     @classmethod
     def of(cls, vectors: FloatArray, backend: FaissBackend) -> Self:
-        """Train and fill a faiss index with (n, d) vectors.
-
-        Raises InputError for what faiss does not accept.
-        """
+        """Fill a faiss index with (n, d) vectors. Raises InputError for what faiss does not accept."""
         faiss = require("faiss", extra="faiss")
         n, d = vectors.shape
         index = backend.empty(d)

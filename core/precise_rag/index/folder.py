@@ -366,9 +366,8 @@ def _data_files(path: Path) -> list[Path]:
     with os.scandir(path) as entries:
         is_file = {entry.name: _is_plain(entry) for entry in entries}
     data = [name for name in is_file if _DATA_NAME.fullmatch(name)]
-    others = [
-        name for name in is_file if not is_file[name] or name not in (MANIFEST, _PART, LOCK_FILE, *data)
-    ]
+    known = {MANIFEST, _PART, LOCK_FILE, *data}
+    others = [name for name, is_plain in is_file.items() if not is_plain or name not in known]
     if has_index(path) and not others and not _is_our_manifest(path / MANIFEST, bool(data)):
         others = [MANIFEST]
     if others:

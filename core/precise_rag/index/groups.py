@@ -61,8 +61,7 @@ class Groups:
 
     def sums(self, values: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
         """(n_groups, …) sum of each group's rows."""
-        total: npt.NDArray[np.float64] = np.add.reduceat(values, self.starts, axis=0)
-        return total
+        return np.add.reduceat(values, self.starts, axis=0)
 
 
 class DocumentSegmenter(Protocol):
@@ -71,11 +70,9 @@ class DocumentSegmenter(Protocol):
     @property
     def name(self) -> str:
         """Name that a saved index records."""
-        ...
 
     def segment(self, text: Document, table: SentenceTable | None = None) -> list[Chunk]:
         """Return chunks of whole sentences that together make up the text."""
-        ...
 
 
 Passages = str | int | DocumentSegmenter

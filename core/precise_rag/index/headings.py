@@ -48,10 +48,7 @@ def heading_columns(
     stop_words: str | tuple[str, ...],
     show_progress: bool,
 ) -> list[Columns]:
-    """Return the columns of each document; every distinct heading is encoded once.
-
-    columns: those of each document's rows. stop_words: words to leave out.
-    """
+    """Return the columns of each document's headings, by those of its rows; equal ones are encoded once."""
     above = [headings_above(d, its["spans"]) for d, its in zip(documents, columns, strict=True)]
     texts = [[joined_titles(titles) for titles in rows] for rows in above]
     distinct = sorted({text for rows in texts for text in rows if text})

@@ -115,10 +115,7 @@ def words_and_vectors(document: Document, table: SentenceTable, settings: Hybrid
 
 
 class _DenseSearch:
-    """The dense scores of a block for a query.
-
-    core: (n,) cosine of each sentence, or nearly so; see `Products.rough`.
-    """
+    """The dense scores of a block for a query; `core`: (n,) cosines, see `Products.rough`."""
 
     def __init__(self, prepared: _Prepared, vector: FloatArray, alpha: float) -> None:
         self._products, self._means, self._vector = prepared.products, prepared.means, vector

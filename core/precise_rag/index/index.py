@@ -99,10 +99,7 @@ class DocumentIndex(Searched):
 
     @abstractmethod
     def _best(self, view: View, query: str, direction: FloatArray, top_k: int) -> Hits:
-        """Return the best `top_k` matching rows for a query; see `View.matching`.
-
-        direction: (d,) the query's vector, of unit length.
-        """
+        """Return the best `top_k` matching rows for a query whose unit vector is `direction` (d,)."""
 
     def __getstate__(self) -> dict[str, Any]:
         with self._writing:
@@ -121,7 +118,6 @@ class DocumentIndex(Searched):
 
         documents: the documents; ids must be unique.
         encoder: turns text into vectors.
-        show_progress: show a progress bar.
         settings: fields of the kind's settings class.
         Raises InputError for duplicate ids and invalid settings.
         """
@@ -195,10 +191,7 @@ class DocumentIndex(Searched):
     ) -> list[Candidate]:
         """Return at most `top_k` candidates, best first.
 
-        query: the query as text.
-        top_k: maximum number of candidates; at least 1.
-        filter: what the documents of all candidates must meet, see `as_filter`; default: nothing.
-        vector: (d,) the query's vector, by the same model as those of the index; default: `query` is encoded.
+        query, top_k, filter, vector: as for `HybridIndex.search`.
         Raises EmptyIndexError if the index holds no text.
         """
         check_search(query, top_k)
@@ -261,9 +254,7 @@ class DocumentIndex(Searched):
         return index
 
     def _get(self, identifier: str) -> Document | None:
-        return next(
-            (document for part in self._parts if (document := part.get(identifier)) is not None), None
-        )
+        return next(filter(None, (part.get(identifier) for part in self._parts)), None)
 
     def _check_vectors(self, added: Block) -> None:
         """Raise ValueError unless the vectors of new rows are as long as those of the others."""

@@ -47,9 +47,8 @@ def load_index(
         made = read_settings(engine)
         if made is None:
             raise IndexFormatError(f"{engine.location} holds no index; build one there")
-        return DatabaseIndex(
-            str(path), _encoder(encoder, engine.location, made["encoder"], device), **settings
-        )
+        loaded = _encoder(encoder, engine.location, made["encoder"], device)
+        return DatabaseIndex(str(path), loaded, **settings)
     path = as_path("path", path)
     while True:
         manifest = read_manifest(path)

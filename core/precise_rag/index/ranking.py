@@ -33,8 +33,7 @@ def draws(seeds: npt.NDArray[np.uint64], places: npt.ArrayLike) -> IntArray:
     mixed = seeds + (np.asarray(places).astype(np.uint64) + np.uint64(1)) * _STEP
     mixed = (mixed ^ (mixed >> np.uint64(30))) * _FIRST
     mixed = (mixed ^ (mixed >> np.uint64(27))) * _SECOND
-    drawn: IntArray = ((mixed ^ (mixed >> np.uint64(31))) >> np.uint64(1)).astype(np.int64)
-    return drawn
+    return np.asarray((mixed ^ (mixed >> np.uint64(31))) >> np.uint64(1), dtype=np.int64)
 
 
 def top_rows(scores: FloatArray, top_k: int) -> IntArray:
@@ -63,10 +62,7 @@ def fair_rows(scores: FloatArray, top_k: int, drawn: Callable[[IntArray], IntArr
 
 
 def scaled(scores: FloatArray, low: float | None = None) -> FloatArray:
-    """(n,) scores scaled linearly so that `low` is 0 and the best one is 1; zeros if none is higher.
-
-    low: default: the lowest of them.
-    """
+    """(n,) scores scaled linearly: `low`, or the lowest, becomes 0, the best 1; zeros if none is higher."""
     low, high = scores.min() if low is None else low, scores.max()
     return (scores - low) / (high - low) if high > low else np.zeros_like(scores)
 

@@ -18,7 +18,7 @@ from precise_rag.index.table import Block, Columns
 from precise_rag.index.vectors import VectorSettings, dot, read_vectors
 from precise_rag.index.view import Hits, View
 from precise_rag.sentences.tables import tables_of
-from precise_rag.types import Candidate, Document, FloatArray, IntArray, ScoreScale
+from precise_rag.types import Candidate, Document, FloatArray, ScoreScale
 from precise_rag.vectors import dots
 
 
@@ -84,17 +84,15 @@ class SentenceContextIndex(SentenceIndex):
         for document, table in tables_of(documents, self.encoder, show_progress):
             columns = sentence_columns(document, table, self.settings)
             if self.settings.context == "encode":
-                columns["context"] = self._encoded_contexts(
-                    document, columns["spans"], columns["passage_spans"]
-                )
+                columns["context"] = self._encoded_contexts(document, columns)
             yield columns
 
-    def _encoded_contexts(self, document: Document, spans: IntArray, passages: IntArray) -> FloatArray:
-        texts = [document.text[start:end] for start, end in spans]
+    def _encoded_contexts(self, document: Document, columns: Columns) -> FloatArray:
+        texts = [document.text[start:end] for start, end in columns["spans"]]
         rows = np.zeros((len(texts), self.encoder.dimension), dtype=np.float32)
         others = {
             i: " ".join(texts[j] for j in range(first, last) if j != i)
-            for first, last in pairwise(Groups.by_change(passages).offsets.tolist())
+            for first, last in pairwise(Groups.by_change(columns["passage_spans"]).offsets.tolist())
             if last - first > 1
             for i in range(first, last)
         }

@@ -74,7 +74,7 @@ class SentenceSearch(Searched):
         query: the query as text.
         top_k: maximum number of candidates; at least 1.
         filter: what the documents of all candidates must meet, see `as_filter`; default: nothing.
-        vector: (d,) the query's vector; default: `query` is encoded.
+        vector: (d,) the query's vector, by the same model as those of the index; default: `query` is encoded.
         alpha: weight of a sentence against its context (0 to 1); default: the index's setting. The vectors
             in a database are weighted by it, so there only that one is allowed.
         returns: "sentence", "passage" or "mixed", see `Returns`; default: the index's `returns`.

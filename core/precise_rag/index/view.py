@@ -150,10 +150,7 @@ class View(NamedTuple):
 
 
 def rows_around(rows: Iterable[int], n_rows: int, reach: int) -> list[tuple[int, int]]:
-    """Return the ranges of rows at most `reach` from one of `rows`, joined where they meet.
-
-    rows: numbers below `n_rows`.
-    """
+    """Return the ranges of the `n_rows` rows at most `reach` from one of `rows`, joined where they meet."""
     ranges: list[tuple[int, int]] = []
     for row in sorted(rows):
         first, last = max(0, row - reach), min(n_rows, row + reach + 1)

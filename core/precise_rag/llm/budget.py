@@ -49,8 +49,7 @@ MOST_CALL_SECONDS = 600.0
 
 def most_call_seconds(llm: LLM) -> float:
     """Return the most seconds of a call of a model."""
-    seconds: float = getattr(llm, "max_call_seconds", MOST_CALL_SECONDS)
-    return seconds
+    return getattr(llm, "max_call_seconds", MOST_CALL_SECONDS)
 
 
 class Spending:
@@ -79,7 +78,6 @@ class Spending:
         """Check that the budget has room for a call.
 
         model: name of the model, for the message.
-        input_tokens: tokens of the prompt.
         input_cost: dollars for the prompt; None if the model has no price.
         calls: how many calls must still be allowed; 2 if this call is useless without another.
         Raises BudgetExceeded if a limit does not allow it, InputError if the budget limits the cost and the

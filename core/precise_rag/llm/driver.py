@@ -106,10 +106,7 @@ class _Exchange:
 
 
 class _LiveReply:
-    """A reply that is shown while it is written. Raises BudgetExceeded if the budget has no room for it.
-
-    outcome: how it ended.
-    """
+    """A reply that is shown while it is written. Raises BudgetExceeded if there is no room for it."""
 
     def __init__(self, request: Ask) -> None:
         (self.prompt,) = request.prompts

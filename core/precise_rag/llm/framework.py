@@ -15,14 +15,7 @@ from typing import Any
 
 from precise_rag._extras import require
 from precise_rag.failures import OptionalFeature, llm_errors
-from precise_rag.llm.usage import (
-    NOT_CUT,
-    CutOff,
-    counted_completion,
-    read,
-    readable_messages,
-    reported_cut_off,
-)
+from precise_rag.llm.usage import CutOff, counted_completion, read, readable_messages, reported_cut_off
 from precise_rag.redaction import remember_environment, remember_fields
 from precise_rag.types import Completion, Message
 
@@ -73,7 +66,8 @@ class LlamaIndexLLM:
     def stream(self, messages: Sequence[Message]) -> Iterator[str | Completion]:
         """Yield the pieces of the reply, then the Completion."""
         pieces: list[str] = []
-        response, cut = None, NOT_CUT
+        response: Any = None
+        cut: CutOff = ""
         with llm_errors(self):
             for response in self._llm.stream_chat(_chat(messages)):
                 cut = cut or _chat_cut_off(response)
@@ -84,7 +78,8 @@ class LlamaIndexLLM:
     async def astream(self, messages: Sequence[Message]) -> AsyncGenerator[str | Completion, None]:
         """`stream` without blocking the event loop."""
         pieces: list[str] = []
-        response, cut = None, NOT_CUT
+        response: Any = None
+        cut: CutOff = ""
         with llm_errors(self):
             async with aclosing(await self._llm.astream_chat(_chat(messages))) as responses:
                 async for response in responses:

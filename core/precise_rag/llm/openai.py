@@ -16,19 +16,12 @@ from typing import TYPE_CHECKING, Any
 
 from precise_rag._extras import require
 from precise_rag._processes import PerProcess, ProcessLock, Shared
-from precise_rag.checks import check_number, check_text
+from precise_rag.checks import client_address
 from precise_rag.errors import LLMAuthenticationError, LLMConnectionError, LLMResponseError
 from precise_rag.failures import OptionalFeature, llm_errors
 from precise_rag.llm.deadline import end_with_call
 from precise_rag.llm.usage import counted_completion, cut_off, model_name, read, readable_messages
-from precise_rag.redaction import (
-    quoted,
-    remember,
-    remember_environment,
-    remember_fields,
-    without_password,
-    without_secrets,
-)
+from precise_rag.redaction import quoted, remember_fields, without_secrets
 from precise_rag.types import Completion, Message
 
 if TYPE_CHECKING:
@@ -64,17 +57,14 @@ class OpenAIChat(Shared):
         max_retries: int = 2,
         **options: Any,
     ) -> None:
-        check_number("timeout", timeout, above_zero=True)
-        check_number("max_retries", max_retries, least=0, whole=True)
-        check_text("base_url", base_url or "")
         self.name = model
-        self.base_url, self._auth = without_password(base_url or os.environ.get("OPENAI_BASE_URL"))
+        self._key = api_key or os.environ.get("OPENAI_API_KEY")
+        self.base_url, self._auth = client_address(
+            base_url or os.environ.get("OPENAI_BASE_URL"), self._key, timeout=timeout, max_retries=max_retries
+        )
         self.timeout = timeout
         self.max_retries = max_retries
         self.options = options
-        self._key = api_key or os.environ.get("OPENAI_API_KEY")
-        remember(self._key)
-        remember_environment()
         remember_fields(options)
         self._needs_key = self.base_url is None
         self._schemas, self._stream_usage = OptionalFeature(model), OptionalFeature(model)
@@ -268,7 +258,6 @@ def _response_format(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _first_choice(response: Any) -> Any | None:
-    """The first choice of a reply or of an event; None if it has none."""
     choices = read(response, "choices")
     return choices[0] if isinstance(choices, list) and choices else None
 

@@ -32,8 +32,6 @@ class Session:
     """The budget, prices, trace and model that all stages of one question share.
 
     spending: what is used and left of the budget.
-    prices: prices of the models.
-    trace: the record of the question.
     llm: the model for stages that have none of their own.
     reserved: calls that a stage before the answer leaves for it.
     """

@@ -11,8 +11,6 @@ from precise_rag.types import Completion, Message
 
 CutOff = Literal["", "length", "content_filter"]
 
-NOT_CUT: CutOff = ""
-
 _LENGTH = "length max_tokens max_output_tokens model_length model_context_window_exceeded token_limit"
 _FILTERED = (
     "content_filter content_filtered blocklist guardrail_intervened prohibited_content recitation refusal "
@@ -36,11 +34,9 @@ def counted_completion(
     output_tokens: Any = None,
     cut_off: CutOff = "",
 ) -> Completion:
-    """Build a Completion with its token counts.
+    """Build the Completion of a reply, with its token counts.
 
-    model: name of the model that answered.
-    text: the reply.
-    messages: the prompt; its tokens are estimated if `input_tokens` is None.
+    model: name of the model that answered. messages: the prompt.
     input_tokens, output_tokens: as the server reported them. A count that is None, or is not a whole
         number from 0 to a billion, is estimated, and `usage_estimated` is set.
     cut_off: why the reply ends early, if it does.
@@ -106,10 +102,7 @@ def cut_off(reason: Any) -> CutOff:
 
 
 def reported_cut_off(*places: Any) -> CutOff:
-    """Return why a reply was cut off, from the first of `places` that says so.
-
-    places: mappings or objects that may have a field with the finish reason.
-    """
+    """Return why a reply was cut off, from the first mapping or object whose finish reason says so."""
     for place in places:
         for field in _FIELDS:
             if cut_short := cut_off(read(place, field)):

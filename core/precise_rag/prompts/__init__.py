@@ -11,13 +11,11 @@ from precise_rag.prompts.answer import (
 )
 from precise_rag.prompts.judge import JudgeStyle
 from precise_rag.prompts.prompt import Prompt, Shown, make_prompt
-from precise_rag.prompts.relevance import RELEVANCE_HEURISTICS, threshold_prompt
 from precise_rag.prompts.wording import Wording
 
 __all__ = [
     "NOT_IN_PASSAGES",
     "REFUSED",
-    "RELEVANCE_HEURISTICS",
     "AnswerStyle",
     "JudgeStyle",
     "Prompt",
@@ -28,5 +26,4 @@ __all__ = [
     "make_prompt",
     "numbered",
     "problem_of",
-    "threshold_prompt",
 ]

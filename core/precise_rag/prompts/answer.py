@@ -42,10 +42,7 @@ def numbered(draft: str, mark: str) -> str:
 
 
 def problem_of(draft: str, mark: str, question: str) -> str:
-    """Return what keeps a draft from being an answer; an empty string if nothing does.
-
-    mark, question: of its prompt.
-    """
+    """Return what keeps a prompt's draft from being an answer; an empty string if nothing does."""
     if _REFUSAL.fullmatch(draft):
         return REFUSED
     lines = [" ".join(line.split()) for line in draft.splitlines()]

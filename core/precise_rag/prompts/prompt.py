@@ -47,7 +47,6 @@ class Prompt(NamedTuple):
 class Shown(NamedTuple):
     """A passage as a prompt shows it.
 
-    text: its text.
     source: where it comes from, for instance a title and headings; empty if that is not said again.
     """
 

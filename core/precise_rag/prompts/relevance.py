@@ -77,7 +77,6 @@ def relevance_prompt(
 ) -> Prompt:
     """Build the prompt that asks for all three scores of several texts.
 
-    question: the question.
     texts: the chunks; the id of the first is the prompt's mark and 1, and so on.
     heuristics: rules that the critic checks.
     instructions: text about relevance to use instead of ours; the prompt's version then ends in "custom".
@@ -96,10 +95,8 @@ def single_relevance_prompt(
     heuristics: Sequence[str] = RELEVANCE_HEURISTICS,
     instructions: str | None = None,
 ) -> Prompt:
-    """Build the prompt that asks for one score of one text.
+    """Build the prompt that asks for the score of one stage; see also `relevance_prompt`.
 
-    question, heuristics, instructions: as for `relevance_prompt`.
-    stage: which score to ask for.
     earlier: the scores of earlier stages.
     """
     scores = "\n".join(f"{name}: {score:g}" for name, score in (earlier or {}).items())
@@ -110,11 +107,7 @@ def single_relevance_prompt(
 
 
 def threshold_prompt(question: str, scores: Sequence[float]) -> Prompt:
-    """Build the prompt that asks for the lowest score of a chunk to keep.
-
-    question: the question.
-    scores: the relevance scores of all its chunks.
-    """
+    """Build the prompt that asks for the lowest score of a chunk to keep, from those of all chunks."""
     ranked = ", ".join(f"{score:g}" for score in sorted(scores, reverse=True))
     data = [("question", question), ("scores", ranked)]
     return make_prompt(_version("threshold"), f"{_THRESHOLD_TASK} {_ONE_SCORE}", [], data, SCORE_SCHEMA)

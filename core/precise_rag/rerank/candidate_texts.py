@@ -35,7 +35,6 @@ def with_headings(query: str, candidates: Sequence[Candidate], idf_table: IdfTab
 
     It is needed if it has words of the query that the text lacks, with at least 0.3 of the rarity of all of
     them: "How often is the M-7 serviced?" and "Change the oil every month.", under the title "Pump M-7".
-    What stands above are the titles of `precise_rag.titles`.
     Returns the candidates in their order.
     """
     terms = QueryTerms.of(query, idf_table)
@@ -70,9 +69,8 @@ def with_cosines(query: str, candidates: Sequence[Candidate]) -> list[Candidate]
     """
     encoder = default_encoder()
     vector = encode_queries(encoder, [query])[0]
-    cosines = dots(
-        encode_documents(encoder, [without_markup(candidate.text) for candidate in candidates]), vector
-    )
+    texts = [without_markup(candidate.text) for candidate in candidates]
+    cosines = dots(encode_documents(encoder, texts), vector)
     levels = with_levels(encoder, {"dense": cosines, "core": cosines}, vector)
     return [
         replace(one, scores={**one.scores, **{name: float(column[row]) for name, column in levels.items()}})
@@ -122,8 +120,7 @@ def score_texts(query: str, candidates: Sequence[Candidate], reranker: Reranker)
     for candidate, split in zip(candidates, is_long, strict=True):
         firsts.append(len(parts))
         parts += _sentences(candidate) if split else [candidate]
-    best: FloatArray = np.maximum.reduceat(np.asarray(reranker.score(query, parts)), firsts)
-    return best
+    return np.maximum.reduceat(np.asarray(reranker.score(query, parts)), firsts)
 
 
 def _is_longer(text: str, n_tokens: int) -> bool:

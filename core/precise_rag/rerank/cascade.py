@@ -160,9 +160,8 @@ class CascadeReranker(Loaded):
             texts = [(given[row], headed[row].text.removesuffix(given[row].text)) for row in more]
             pieces = [Piece(one.text, titles, one.before, one.after) for one, titles in texts]
             logits = np.append(logits, self.logits(query, pieces))
-            columns = {name: column[rows[: len(logits)]] for name, column in known.items()} | {
-                "reads": logits
-            }
+            columns = {name: column[rows[: len(logits)]] for name, column in known.items()}
+            columns["reads"] = logits
             read = self._probabilities(columns)
             if read[-_READ_AT_ONCE:].max() < self._least * read.max():
                 break

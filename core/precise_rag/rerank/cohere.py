@@ -8,10 +8,10 @@ import numpy as np
 
 from precise_rag._extras import require
 from precise_rag._processes import PerProcess, Shared
-from precise_rag.checks import check_number, check_text
+from precise_rag.checks import check_number, client_address
 from precise_rag.errors import LLMAuthenticationError, LLMError, LLMResponseError
 from precise_rag.failures import failure_of
-from precise_rag.redaction import quoted, remember, remember_environment, without_password
+from precise_rag.redaction import quoted
 from precise_rag.tokens import readable_texts
 from precise_rag.types import Candidate, FloatArray, ScoreScale
 
@@ -45,15 +45,10 @@ class CohereReranker(Shared):
         max_retries: int = 3,
         batch_size: int = 1000,
     ) -> None:
-        check_number("timeout", timeout, above_zero=True)
-        check_number("max_retries", max_retries, least=0, whole=True)
+        url, self._auth = client_address(base_url, api_key, timeout=timeout, max_retries=max_retries)
         check_number("batch_size", batch_size, least=1, whole=True)
         self.name = f"cohere:{model}"
         self._model = model
-        check_text("base_url", base_url or "")
-        url, self._auth = without_password(base_url)
-        remember(api_key)
-        remember_environment()
         self._options = {"api_key": api_key, "base_url": url}
         self._timeout = timeout
         self._max_retries = max_retries

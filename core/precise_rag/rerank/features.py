@@ -152,15 +152,9 @@ def _lengths(texts: Sequence[Words]) -> FloatArray:
 
 def _retrieval(terms: QueryTerms, candidates: Sequence[Candidate]) -> FeatureColumns:
     """The retrieval's scores; those by word relative to the rarity of the query, as they grow with it."""
-    dense, bm25, core, bm25_passage = (
-        retrieval_scores(candidates, name) for name in ("dense", "bm25", "core", "bm25_passage")
-    )
-    return {
-        "dense": dense,
-        "core": core,
-        "bm25_share": bm25 / terms.total,
-        "bm25_passage_share": bm25_passage / terms.total,
-    }
+    by_meaning = {name: retrieval_scores(candidates, name) for name in ("dense", "core")}
+    by_word = {name: retrieval_scores(candidates, name) for name in ("bm25", "bm25_passage")}
+    return by_meaning | {f"{name}_share": scores / terms.total for name, scores in by_word.items()}
 
 
 def retrieval_scores(candidates: Sequence[Candidate], name: str) -> FloatArray:
@@ -189,8 +183,7 @@ def places(candidates: Sequence[Candidate]) -> FloatArray:
     n_better = np.empty(len(scores))
     n_better[order] = distinct - np.maximum.accumulate(np.where(is_first, distinct, 0))
     others = np.searchsorted(np.sort(-best), -scores, side="left") - (best[owners] > scores)
-    n_before: FloatArray = np.log2(1 + n_better + np.maximum(others - _LEFT_OUT, 0)).astype(np.float32)
-    return n_before
+    return np.log2(1 + n_better + np.maximum(others - _LEFT_OUT, 0)).astype(np.float32)
 
 
 def _standing(candidates: Sequence[Candidate], columns: FeatureColumns) -> FeatureColumns:

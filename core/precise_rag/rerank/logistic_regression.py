@@ -36,8 +36,7 @@ class LogisticRegression:
 def log_odds(probabilities: npt.ArrayLike, *, margin: float = 1e-7) -> FloatArray:
     """Return the (n,) log-odds of probabilities, which are first clipped to [margin, 1 - margin]."""
     inside = np.clip(np.asarray(probabilities, dtype=np.float64), margin, 1.0 - margin)
-    odds: FloatArray = np.log(inside / (1.0 - inside)).astype(np.float32)
-    return odds
+    return np.log(inside / (1.0 - inside)).astype(np.float32)
 
 
 def matched(order: npt.NDArray[np.floating[Any]], levels: FloatArray) -> FloatArray:

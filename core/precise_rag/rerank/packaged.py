@@ -110,8 +110,7 @@ class FeatureNetwork:
         x = self.inputs(rows, t["mean"], t["deviation"])
         hidden = _silu(linear(x, t["weight1"]) + t["bias1"])
         hidden = _silu(linear(hidden, t["weight2"]) + t["bias2"])
-        logits: FloatArray = dots(x, t["linear"]) + dots(hidden, t["weight3"]) + t["bias"]
-        return logits
+        return dots(x, t["linear"]) + dots(hidden, t["weight3"]) + t["bias"]
 
     @classmethod
     def inputs(cls, rows: FloatArray, mean: FloatArray, deviation: FloatArray) -> FloatArray:

@@ -18,7 +18,6 @@ from precise_rag.tokens import readable_texts
 from precise_rag.types import FloatArray
 
 NETWORK = "model.onnx"
-"""File of the network."""
 WORDS = "embeddings.word_embeddings.weight"
 """The network's largest tensor, which is the encoder's."""
 
@@ -74,10 +73,7 @@ def network_checksum(network: bytes, weights_sha256: str) -> str:
 
 
 class OnnxPairScorer:
-    """Scores pieces of text against a query with a trained network, on the CPU.
-
-    folder: of the network's ONNX file. tokenizer: a `tokenizers.Tokenizer`.
-    """
+    """Scores pieces of text against a query with the network of a folder, on the CPU."""
 
     def __init__(self, folder: Path, tokenizer: Any) -> None:
         self._tokenizer = tokenizer

@@ -21,10 +21,7 @@ def as_heading(text: str) -> str:
 def readable_sentences(
     sentences: Sequence[str], is_heading: npt.NDArray[np.bool_], text_format: TextFormat
 ) -> list[str]:
-    """Return the sentences with each heading in the one form that the models know, and without tags of HTML.
-
-    is_heading: (n,) whether a sentence is a heading. text_format: of the text.
-    """
+    """Return the sentences without tags of HTML, and each heading in the one form that the models know."""
     readable = list(map(without_tags, sentences)) if text_format == "html" else list(sentences)
     for row in np.flatnonzero(is_heading).tolist():
         readable[row] = as_heading(without_marks(sentences[row]))
@@ -37,44 +34,39 @@ class BoundaryModel(Protocol):
     @property
     def weights_sha256(self) -> str:
         """Checksum of the weights."""
-        ...
 
     @property
     def encoder(self) -> Encoder | None:
         """The encoder of the sentence vectors that the model reads; None if it reads none."""
-        ...
 
     def predict(self, sentences: Sequence[str], table: SentenceTable | None = None) -> FloatArray:
         """Return the (n - 1, 2) logits for "a paragraph ends after sentence i" and "a section ends" there.
 
         table: the sentences' vectors, if they exist; otherwise the model encodes the sentences.
         """
-        ...
 
     def count_tokens(self, texts: Sequence[str]) -> IntArray:
         """Return the (n,) token counts of texts, as `max_tokens` counts them by default."""
-        ...
 
 
 def choose_cuts(
     gains: FloatArray,
     n_tokens: IntArray,
     *,
-    max_tokens: int | None = None,
-    min_tokens: int = 0,
-    target_tokens: int = 0,
-    forced: npt.NDArray[np.bool_] | None = None,
-    short_cost: float | None = None,
+    max_tokens: int,
+    min_tokens: int,
+    target_tokens: int,
+    forced: npt.NDArray[np.bool_],
+    short_cost: float,
 ) -> IntArray:
     """Return the gaps to cut, ascending: those with the largest sum of gains within the limits.
 
     gains: (n - 1,) value of a cut after sentence i; without limits, the positive ones are cut.
     n_tokens: (n,) tokens of each sentence.
-    max_tokens: limit of each segment; only a single sentence may exceed it. Default: no limit.
-    min_tokens: as few segments as possible are shorter. max_tokens and forced cuts take precedence.
-    target_tokens: a shorter segment costs up to _SHORTNESS, in proportion to what it lacks; default: none.
+    max_tokens: limit of each segment; only a single sentence may exceed it.
+    min_tokens, short_cost: a shorter segment costs so much. max_tokens and forced cuts take precedence.
+    target_tokens: a shorter segment costs up to _SHORTNESS, in proportion to what it lacks; 0: nothing.
     forced: (n - 1,) true where there must be a cut.
-    short_cost: cost of a segment under min_tokens; default: more than all gains together.
 
     Dynamic programming over segment ends with sliding maxima over their starts: time is linear in n.
     Source: SAGE, section IV-D. Differs: SAGE cuts each gap by its own score alone, which is this
@@ -85,13 +77,10 @@ def choose_cuts(
         return np.zeros(0, dtype=np.int64)
     ends = [0, *np.cumsum(n_tokens).tolist()]
     worth = [0.0, *np.asarray(gains, dtype=np.float64).tolist(), 0.0]
-    barriers = [False, *(forced.tolist() if forced is not None else [False] * (n - 1)), True]
-    limit = ends[-1] if max_tokens is None else max_tokens
+    barriers = [False, *forced.tolist(), True]
     target = max(min_tokens, target_tokens) if target_tokens else 0
     slope = _SHORTNESS / target if target else 0.0
     full_size = max(min_tokens, target)
-    if short_cost is None:
-        short_cost = 1.0 + sum(map(abs, worth)) + n * _SHORTNESS
     best = [0.0] * (n + 1)
     value = [0.0] * (n + 1)  # of a start, apart from what its end adds, while its segment is under target
     source = [0] * (n + 1)
@@ -110,9 +99,9 @@ def choose_cuts(
             first_near += 1
         lack = slope * (target - at)
         choices = (
-            (_best_start(full, 0, at - limit, ends), best, 0.0),
-            (_best_start(near, first_near, at - limit, ends), value, lack),
-            (_best_start(short, first_short, at - limit, ends), value, lack + short_cost),
+            (_best_start(full, 0, at - max_tokens, ends), best, 0.0),
+            (_best_start(near, first_near, at - max_tokens, ends), value, lack),
+            (_best_start(short, first_short, at - max_tokens, ends), value, lack + short_cost),
         )
         scored = [(row[start] - cost, -start) for start, row, cost in choices if start >= 0]
         top, place = max(scored, default=(best[end - 1], 1 - end))

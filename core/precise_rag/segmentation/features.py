@@ -8,9 +8,6 @@ import numpy as np
 from precise_rag.types import FloatArray
 from precise_rag.vectors import linear, unit_rows
 
-_BLOCK = 512
-"""Sentences of a block, whose numbers stay in the processor's cache."""
-
 REACH = 16
 """Sentences on each side of a gap that can change its logits: the widest window or convolution."""
 
@@ -34,11 +31,8 @@ class Block(NamedTuple):
     rows: slice
 
 
-def blocks(n_sentences: int, size: int = _BLOCK) -> Iterator[Block]:
-    """Split a document into blocks whose logits are the same as in the whole document.
-
-    size: sentences of a block; default: as many as stay in the cache of a processor.
-    """
+def blocks(n_sentences: int, size: int) -> Iterator[Block]:
+    """Split a document into blocks of `size` sentences whose logits are the same as in the whole document."""
     for start in range(0, n_sentences, size):
         end = min(start + size, n_sentences)
         first, last = max(start - REACH, 0), min(end + REACH + 1, n_sentences)
@@ -98,11 +92,8 @@ def _window_sums(rows: FloatArray, windows: Sequence[int]) -> Iterator[tuple[int
 
 
 def with_context(rows: FloatArray, tensors: Mapping[str, FloatArray]) -> FloatArray:
-    """Apply two residual convolutions over n rows.
-
-    rows: (n, d). tensors: "convolution1.weight" (d, d, width), "convolution1.bias" (d,), and the same
-    of convolution2.
-    """
+    """Return (n, h): n rows in a hidden layer and two residual convolutions; see `context_shapes`."""
+    rows = np.maximum(linear(rows, tensors["inner.weight"]) + tensors["inner.bias"], 0)
     for layer in ("convolution1", "convolution2"):
         rows = rows + _convolved(rows, tensors, layer)
     return rows
@@ -112,8 +103,7 @@ def curve(likeness: FloatArray, tensors: Mapping[str, FloatArray]) -> FloatArray
     """Return (n, c): two convolutions over how alike the windows around each of n gaps are.
 
     likeness: (n, k) cohesion and closeness. A gap is told by how it differs from the gaps near it, as in
-    TextTiling's depth scores (Hearst 1997). tensors: "curve1.weight" (c, k, width), "curve1.bias" (c,), and
-    "curve2.weight" (c, c, width), "curve2.bias".
+    TextTiling's depth scores (Hearst 1997). tensors: those of `curve_shapes`.
     """
     first = _convolved(likeness, tensors, "curve1")
     return first + _convolved(first, tensors, "curve2")
@@ -148,6 +138,13 @@ def gap_shapes(config: Mapping[str, Any], width: int) -> dict[str, tuple[int, ..
         "out.weight": (2, hidden),
         "out.bias": (2,),
     }
+
+
+def gap_logits(gaps: FloatArray, tensors: Mapping[str, FloatArray]) -> FloatArray:
+    """Return the (n, 2) logits of n gaps. tensors: those of `gap_shapes`."""
+    hidden = np.maximum(linear(gaps, tensors["gap.weight"]) + tensors["gap.bias"], 0)
+    logits: FloatArray = linear(hidden, tensors["out.weight"]) + tensors["out.bias"]
+    return logits
 
 
 def _convolved(rows: FloatArray, tensors: Mapping[str, FloatArray], layer: str) -> FloatArray:

@@ -1,7 +1,6 @@
 """ChunkRAG's greedy segmenter."""
 
 from collections.abc import Iterable, Iterator
-from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -73,17 +72,16 @@ class GreedySegmenter:
             sentences = [body[start:end].strip() for start, end in spans.tolist()]
             vectors = encode_documents(self.encoder, sentences)
         alike = np.einsum("ij,ij->i", vectors[:-1], vectors[1:]) >= cosine_like(self.threshold, self.encoder)
-        sizes = self.length_function([body[start:end] for start, end in spans.tolist()])
-        rows, lengths, owners = cut_long(body, spans, sizes, self.max_chars, self.length_function)
+        limit, length_of = self.max_chars, self.length_function
+        sizes = length_of([body[start:end] for start, end in spans.tolist()])
+        rows, lengths, owners = cut_long(body, spans, sizes, limit, length_of)
         together = (np.diff(owners) == 0) | np.append(alike, True)[owners[:-1]]
-        cuts = _grow(lengths, together, self.max_chars)
+        cuts = _grow(lengths, together, limit)
         gains = np.where(together, -1.0, 0.0).astype(np.float32)
         unsure = np.ones(len(gains), dtype=np.bool_)  # as a whole a piece may be longer than its parts
-        cuts, _ = cut_recounted(
-            body, rows, lengths, gains, cuts, unsure, self.max_chars, self.length_function
-        )
-        edges = [0, *(cuts + 1).tolist(), len(rows)]
-        pieces = [(int(rows[i, 0]), int(rows[j - 1, 1])) for i, j in pairwise(edges)]
+        cuts, _ = cut_recounted(body, rows, lengths, gains, cuts, unsure, limit, length_of)
+        starts, ends = rows[np.append(0, cuts + 1), 0].tolist(), rows[np.append(cuts, -1), 1].tolist()
+        pieces = list(zip(starts, ends, strict=True))
         counts = count_tokens(self.encoder, [body[start:end] for start, end in pieces]).tolist()
         return [
             Chunk(document.id, start, end, body[start:end], count, copied(document.metadata))
@@ -93,10 +91,7 @@ class GreedySegmenter:
     def segment_many(
         self, texts: Iterable[str | Document], *, show_progress: bool = False
     ) -> Iterator[list[Chunk]]:
-        """Yield the chunks of each text, in order; sentences of several texts are encoded together.
-
-        show_progress: show a progress bar; default False.
-        """
+        """Yield the chunks of each text, in order; sentences of several texts are encoded together."""
         yield from segment_each(self.segment, texts, self.encoder, self.splitter, show_progress=show_progress)
 
 

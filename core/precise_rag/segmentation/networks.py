@@ -202,10 +202,7 @@ def small_tensors(network: SmallNetwork) -> dict[str, Any]:
 
 
 def small_network(config: Mapping[str, Any], tensors: Mapping[str, Any]) -> SmallNetwork:
-    """Return the network of a saved model: the inverse of `small_tensors`.
-
-    config, tensors: as SmallModel reads them.
-    """
+    """Return the network of a saved model, from what SmallModel reads: the inverse of `small_tensors`."""
     sizes = {field.name: config[field.name] for field in fields(SmallConfig) if field.name != "vocabulary"}
     sizes["windows"] = tuple(sizes["windows"])
     network = SmallNetwork(SmallConfig(vocabulary=len(tensors["vectors"]), **sizes))
@@ -217,10 +214,7 @@ def small_network(config: Mapping[str, Any], tensors: Mapping[str, Any]) -> Smal
 
 
 def sage_network(config: Mapping[str, Any], tensors: Mapping[str, Any]) -> SageNetwork:
-    """Return the network of a saved model: the inverse of `sage_tensors`.
-
-    config, tensors: as SageModel reads them.
-    """
+    """Return the network of a saved model, from what SageModel reads: the inverse of `sage_tensors`."""
     sizes = {field.name: config[field.name] for field in fields(SageConfig)}
     c = SageConfig(**{**sizes, "windows": tuple(sizes["windows"])})
     network = SageNetwork(c)

@@ -1,36 +1,66 @@
-"""The networks of the boundary models on a GPU, in torch; on a CPU, numpy evaluates the same weights.
+"""The networks of the boundary models: in numpy on a CPU, and with the same weights in torch on a GPU.
 
-They compute in float32, so that their logits differ from those on the CPU by rounding alone.
+Both compute in float32, so that their logits differ by rounding alone.
 """
 
-from collections.abc import Mapping
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from precise_rag._extras import require
+from precise_rag._processes import Loaded, PerProcess
 from precise_rag.encoders.devices import best_device
-from precise_rag.segmentation.features import REACH
+from precise_rag.segmentation.features import REACH, blocks
 from precise_rag.types import FloatArray, IntArray
 
-BLOCK = 32_768
+BLOCK = 512
+"""Sentences of a block in numpy, whose numbers stay in the processor's cache."""
+DEVICE_BLOCK = 32_768
 """Sentences of a block on a device: many, because each block is a few dozen calls of the device."""
+
+Inputs = Sequence[FloatArray | IntArray]
+"""What a network reads of some sentences."""
 
 
 def network_device(device: str | None) -> str | None:
-    """Return the device of torch that a boundary network runs on; None for numpy, on the CPU.
-
-    device: "cpu", "cuda", "cuda:1", …; default: a GPU if torch can use one.
-    """
+    """Return the device that a boundary network runs on in torch, see `best_device`; None for numpy."""
     place = best_device(device)
     return None if place == "cpu" else place
 
 
-class OnDevice:
-    """The network of a boundary model on a device.
+class NetworkModel(Loaded):
+    """Base of boundary models that are a network.
 
-    config, tensors: of a `SmallModel` or `SageModel`. device: of torch, such as "cuda:1".
+    config, tensors: the model's sizes and weights. device: where it runs, see `network_device`.
     """
+
+    def __init__(self, config: dict[str, Any], tensors: Mapping[str, FloatArray], device: str | None) -> None:
+        self.config, self.tensors, self.device = config, tensors, device
+        self.weights_sha256: str = config["weights_sha256"]
+        self._on_device: PerProcess[OnDevice] = PerProcess()
+
+    @abstractmethod
+    def _logits(self, *inputs: Any) -> FloatArray:
+        """The network in numpy: the (n, 2) logits of n sentences that follow each other."""
+
+    def _gap_logits(self, n: int, read: Callable[[slice], Inputs]) -> FloatArray:
+        """The (n - 1, 2) logits of the gaps between n sentences, of which `read` returns the inputs."""
+        logits = np.zeros((max(n - 1, 0), 2), dtype=np.float32)
+        device = network_device(self.device) if n > 1 else None
+        network = None
+        if device is not None:
+            network = self._on_device.get(lambda: OnDevice(self.config, self.tensors, device))
+        for block in blocks(n, BLOCK if network is None else DEVICE_BLOCK):
+            inputs, n_read = read(block.sentences), block.sentences.stop - block.sentences.start
+            of_block = self._logits(*inputs) if network is None else network.logits(n_read, *inputs)
+            logits[block.gaps] = of_block[block.rows]
+        return logits
+
+
+class OnDevice:
+    """The network of a boundary model on a device of torch, such as "cuda:1"; see `NetworkModel`."""
 
     def __init__(self, config: Mapping[str, Any], tensors: Mapping[str, FloatArray], device: str) -> None:
         self._torch = require("torch", extra="torch")

@@ -7,7 +7,6 @@ from typing import Any, Self
 
 import numpy as np
 
-from precise_rag._processes import Loaded, PerProcess
 from precise_rag.checkpoints.expected import check_config, check_tensors
 from precise_rag.checkpoints.saved import load_checkpoint, packaged_model, save_checkpoint
 from precise_rag.encoded import count_tokens, encode_documents
@@ -16,26 +15,25 @@ from precise_rag.errors import InputError, ModelError
 from precise_rag.protocols import Encoder
 from precise_rag.segmentation.features import (
     SIZES,
-    blocks,
     closeness,
     cohesion,
     context_shapes,
     curve,
     curve_shapes,
+    gap_logits,
     gap_shapes,
     pair_features,
     shifted,
     with_context,
 )
-from precise_rag.segmentation.on_device import BLOCK, OnDevice, network_device
+from precise_rag.segmentation.on_device import NetworkModel
 from precise_rag.segmentation.small import SmallModel
 from precise_rag.types import FloatArray, IntArray, SentenceTable
-from precise_rag.vectors import linear
 
 _SETTINGS = {**SIZES, "encoder": str, "context": bool, "curve": int}
 
 
-class SageModel(Loaded):
+class SageModel(NetworkModel):
     """Boundary model on the sentence vectors of an encoder: features of pairs of vectors, and an MLP.
 
     With "context" in its config, the MLP also sees the sentences around the pair, and how alike the windows
@@ -54,13 +52,9 @@ class SageModel(Loaded):
         device: str | None,
         small: SmallModel | None,
     ) -> None:
-        self.config = config
-        self.weights_sha256: str = config["weights_sha256"]
-        self._tensors = {name: tensor.astype(np.float32) for name, tensor in tensors.items()}
+        super().__init__(config, {name: one.astype(np.float32) for name, one in tensors.items()}, device)
         self._own = folder / config["encoder"]
         self._source = encoder or (self._own if self._own.is_dir() else config["encoder"])
-        self._device = device
-        self._on_device: PerProcess[OnDevice] = PerProcess()
         self._small = small
 
     @classmethod
@@ -95,7 +89,7 @@ class SageModel(Loaded):
     @cached_property
     def encoder(self) -> Encoder:
         """The encoder, loaded at its first use. Raises ModelError if its files have changed."""
-        encoder = load_encoder(self._source, device=self._device)
+        encoder = load_encoder(self._source, device=self.device)
         wanted = self.config.get("encoder_name")
         if self._source == self._own and wanted not in (None, encoder.name):
             raise ModelError(
@@ -121,32 +115,20 @@ class SageModel(Loaded):
                 f"the vectors must have {self.config['dimension']} dimensions, as those of "
                 f"{self.config['encoder']}, got {vectors.shape[1]}; pass a table made with that encoder"
             )
-        n = len(sentences)
-        logits = np.zeros((max(n - 1, 0), 2), dtype=np.float32)
-        device = network_device(self._device) if n > 1 else None
-        head = None
-        if device is not None:
-            head = self._on_device.get(lambda: OnDevice(self.config, self._tensors, device))
-        for block in blocks(n) if head is None else blocks(n, BLOCK):
-            rows = vectors[block.sentences]
-            of_block = self._logits(rows) if head is None else head.logits(len(rows), rows)
-            logits[block.gaps] = of_block[block.rows]
+        logits = self._gap_logits(len(sentences), lambda rows: [vectors[rows]])
         if self._small is not None:
-            logits = blend(logits, self._small.predict(sentences), self._tensors["blend"])
+            logits = blend(logits, self._small.predict(sentences), self.tensors["blend"])
         return logits
 
     def _logits(self, vectors: FloatArray) -> FloatArray:
-        t, c = self._tensors, self.config
+        t, c = self.tensors, self.config
         columns = [pair_features(vectors, shifted(vectors, -1))]
         if c["context"]:
-            rows = np.maximum(linear(vectors, t["inner.weight"]) + t["inner.bias"], 0)
-            rows = with_context(rows, t)
+            rows = with_context(vectors, t)
             likeness = cohesion(vectors, c["windows"])
             around = np.concatenate([likeness, closeness(vectors, c["windows"])], axis=1)
             columns += [rows, shifted(rows, -1), likeness, curve(around, t)]
-        hidden = np.maximum(linear(np.concatenate(columns, axis=1), t["gap.weight"]) + t["gap.bias"], 0)
-        logits: FloatArray = linear(hidden, t["out.weight"]) + t["out.bias"]
-        return logits
+        return gap_logits(np.concatenate(columns, axis=1), t)
 
 
 def _shapes(config: dict[str, Any]) -> dict[str, tuple[int, ...]]:
@@ -160,8 +142,7 @@ def _shapes(config: dict[str, Any]) -> dict[str, tuple[int, ...]]:
 
 def blend(first: FloatArray, second: FloatArray, weights: FloatArray) -> FloatArray:
     """Return the (n, 2) weighted sum of two models' logits. weights: (3, 2) for first, second and 1."""
-    blended: FloatArray = (weights[0] * first + weights[1] * second + weights[2]).astype(np.float32)
-    return blended
+    return np.asarray(weights[0] * first + weights[1] * second + weights[2], dtype=np.float32)
 
 
 def _small_model(wanted: dict[str, str] | None, device: str | None) -> SmallModel | None:

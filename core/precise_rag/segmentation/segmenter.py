@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import fields
-from itertools import pairwise
 from pathlib import Path
 from typing import Any, Self
 
@@ -103,10 +102,8 @@ class Segmenter:
         if not document.text.strip():
             return []
         segmentation = self.explain(document, table)
-        edges = [0, *(segmentation.cuts + 1).tolist(), len(segmentation.spans)]
-        pieces = [
-            (int(segmentation.spans[i, 0]), int(segmentation.spans[j - 1, 1])) for i, j in pairwise(edges)
-        ]
+        spans, cuts = segmentation.spans, segmentation.cuts
+        starts, ends = spans[np.append(0, cuts + 1), 0].tolist(), spans[np.append(cuts, -1), 1].tolist()
         return [
             Chunk(
                 document.id,
@@ -116,7 +113,7 @@ class Segmenter:
                 length,
                 with_header_path(copied(document.metadata), segmentation.structure.above(start)),
             )
-            for (start, end), length in zip(pieces, segmentation.lengths.tolist(), strict=True)
+            for start, end, length in zip(starts, ends, segmentation.lengths.tolist(), strict=True)
         ]
 
     def explain(self, text: str | Document, table: SentenceTable | None = None) -> Segmentation:
@@ -134,11 +131,12 @@ class Segmenter:
         logits, counts = self.model.predict(readable, table), self._counts(sentences)
         paragraphs = paragraph_ids(body, spans)
         gains = gap_gains(logits, np.diff(paragraphs) > 0, self.options.threshold)
-        ties = structure_ties(sentences, blocks, structure, counts, self.options.max_tokens)
+        limit = self.options.max_tokens
+        ties = structure_ties(sentences, blocks, structure, counts, limit)
         worth = np.clip(gains, *_GAIN_RANGE) + topic_gains(logits) - ties
         inner = np.zeros(len(gains), dtype=np.bool_)
-        if counts.max() > self.options.max_tokens:
-            spans, counts, owners = cut_long(body, spans, counts, self.options.max_tokens, self._counts)
+        if counts.max() > limit:
+            spans, counts, owners = cut_long(body, spans, counts, limit, self._counts)
             inner = np.diff(owners) == 0
             gains, worth = (_at_pieces(row, owners, inner) for row in (gains, worth))
             paragraphs, blocks = paragraphs[owners], blocks[owners]
@@ -146,7 +144,7 @@ class Segmenter:
         cuts = choose_cuts(
             worth,
             counts,
-            max_tokens=self.options.max_tokens,
+            max_tokens=limit,
             min_tokens=self.options.min_tokens or 0,
             target_tokens=self.options.target_tokens or 0,
             forced=forced,
@@ -154,9 +152,7 @@ class Segmenter:
         )
         is_additive = self.count_tokens is None and self.model.encoder is None
         unsure = inside_words(body, spans) if is_additive else np.ones(len(gains), np.bool_)
-        cuts, lengths = cut_recounted(
-            body, spans, counts, worth, cuts, unsure, self.options.max_tokens, self._counts
-        )
+        cuts, lengths = cut_recounted(body, spans, counts, worth, cuts, unsure, limit, self._counts)
         scores = same_scores(gains, self.options.threshold)
         begins = np.append(is_kind(structure, blocks, "heading")[1:] & (np.diff(blocks) > 0), False)
         reasons = cut_reasons(
@@ -180,10 +176,7 @@ class Segmenter:
     def segment_many(
         self, texts: Iterable[str | Document], *, show_progress: bool = False
     ) -> Iterator[list[Chunk]]:
-        """Yield the chunks of each text, in order; only a few texts are in memory at once.
-
-        show_progress: show a progress bar; default False.
-        """
+        """Yield the chunks of each text, in order; only a few texts are in memory at once."""
         encoder, splitter = self.model.encoder, self.splitter
         yield from segment_each(self.segment, texts, encoder, splitter, show_progress=show_progress)
 
@@ -204,18 +197,14 @@ def joined_crumbs(spans: IntArray) -> IntArray:
 
 
 def cut_reasons(cuts: IntArray, *reasons: tuple[npt.NDArray[np.bool_], CutReason]) -> tuple[CutReason, ...]:
-    """Return why each cut was made: the first reason that holds at its gap, else "length".
-
-    reasons: (n - 1,) where each reason holds.
-    """
+    """Return why each cut was made: the first reason, (n - 1,) each, that holds at its gap, else "length"."""
     return tuple(next((reason for holds, reason in reasons if holds[gap]), "length") for gap in cuts.tolist())
 
 
 def _at_pieces(row: FloatArray, owners: IntArray, inner: npt.NDArray[np.bool_]) -> FloatArray:
     """Return the values of gaps between sentences at the gaps between their pieces, in sentences `owners`."""
     outer = row[np.minimum(owners[:-1], len(row) - 1)] if len(row) else np.float32(0)
-    scores: FloatArray = np.where(inner, -_INNER_COST, outer).astype(np.float32)
-    return scores
+    return np.where(inner, -_INNER_COST, outer).astype(np.float32)
 
 
 _MANY_SENTENCES = 10_000
@@ -240,14 +229,8 @@ _TOPIC_RANGE = (-1.0, 2.0)
 
 
 def topic_gains(logits: FloatArray) -> FloatArray:
-    """Return the (n - 1,) further gain of a cut where a section ends, and not only a paragraph.
-
-    logits: (n - 1, 2), see `BoundaryModel`.
-    """
-    gains: FloatArray = np.clip(_TOPIC_WEIGHT * (logits[:, 1] + _TOPIC_PRIOR), *_TOPIC_RANGE).astype(
-        np.float32
-    )
-    return gains
+    """Return the (n - 1,) further gain of a cut where a section ends, and not only a paragraph."""
+    return np.asarray(np.clip(_TOPIC_WEIGHT * (logits[:, 1] + _TOPIC_PRIOR), *_TOPIC_RANGE), np.float32)
 
 
 _BREAK_EVIDENCE = 0.25
@@ -261,12 +244,10 @@ def gap_gains(logits: FloatArray, breaks: npt.NDArray[np.bool_], threshold: floa
     logits: (n - 1, 2), see `BoundaryModel`. breaks: (n - 1,) true at blank lines.
     """
     evidence = logits[:, 0] + np.where(breaks, _BREAK_EVIDENCE, 0)
-    gains: FloatArray = (evidence - np.log((1 - threshold) / threshold)).astype(np.float32)
-    return gains
+    return np.asarray(evidence - np.log((1 - threshold) / threshold), dtype=np.float32)
 
 
 def same_scores(gains: FloatArray, threshold: float) -> FloatArray:
     """Return the (n - 1,) probability that two neighbouring sentences belong together: SAGE's score."""
     odds = np.asarray(gains, dtype=np.float64) + np.log((1 - threshold) / threshold)
-    scores: FloatArray = (1 / (1 + np.exp(np.clip(odds, -50, 50)))).astype(np.float32)
-    return scores
+    return np.asarray(1 / (1 + np.exp(np.clip(odds, -50, 50))), dtype=np.float32)

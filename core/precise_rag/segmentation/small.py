@@ -8,7 +8,6 @@ from typing import Any, Self
 
 import numpy as np
 
-from precise_rag._processes import Loaded, PerProcess
 from precise_rag.checkpoints.expected import check_config, check_tensors
 from precise_rag.checkpoints.quantized import dequantized, quantized
 from precise_rag.checkpoints.saved import load_checkpoint, read_checked, save_checkpoint
@@ -16,22 +15,22 @@ from precise_rag.encoders.local import count_packaged_tokens
 from precise_rag.errors import ModelError
 from precise_rag.segmentation.features import (
     SIZES,
-    blocks,
     cohesion,
     context_shapes,
+    gap_logits,
     gap_shapes,
     shifted,
     with_context,
 )
-from precise_rag.segmentation.on_device import BLOCK, OnDevice, network_device
+from precise_rag.segmentation.on_device import NetworkModel
 from precise_rag.segmentation.word_pieces import WordPieces
 from precise_rag.types import FloatArray, IntArray, SentenceTable
-from precise_rag.vectors import linear, unit_rows
+from precise_rag.vectors import unit_rows
 
 _SETTINGS = {**SIZES, "cue_dimension": int, "first_tokens": int, "last_tokens": int}
 
 
-class SmallModel(Loaded):
+class SmallModel(NetworkModel):
     """Boundary model on static token vectors, the first and last tokens of sentences, and their context.
 
     It needs no encoder. The logits of a gap depend only on the 16 sentences before and after it.
@@ -47,12 +46,8 @@ class SmallModel(Loaded):
         word_pieces: WordPieces,
         device: str | None = None,
     ) -> None:
-        self.device = device
-        self._on_device: PerProcess[OnDevice] = PerProcess()
-        self.config = config
-        self.weights_sha256: str = config["weights_sha256"]
+        super().__init__(config, dequantized(tensors), device)
         self.word_pieces = word_pieces
-        self.tensors = dequantized(tensors)
         self._weighted = self.tensors["vectors"] * self.tensors["weights"]
 
     @classmethod
@@ -85,20 +80,7 @@ class SmallModel(Loaded):
 
     def predict(self, sentences: Sequence[str], table: SentenceTable | None = None) -> FloatArray:
         """Return the (n - 1, 2) logits of the gaps. `table` is ignored."""
-        n = len(sentences)
-        logits = np.zeros((max(n - 1, 0), 2), dtype=np.float32)
-        device = network_device(self.device) if n > 1 else None
-        network = None
-        if device is not None:
-            network = self._on_device.get(lambda: OnDevice(self.config, self.tensors, device))
-        for block in blocks(n) if network is None else blocks(n, BLOCK):
-            ids, offsets = self.word_pieces.encode(sentences[block.sentences])
-            if network is None:
-                of_block = self._logits(ids, offsets)
-            else:
-                of_block = network.logits(len(offsets) - 1, ids, offsets)
-            logits[block.gaps] = of_block[block.rows]
-        return logits
+        return self._gap_logits(len(sentences), lambda rows: self.word_pieces.encode(sentences[rows]))
 
     def _logits(self, ids: IntArray, offsets: IntArray) -> FloatArray:
         t, c = self.tensors, self.config
@@ -112,13 +94,10 @@ class SmallModel(Loaded):
         x = np.concatenate(
             [pooled, cues.reshape(len(starts), -1), length, length > 0.6], axis=1, dtype=np.float32
         )
-        rows = np.maximum(linear(x, t["inner.weight"]) + t["inner.bias"], 0)
-        rows = with_context(rows, t)
+        rows = with_context(x, t)
         likeness = cohesion(pooled, c["windows"])
         gap = np.concatenate([rows, shifted(rows, -1), pooled * shifted(pooled, -1), likeness], axis=1)
-        hidden = np.maximum(linear(gap, t["gap.weight"]) + t["gap.bias"], 0)
-        logits: FloatArray = linear(hidden, t["out.weight"]) + t["out.bias"]
-        return logits
+        return gap_logits(gap, t)
 
 
 def _shapes(config: dict[str, Any], n_pieces: int) -> dict[str, tuple[int, ...]]:

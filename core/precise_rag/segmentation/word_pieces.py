@@ -24,10 +24,7 @@ _CACHED_WORDS = 2**18
 
 
 def split_words_and_marks(text: str) -> list[str]:
-    """Split text into lower-case words.
-
-    Each punctuation mark, and each letter of scripts without spaces, is a word.
-    """
+    """Split text into lower-case words, marks, and letters of scripts without spaces."""
     return _WORD.findall(text.lower())
 
 

@@ -152,7 +152,6 @@ class GradientSelector:
         return ""
 
     def _why_kept(self, scores: Sequence[float], rank: int) -> str:
-        """Return why this rank is kept."""
         if limit := self._limit_above(scores, rank):
             return f"{scores[rank]:.4g} is under {limit}, but among the best {self.min_keep}"
         if rank < self.min_k:

@@ -105,7 +105,6 @@ def _together(text: str, start: int, end: int, ends: re.Pattern[str]) -> Iterato
 def paragraph_ids(text: str, spans: Sequence[tuple[int, int]] | IntArray) -> IntArray:
     """Number the paragraph of each span, from 0; a blank line begins a new paragraph.
 
-    text: the text.
     spans: (n, 2) start and end of each span, in order.
     Returns (n,) numbers; a span belongs to the paragraph in which it starts.
     """

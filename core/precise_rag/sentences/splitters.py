@@ -236,7 +236,6 @@ def _sentencex_ends(block: str) -> Iterable[int]:
 
 
 def _language(block: str) -> str:
-    """Return the language whose script has the most characters."""
     counts = {language: len(letters.findall(block)) for language, letters in _LANGUAGES}
     return max(counts, key=counts.__getitem__)
 
@@ -247,10 +246,8 @@ def _with_words(text: str, spans: Iterable[Span]) -> Iterator[Span]:
     for span in spans:
         if waiting is not None:
             joined = Span(waiting.start, span.end)
-            is_part = not (
-                has_words(text[span.start : span.end]) and has_words(text[waiting.start : waiting.end])
-            )
-            if is_part and len(text[joined.start : joined.end].strip()) <= MAX_CHARACTERS:
+            are_whole = all(has_words(text[first:end]) for first, end in (span, waiting))
+            if not are_whole and len(text[joined.start : joined.end].strip()) <= MAX_CHARACTERS:
                 span = joined
             else:
                 yield waiting

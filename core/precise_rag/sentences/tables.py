@@ -35,21 +35,17 @@ def build_tables(
     documents: read lazily, two batches ahead; may be endless.
     encoder: encodes and counts tokens; None leaves the vectors out and estimates the token counts.
     splitter: splits the text; default `load_sentence_splitter()`.
-    show_progress: whether to show the encoder's progress bar.
     vectors: False leaves the vectors out; the encoder then only counts tokens.
     Yields one table per document, in order.
 
     Sentences are encoded without surrounding white space and without the rules of tables, and only once per
-    batch if they repeat.
-    While one batch is encoded, another thread splits the next one and counts its tokens.
+    batch if they repeat. While one batch is encoded, another thread splits the next and counts its tokens.
     """
     splitter = splitter or load_sentence_splitter()
     with ThreadPoolExecutor(1) as worker:
         batches = in_batches(documents, _BATCH_CHARACTERS)
         coming = (worker.submit(_split, batch, encoder, splitter) for batch in batches)
-        for ready, _ in pairwise(
-            chain(coming, (None,))
-        ):  # the next one is submitted before this one is encoded
+        for ready, _ in pairwise(chain(coming, (None,))):  # the next one is submitted before this is encoded
             assert ready is not None
             yield from _tables(ready.result(), encoder if vectors else None, show_progress)
 

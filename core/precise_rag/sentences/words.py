@@ -124,11 +124,7 @@ def _spare_indent(text: str) -> int:
 
 
 def trim_spans(text: str, spans: IntArray) -> IntArray:
-    """(n, 2) spans without the white space and the rules at their ends; see `trimmed`.
-
-    text: the text that the spans are of.
-    spans: (n, 2) start and end of each span.
-    """
+    """(n, 2) spans of a text without the white space and the rules at their ends; see `trimmed`."""
     return np.array([trimmed(text, *span) for span in spans.tolist()], dtype=np.int64).reshape(-1, 2)
 
 

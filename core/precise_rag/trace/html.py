@@ -296,6 +296,5 @@ def _soft(words: str) -> str:
 
 
 def _text(value: object) -> str:
-    """A value as escaped text, cut if it is long."""
     text = str(value)
     return escape(text if len(text) <= _LONGEST_TEXT else f"{text[:_LONGEST_TEXT]}…")

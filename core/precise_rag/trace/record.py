@@ -145,10 +145,7 @@ class RoundRecord:
 
 @dataclass(frozen=True, slots=True)
 class ExcerptRecord:
-    """An excerpt that was sent.
-
-    number: from 1. tokens: of it with its titles and what is written around it, estimated.
-    """
+    """An excerpt that was sent, and its estimated tokens with its titles and what is around it."""
 
     number: int
     excerpt: Excerpt

@@ -12,9 +12,13 @@ from precise_rag.prompts import (
     make_prompt,
     numbered,
     problem_of,
+)
+from precise_rag.prompts.relevance import (
+    RELEVANCE_STAGES,
+    relevance_prompt,
+    single_relevance_prompt,
     threshold_prompt,
 )
-from precise_rag.prompts.relevance import RELEVANCE_STAGES, relevance_prompt, single_relevance_prompt
 from precise_rag.tokens import estimate_tokens
 from precise_rag.types import Message
 

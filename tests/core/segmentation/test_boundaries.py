@@ -12,7 +12,9 @@ from precise_rag.vectors import unit_rows
 
 
 def cuts(gains: list[float], lengths: list[int], **limits: object) -> list[int]:
-    return choose_cuts(np.array(gains), np.array(lengths), **limits).tolist()
+    free = {"max_tokens": sum(lengths), "min_tokens": 0, "target_tokens": 0, "short_cost": 1e4}
+    forced = np.zeros(len(gains), dtype=bool)
+    return choose_cuts(np.array(gains), np.array(lengths), **free | {"forced": forced} | limits).tolist()
 
 
 def test_without_limits_each_gap_decides_for_itself() -> None:

@@ -54,9 +54,8 @@ def by_torch(monkeypatch: pytest.MonkeyPatch) -> list[str]:
             placed.append(config["family"])
             super().__init__(config, tensors, device)
 
-    for module in ("small", "sage"):
-        monkeypatch.setattr(f"precise_rag.segmentation.{module}.OnDevice", Noted)
-        monkeypatch.setattr(f"precise_rag.segmentation.{module}.BLOCK", 60)
+    monkeypatch.setattr("precise_rag.segmentation.on_device.OnDevice", Noted)
+    monkeypatch.setattr("precise_rag.segmentation.on_device.DEVICE_BLOCK", 60)
     return placed
 
 
@@ -68,7 +67,7 @@ def test_the_logits_in_torch_are_those_of_numpy_whatever_the_blocks(
     here, there = (
         load_model(name, device=device, encoder=encoder)[0].predict(SENTENCES) for device in ("cpu", "cpu:0")
     )
-    monkeypatch.setattr("precise_rag.segmentation.features._BLOCK", 17)
+    monkeypatch.setattr("precise_rag.segmentation.on_device.BLOCK", 17)
     in_blocks = load_model(name, device="cpu", encoder=encoder)[0].predict(SENTENCES)
     assert np.ptp(here) > 1
     np.testing.assert_allclose(there, here, atol=2e-3)

@@ -77,10 +77,7 @@ def unpacked(rows: Sequence[bytes]) -> CountedRows:
 
 
 def usual(heads: Sequence[bytes]) -> Usual:
-    """Return what is usual among the texts that a random sample of rows is in.
-
-    heads: the first `HEAD_BYTES` of each row.
-    """
+    """Return what is usual among the texts of a random sample of rows, by their first `HEAD_BYTES`."""
     head = np.frombuffer(b"".join(heads), dtype="<i4").reshape(-1, _HEAD)
     lengths, sizes = head[:, 1 : 1 + SCALES], head[:, 1 + SCALES :]
     shares = 1 / np.maximum(sizes, 1)  # a text is drawn as often as it has sentences

@@ -11,7 +11,6 @@ Clause = tuple[str, list[Any]]
 """SQL, and the values of its placeholders."""
 
 _SIGNS = {"$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
-"""The operators that compare by order."""
 
 _FEW = 20
 """Values up to which `$in` looks up each of them in the index of the fields."""

@@ -124,7 +124,6 @@ class DatabaseIndex(SentenceSearch):
         documents: the documents; their metadata must be JSON.
         vectors: by document id, (d,) vectors that stand for all sentences of a document, which is then not
             encoded: those of nodes that come with embeddings of the same model. Default: none.
-        show_progress: show a progress bar.
         """
         remaining: Iterator[Document] = map(checked_document, unique_documents(documents))
         if isinstance(documents, Sequence):

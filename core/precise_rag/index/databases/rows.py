@@ -152,7 +152,6 @@ def rows_of_documents(
 
 
 def _sentences(document: Document, columns: Columns, settings: HybridSettings) -> list[StoredSentence]:
-    """The rows of a document with text, from its columns."""
     block = Block.of([document], [columns])
     scales, headings = level_groups(block), Headings.of(block)
     spans, passages, n_tokens = columns["spans"], columns["passage_spans"], columns["n_tokens"].tolist()

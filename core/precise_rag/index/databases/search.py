@@ -42,10 +42,7 @@ def find(
     direction: FloatArray,
     encoder: Encoder,
 ) -> list[Candidate]:
-    """Return the candidates of a search, best first.
-
-    settings: of the index. direction: (d,) the query's vector. encoder: of the index.
-    """
+    """Return the candidates of a search by a query's vector, `direction` (d,), best first."""
     query, top_k, wanted, returns = asked.text, asked.top_k, asked.filter, asked.returns
     if not (count := view.count()):
         raise EmptyIndexError("the index holds no text; add documents first")

@@ -26,7 +26,7 @@ _BLANK_LINES = re.compile(r"(?:\r?\n[ \t]*){2,}")
 _DIALOGUE_LENGTH = 1.5
 """Sentences per paragraph; documents with fewer are transcripts, whose paragraphs mark speakers."""
 _HEADINGS_SEED = 1
-_QUOTES = "\"'“‘«„»—–-"
+_QUOTES = tuple("\"'“‘«„»—–-")
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,11 +165,7 @@ def label_sections(
                 paragraph.append(0)
                 section.append(one_section)
             elif sentences:
-                spoken = (
-                    unit == "sentence"
-                    or previous.startswith(tuple(_QUOTES))
-                    or text.startswith(tuple(_QUOTES))
-                )
+                spoken = unit == "sentence" or previous.startswith(_QUOTES) or text.startswith(_QUOTES)
                 paragraph.append(1 if place == 0 else UNKNOWN if spoken else 1)
                 section.append(1 if place == 0 else one_section)
             paragraph.extend([0] * (len(pieces) - 1))

@@ -55,18 +55,16 @@ def train_small(
     vectors; default: random ones. start: folder of a model of this family to go on from, with its word
     pieces and sizes; default: none. It is kept if no epoch is better on the held-out documents, and the
     report has its figures under "start". device: such as "cpu"; default: CUDA if there is one.
-    show_progress: show progress bars; default True.
     """
     place = torch.device(best_device(device))
     corpus = _corpus(documents, settings)
     torch.manual_seed(settings.seed)
-    if start is not None:
-        given = SmallModel.load(start)
-        word_pieces, network = given.word_pieces, small_network(given.config, given.tensors)
-        ids, offsets = word_pieces.encode(text for document in documents for text in document.sentences)
+    given = None if start is None else SmallModel.load(start)
+    word_pieces = given.word_pieces if given else _word_pieces(documents, corpus, vocabulary_size)
+    ids, offsets = word_pieces.encode(text for document in documents for text in document.sentences)
+    if given:
+        network = small_network(given.config, given.tensors)
     else:
-        word_pieces = _word_pieces(documents, corpus, vocabulary_size)
-        ids, offsets = word_pieces.encode(text for document in documents for text in document.sentences)
         network = _new_network(word_pieces, ids, encoder, show_progress)
     network.to(place)
 
@@ -122,7 +120,7 @@ def train_sage(
 ) -> dict[str, Any]:
     """Train a model of the family `sage` on an encoder's vectors and return its held-out figures.
 
-    documents, folder, settings, show_progress: as for `train_small`.
+    documents, folder, settings: as for `train_small`.
     encoder: makes the sentence vectors. config: sizes of the head; default: `SageConfig`'s.
     fine_tune: also train the encoder, except its token vectors, on the device where it was loaded, and
     save it with the head. Default False: each sentence is encoded once, before training.
@@ -170,8 +168,7 @@ def frequency_weights(ids: IntArray, size: int) -> FloatArray:
     """
     share = np.bincount(ids, minlength=size) / max(len(ids), 1)
     weights = np.clip(1e-3 / (1e-3 + share), 0.01, None)
-    raw: FloatArray = np.log(np.expm1(weights)).astype(np.float32)
-    return raw
+    return np.log(np.expm1(weights)).astype(np.float32)
 
 
 def principal_components(vectors: FloatArray, dimension: int) -> FloatArray:
@@ -183,8 +180,7 @@ def principal_components(vectors: FloatArray, dimension: int) -> FloatArray:
     centred = vectors - vectors.mean(axis=0)
     directions, _, _ = np.linalg.svd(centred.T @ centred)
     reduced = centred @ directions[:, :dimension]
-    scaled: FloatArray = (reduced / np.linalg.norm(reduced, axis=1).mean()).astype(np.float32)
-    return scaled
+    return np.asarray(reduced / np.linalg.norm(reduced, axis=1).mean(), dtype=np.float32)
 
 
 def _corpus(documents: Sequence[LabelledDocument], settings: TrainingSettings) -> TrainingCorpus:

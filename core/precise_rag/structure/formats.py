@@ -48,8 +48,7 @@ Markdown: tables are often written with tags in it."""
 
 
 def detect_format(text: str) -> TextFormat:
-    """Return the format of a text: "data" by its keys, "source" by its code, "html" by its tags, "markdown" by its
-    marks, or "text".
+    """Return the format of a text: "data" by keys, "html" by tags, "source" by code, "markdown" by marks, "text".
 
     reStructuredText counts as "text" where its marks are as many as those of Markdown.
     """

@@ -48,7 +48,7 @@ Markdown: tables are often written with tags in it."""
 
 
 def detect_format(text: str) -> TextFormat:
-    """Return the format of a text: "data" by keys, "html" by tags, "source" by code, "markdown" by marks, "text".
+    """Return the format of a text by its keys, tags, code or marks; "text" without them.
 
     reStructuredText counts as "text" where its marks are as many as those of Markdown.
     """

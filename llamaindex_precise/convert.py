@@ -43,9 +43,9 @@ from precise_rag.facts import (
     without_own_keys,
     write_facts,
 )
-from precise_rag.titles import FIELDS_KEY, PATH_KEYS, TITLE_KEYS, joined_titles, new_sections, titles_of
+from precise_rag.titles import PATH_KEYS, TITLE_KEYS, joined_titles, new_sections, titles_of
 from precise_rag.tokens import estimate_tokens
-from precise_rag.types import Candidate, Excerpt, ScoreScale, Selection, Span, with_scores
+from precise_rag.types import FIELDS_KEY, Candidate, Excerpt, ScoreScale, Selection, Span, with_scores
 from precise_rag.types import Document as CoreDocument
 
 LAYOUT_FIELDS = (

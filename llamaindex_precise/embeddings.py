@@ -1,8 +1,9 @@
 """Core encoders as LlamaIndex embeddings, and the bases of components, which are saved as settings."""
 
 import asyncio
+from collections.abc import Mapping
 from functools import cached_property, partial
-from typing import Any, Self, TypeAlias
+from typing import Any, ClassVar, Self, TypeAlias
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.bridge.pydantic import ConfigDict, Field
@@ -26,14 +27,28 @@ class SettingsComponent(BaseComponent):
     """A component that `to_dict`, `from_dict` and `pickle` carry as its settings alone.
 
     Models and clients are loaded again where the settings arrive, so worker processes receive no
-    weights. Unknown settings raise an InputError.
+    weights. Unknown settings raise an InputError. A setting may be changed later; if that is refused,
+    nothing changes.
     """
 
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
 
+    _same: ClassVar[Mapping[str, str]] = {}
+    """The other name of settings that have two."""
+
     def __init__(self, **settings: Any) -> None:
         with own_errors(type(self).__name__, type(self).model_fields):
             super().__init__(**settings)
+        self.__dict__["_given"] = settings  # the fields may show more, such as defaults of a model
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        settings = self.__dict__.get("_given")
+        if name == "callback_manager" or name not in type(self).model_fields or settings is None:
+            return super().__setattr__(name, value)
+        kept = {field: given for field, given in settings.items() if field != self._same.get(name)}
+        made = type(self)(**{**kept, name: value})
+        for part in ("__dict__", "__pydantic_private__"):
+            object.__setattr__(self, part, getattr(made, part))
 
     @classmethod
     def class_name(cls) -> str:

@@ -5,16 +5,16 @@ nodes cut from nodes.
 """
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields
 from functools import partial
 from itertools import groupby
-from typing import Any, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 from llama_index.core.bridge.pydantic import Field, PrivateAttr, field_serializer
 from llama_index.core.node_parser import NodeParser
 from llama_index.core.node_parser.node_utils import build_nodes_from_splits, default_id_func
-from llama_index.core.schema import BaseNode, NodeRelationship, TextNode
+from llama_index.core.schema import BaseNode, ImageDocument, NodeRelationship, TextNode
 from llama_index.core.utils import get_tokenizer
 
 from llamaindex_precise.convert import as_text_node, hide, own_text, root_offset, root_source, shown_metadata
@@ -85,7 +85,8 @@ class SpanNodeParser(EncoderComponent, NodeParser):
         try:
             source, offset = root_source(parent), root_offset(parent)
             texts = [chunk.text for chunk, _ in pieces]
-            children = build_nodes_from_splits(texts, as_text_node(parent), id_func=self.id_func)
+            whole = parent if isinstance(parent, ImageDocument) else as_text_node(parent)
+            children = build_nodes_from_splits(texts, whole, id_func=self.id_func)
         except ValueError as error:  # the hash of a node prints its metadata
             raise InputError(
                 f"node {parent.node_id!r}: LlamaIndex cannot hash its metadata ({error}); "
@@ -160,6 +161,7 @@ class SemanticSegmentationNodeParser(SpanNodeParser):
     whole: float = WHOLE
     weights_sha256: str = ""
 
+    _same: ClassVar[Mapping[str, str]] = {"chunk_size": "max_tokens", "max_tokens": "chunk_size"}
     _segmenter: Segmenter | GreedySegmenter = PrivateAttr()
     _encoder: Encoder | None = PrivateAttr(default=None)
 

@@ -28,8 +28,7 @@ from operator import itemgetter
 from typing import Any, TypeGuard, get_args
 from uuid import UUID, uuid5
 
-from precise_rag.titles import FIELDS_KEY
-from precise_rag.types import UNSCORED, Candidate, Excerpt, ScoreScale, Span, finite_score
+from precise_rag.types import FIELDS_KEY, UNSCORED, Candidate, Excerpt, ScoreScale, Span, finite_score
 
 FACTS_KEY = "precise"
 """Metadata key of the facts about a piece. Keys of ours in a document's own metadata are never read."""

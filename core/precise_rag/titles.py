@@ -16,12 +16,11 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from precise_rag.types import Candidate, Excerpt, Titles
+from precise_rag.types import FIELDS_KEY, Candidate, Excerpt, Titles
 
 HEADER_PATH = "header_path"
 """Metadata key of the headings above a chunk."""
 PATH_KEYS = (HEADER_PATH, *(f"Header {level}" for level in range(1, 7)))
-FIELDS_KEY = "precise_fields"
 TITLE_KEYS = ("title", "document_title", FIELDS_KEY, *PATH_KEYS)
 """Metadata keys that are read, in this order."""
 

@@ -169,6 +169,9 @@ UNRANKED = "unranked"
 """Key in `Candidate.scores` of a candidate for which that reranker gave no usable score: it has our level."""
 
 
+FIELDS_KEY = "precise_fields"
+"""Metadata key of other metadata that a framework shows its models with a text, in one line."""
+
 INSISTENT = "insistent"
 """Key in `Candidate.scores` of a candidate that says what is said again and again; the number of documents
 that do. See `precise_rag.sharing`."""

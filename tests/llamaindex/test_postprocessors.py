@@ -21,6 +21,7 @@ from llamaindex_precise import (
     PreciseRerankPostprocessor,
     RedundancyPostprocessor,
     RelevanceFilterPostprocessor,
+    SemanticSegmentationNodeParser,
 )
 from precise_rag.errors import InputError
 from precise_rag.facts import read_facts
@@ -144,3 +145,15 @@ def test_evidence_has_the_source_the_offsets_and_the_keys_of_its_node():
     assert [read_facts(best)[end] for end in ("start", "end")] == [best.start_char_idx, best.end_char_idx]
     assert best.relationships is not node.relationships
     assert all(item.node.text in text for item in found)  # metadata is no evidence
+
+
+def test_a_setting_that_is_changed_later_holds_and_a_wrong_one_changes_nothing():
+    part = PreciseRerankPostprocessor(reranker=SCORED)
+    part.top_n = 1
+    assert ids(part.postprocess_nodes(scored(("a", 0.5), ("red", 0.4)), query_str="q")) == ["n1"]
+    with pytest.raises(InputError, match="top_n must be greater than 0"):
+        part.top_n = -1
+    assert part.top_n == 1
+    parser = SemanticSegmentationNodeParser(max_tokens=99)
+    parser.chunk_size = 40
+    assert (parser.max_tokens, parser.chunk_size) == (40, 40)

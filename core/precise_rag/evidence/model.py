@@ -22,10 +22,14 @@ from precise_rag.evidence.features import (
 from precise_rag.evidence.stretches import by_section
 from precise_rag.segmentation import Segmenter
 from precise_rag.segmentation.segmenter import gap_gains, same_scores
+from precise_rag.structure import read_structure
 from precise_rag.types import FloatArray, IntArray, Stretch
 
 REACH = 8
 """Sentences on each side that a found sentence may grow to."""
+
+_BELOW = 0.999
+"""A heading is so much as probable as the sentence below it, so that it is not kept without that."""
 
 _FOLDER = packaged_model("evidence")
 
@@ -106,6 +110,9 @@ class EvidenceModel:
                 part = self._evaluated(read, alone[first:end])
                 whole.probability[first:end] = part.probability
                 whole.source[first:end] = np.where(part.source < 0, -1, part.source + first)
+        ends_with_heading = read_structure(stretch.text).blocks[-1].kind == "heading"
+        if ends_with_heading and whole.probability[-1] < whole.probability.max():
+            whole.probability[-1] = 0.0  # what it stands above is not there
         return whole
 
     def _evaluated(self, read: StretchFeatures, alone: FloatArray) -> Growth:
@@ -122,7 +129,7 @@ class EvidenceModel:
         because = reached[rows, best]
         probability = 1.0 - (1.0 - alone) * (1.0 - because)
         if read.headed:
-            probability[0] = min(probability[:2])
+            probability[0] = min(probability[0], _BELOW * probability[1])
         return Growth(
             probability.astype(np.float32),
             alone,

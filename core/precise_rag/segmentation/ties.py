@@ -2,7 +2,7 @@
 
     heading | what follows it        lead-in | its list, table or code        caption | its table
     row | row, line | line           item | item of one list          front matter | what follows it
-    sentence | sentence of one paragraph, item or turn
+    sentence | sentence of one paragraph, item or turn        definition | its body        key | what is below
 
 The running heads and feet of pages are looked through: what stands before and after them is tied as if they
 were not there, and they go with what follows.
@@ -12,7 +12,8 @@ The weights are log-odds, like the model's own, and are subtracted from the gain
 
 from collections import Counter
 from collections.abc import Sequence
-from itertools import groupby, pairwise
+from itertools import groupby, pairwise, takewhile
+from operator import eq
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +22,7 @@ from precise_rag.structure import Block, Structure
 from precise_rag.structure.blocks import BlockKind
 from precise_rag.structure.marks import CAPTION, NUMBERED_TITLE, ends_in_colon, ends_sentence
 from precise_rag.structure.running import running_lines
-from precise_rag.types import FloatArray, IntArray
+from precise_rag.types import FloatArray, IntArray, Titles
 
 NEVER = 1000.0
 """Tie after a heading or a lead-in: only a length limit cuts there."""
@@ -35,6 +36,8 @@ _TURNS = 2.0
 _FRONT_MATTER = "---"
 _BEFORE_CODE = 4.0
 _BEFORE_HEADING = -3.0
+_LEVEL = 6.0
+"""For each level of nested data or code."""
 _OPEN_ENDED = ("paragraph", "item", "quote", "turn")
 
 
@@ -69,6 +72,9 @@ def structure_ties(
             ties[row] = _SHORT_LIST
         elif places[row] == places[following]:
             ties[row] = _TABLE_HEAD if is_new and before.kind == "table" else _INSIDE[before.kind]
+        elif structure.format in ("data", "source"):
+            above, then_above = structure.above(before.start), structure.above(after.start)
+            ties[row] = _nested(sentences[row].lstrip(), above, sentences[following].lstrip(), then_above)
         else:
             ties[row] = _between(before, after)
         is_new = places[row] != places[following]
@@ -99,6 +105,16 @@ def _short_lists(
         if of_list and n_tokens[of_list[0] : of_list[-1] + 1].sum() <= most:
             short += of_list
     return frozenset(short)
+
+
+def _nested(sentence: str, above: Titles, following: str, then_above: Titles) -> float:
+    """A tie in nested data or source code: the more keys or definitions are above both, the deeper it is.
+
+    A definition is not parted from its comment, and the first line of what is nested not from the next.
+    """
+    if following.startswith(above[-1:]) or sentence.startswith(then_above[-1:]):
+        return NEVER
+    return _LEVEL * len(list(takewhile(bool, map(eq, above, then_above))))
 
 
 def _between(before: Block, after: Block) -> float:

@@ -5,7 +5,7 @@ an item, code, a table     the lead-in above it: "Three parts wear:"
 "Three parts wear:"        the list, code or table that follows
 a term alone               the first sentence of its meaning
 a sentence of an item      the first sentence of the item, such as a term or an option
-"Ann: When do we meet?"    the turn that follows
+"Ann: When do we meet?"    the turn that follows, or in nested data the value; a short turn is sent whole
 "Name: Ann"                the other fields of a short record; of a long one, each field the first line
 "It costs 12 euros[^fee]." the note: "[^fee]: Members pay 8."
 a quote                    the reply that follows, and the reply the quote
@@ -52,6 +52,10 @@ _EMPHASIS = re.compile(r"(?<![\w\\*])\*{1,3}[^\s*]")
 _CALLOUT = re.compile(r"[> \t]*(?:\[!|\*\*|\w+:)")
 """What begins a quote that says something of its own, as a note in Markdown does."""
 _QUESTION_MARKS = "?", "？", "؟"
+_ASKS = re.compile(r"[\s{\[,]{0,100}\"[^\n]{0,400}[?？؟]\"")
+"""A value of nested data that asks."""
+_WHOLE_TURN = 240
+"""Characters of a turn that is sent whole."""
 _PROSE: tuple[BlockKind, ...] = ("paragraph", "item", "quote", "turn")
 
 
@@ -102,9 +106,9 @@ def needs(stretch: Stretch) -> Iterator[tuple[int, int]]:
         if is_reply or _leans_on(sentence, before):
             yield row, row - 1
         takes_back = sentence.takes_back and not begins_block
-        is_asked = kind == "turn" and before.text.endswith(_QUESTION_MARKS)
-        if sentence.is_short and (is_reply or takes_back or is_asked):
+        if sentence.is_short and (is_reply or takes_back):
             yield row - 1, row
+        yield from _said_with(row, sentence, before)
         if begins_block and sentence.title and sentence.title == heading_title(before.text):
             yield row - 1, row
         elif begins_block:
@@ -117,6 +121,16 @@ def needs(stretch: Stretch) -> Iterator[tuple[int, int]]:
             needed = first_of_block
         if needed is not None and sentences[needed].is_short:
             yield row, needed
+
+
+def _said_with(row: int, sentence: _Sentence, before: _Sentence) -> Iterator[tuple[int, int]]:
+    """The two sentences of a short turn, or a question and what is said after it; in data, the next value."""
+    block = sentence.block
+    if block == before.block and block.kind == "turn" and block.end - block.start <= _WHOLE_TURN:
+        yield from ((row, row - 1), (row - 1, row))
+    is_question = before.text.endswith(_QUESTION_MARKS)
+    if sentence.is_short and (is_question if block.kind == "turn" else _ASKS.match(before.text)):
+        yield row - 1, row
 
 
 def _replies(sentence: _Sentence, before: _Sentence) -> bool:

@@ -152,6 +152,15 @@ def test_what_takes_something_back_comes_along(text: str) -> None:
             "Ann: When do we meet?\nBob: At nine.\nAnn: Fine.\nBob: Good.\nAnn: Bring oil.\n",
             {("Ann: When do we meet?", "Bob: At nine.")},
         ),
+        (
+            "Ann: Phew. When?\nBob: At nine.\nAnn: Fine.\nBob: Good.\nAnn: Bring oil.\n",
+            {("Ann: Phew.", "When?"), ("When?", "Ann: Phew."), ("When?", "Bob: At nine.")},
+        ),
+        (
+            '[{"by": "Ann", "text": "Which?"},\n'
+            f'{{"by": "Bob", "text": "{"Old " * 40}"}},\n{{"by": "{"Eve " * 30}"}}]',
+            {('[{"by": "Ann", "text": "Which?"},', f'{{"by": "Bob", "text": "{"Old " * 40}"}},')},
+        ),
         ("- the wheel\n- It froze.\n\nThis is all.", set()),
         (
             "Ada left.\n\nThe sizes are given here:\n\n| a |\n|---|\n\nShe came back.\n",

@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import replace
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 
 from langchain.agents.middleware import AgentMiddleware, ToolCallRequest
 from langchain_core.messages import HumanMessage, ToolMessage
@@ -19,6 +19,9 @@ from precise_rag.evidence.tool_results import (
     excluded_names,
     question_of,
 )
+
+ToolResult: TypeAlias = ToolMessage | Command[Any]
+"""What a tool returns to an agent."""
 
 
 class _Part(BaseModel):
@@ -49,22 +52,18 @@ class ToolResultPruningMiddleware(AgentMiddleware[Any, Any, Any]):
         self.tools = [read]
 
     def wrap_tool_call(
-        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolMessage | Command[Any]]
-    ) -> ToolMessage | Command[Any]:
+        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], ToolResult]
+    ) -> ToolResult:
         """Call the tool, and cut its result if it is long."""
         return self._cut(request, handler(request))
 
     async def awrap_tool_call(
-        self,
-        request: ToolCallRequest,
-        handler: Callable[[ToolCallRequest], Awaitable[ToolMessage | Command[Any]]],
-    ) -> ToolMessage | Command[Any]:
+        self, request: ToolCallRequest, handler: Callable[[ToolCallRequest], Awaitable[ToolResult]]
+    ) -> ToolResult:
         """Run `wrap_tool_call` without blocking the event loop."""
         return await run_in_executor(None, partial(self._cut, request, await handler(request)))
 
-    def _cut(
-        self, request: ToolCallRequest, result: ToolMessage | Command[Any]
-    ) -> ToolMessage | Command[Any]:
+    def _cut(self, request: ToolCallRequest, result: ToolResult) -> ToolResult:
         name, tool = request.tool_call["name"], request.tool
         if name in (READ_RESULT, *self.exclude_tools) or (tool is not None and tool.return_direct):
             return result

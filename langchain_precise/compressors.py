@@ -1,9 +1,7 @@
 """Document compressors: rerank documents, select them by score, drop repetitions, cut them down to evidence.
 
-Each is a `BaseDocumentCompressor`, for ContextualCompressionRetriever and its like, and also a
-Runnable over `{"query", "documents"}`, for LCEL. It takes the documents of any retriever and returns
-new ones. The documents passed in are not changed. A part of the core decides what is kept, see
-`precise_rag.pipeline.parts`.
+Each is a `BaseDocumentCompressor`, for ContextualCompressionRetriever and its like, and also a Runnable over
+`{"query", "documents"}`, for LCEL. A part of the core decides what is kept, see `precise_rag.pipeline.parts`.
 """
 
 from abc import abstractmethod
@@ -186,11 +184,10 @@ class RedundancyCompressor(SelectionCompressor, parts.RedundancyOptions):
 class RelevanceFilterCompressor(SelectionCompressor, parts.RelevanceOptions):
     """Compressor that keeps documents that a language model finds relevant (ChunkRAG, section 3).
 
-    Documents keep their own scores; the model's are in `read_facts(document)["scores"]`. The
-    asynchronous path makes up to `max_concurrency` calls at a time on the running event loop.
+    Documents keep their own scores; the model's are in `read_facts(document)["scores"]`.
 
     llm: a chat model, or anything else that `load_llm` takes.
-    max_concurrency: calls at a time; a `max_concurrency` in the config of a call can lower it.
+    max_concurrency: calls at a time, also on a running event loop; one in the config of a call can lower it.
     budget: limits for each query.
     The other fields are those of `RelevanceSettings`.
     """

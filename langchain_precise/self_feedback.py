@@ -44,7 +44,8 @@ class SelfFeedbackInput(TypedDict, total=False):
 
 
 ChainInput: TypeAlias = LanguageModelInput | BaseMessage | Mapping[str, Any]
-"""A question, a mapping with one, or the messages of a chat, of which the last is the question."""
+"""A question, a `SelfFeedbackInput`, or the messages of a chat in any form that LangChain takes, also as
+`{"messages": …}`, of which the last is the question."""
 
 
 class SelfFeedbackOutput(TypedDict):
@@ -129,8 +130,7 @@ class SelfFeedbackChain(RunnableSerializable[ChainInput, SelfFeedbackOutput]):
     ) -> Self:
         """Return a chain over a new index of `documents`.
 
-        embeddings: LangChain embeddings, a core encoder, or the name or path of one; default: the offline
-            encoder.
+        embeddings: as for the retriever.
         options: of `PreciseRAG.from_documents`, such as `preset="chunkrag"`.
         """
         encoder = load_encoder(embeddings, argument="embeddings")
@@ -197,19 +197,13 @@ class SelfFeedbackChain(RunnableSerializable[ChainInput, SelfFeedbackOutput]):
 
 
 def _read_question(given: Any) -> dict[str, Any]:
-    """Return the arguments of `PreciseRAG.answer` for a string, a mapping, or the messages of a chat.
-
-    given: the question; `{"input": …}` with `chat_history`, `options` and `filter` if there are any;
-    messages in any form that LangChain takes, of which the last is the question; or `{"messages": …}`.
-    Raises InputError for anything else.
-    """
+    """Return the arguments of `PreciseRAG.answer`. Raises InputError for what is no `ChainInput`."""
     if isinstance(given, PromptValue):
         given = given.to_messages()
     if isinstance(given, Mapping) and set(given) == {"messages"}:
         given = given["messages"]
     if isinstance(given, Mapping):
-        unknown = sorted(str(key) for key in given if key not in _KEYS)
-        if "input" not in given or unknown:
+        if "input" not in given or not set(given) <= set(_KEYS):
             raise InputError(
                 f'the input must have the key "input", and may have {", ".join(_KEYS[1:])}; '
                 f"got {', '.join(map(str, given)) or 'no keys'}"

@@ -19,9 +19,6 @@ from precise_rag.protocols import Encoder
 EmbedModel: TypeAlias = BaseEmbedding | Encoder | str | None
 """A LlamaIndex embedding, a core encoder, the name or path of one, or None for the default."""
 
-_LOCAL = "BAAI/bge-small-en-v1.5"
-"""The model that LlamaIndex means by "local"."""
-
 
 class SettingsComponent(BaseComponent):
     """A component that `to_dict`, `from_dict` and `pickle` carry as its settings alone.
@@ -146,5 +143,5 @@ def resolve_encoder(embed_model: EmbedModel = None, name: str = "") -> Encoder:
         if name and (embed_model is None or resolve_encoder(embed_model).name != name):
             return load_encoder(name)
     if isinstance(embed_model, str) and embed_model.split(":")[0] == "local":
-        embed_model = embed_model.partition(":")[2] or _LOCAL
+        embed_model = embed_model.partition(":")[2] or "BAAI/bge-small-en-v1.5"
     return load_encoder(DEFAULT_ENCODER if embed_model is None else embed_model, argument="embed_model")

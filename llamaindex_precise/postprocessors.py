@@ -1,7 +1,6 @@
 """Node postprocessors: rerank nodes, select them by score, drop repetitions, cut them down to evidence.
 
-Each takes the scored nodes of any retriever and returns new ones. The nodes passed in are not changed. A part
-of the core decides what is kept, see `precise_rag.pipeline.parts`.
+A part of the core decides what is kept of the nodes of any retriever, see `precise_rag.pipeline.parts`.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -170,8 +169,7 @@ class RedundancyPostprocessor(EncoderComponent, SelectionPostprocessor, parts.Re
 class RelevanceFilterPostprocessor(SelectionPostprocessor, parts.RelevanceOptions):
     """Postprocessor that keeps nodes that a language model finds relevant (ChunkRAG, section 3).
 
-    Nodes keep their own scores; the model's are in `read_facts(node)["scores"]`. The
-    asynchronous path makes up to `max_concurrency` calls at a time on the running event loop.
+    Nodes keep their own scores; the model's are in `read_facts(node)["scores"]`.
 
     llm: a LlamaIndex LLM, or anything else that `load_llm` takes; default `Settings.llm`. It is not saved.
     budget: limits for each query. It is not saved.

@@ -131,7 +131,7 @@ class PreciseRetriever(BaseRetriever):
         """Remove documents by id. Raises InputError, changing nothing, if an id is unknown."""
         self.rag.own_index.delete(ids)
 
-    def select(self, query: QueryBundle | str) -> Selection:
+    def select(self, query: QueryType) -> Selection:
         """Return the decision on each candidate: kept or dropped, with its score and the reason.
 
         query: if the bundle has an embedding, or other strings to embed (HyDE), those are searched for.
@@ -140,7 +140,7 @@ class PreciseRetriever(BaseRetriever):
             return self.rag.with_k(self.similarity_top_k).retrieve(**self._arguments(query))
         return Selection()
 
-    async def aselect(self, query: QueryBundle | str) -> Selection:
+    async def aselect(self, query: QueryType) -> Selection:
         """Run `select` without blocking the event loop."""
         with suppress(EmptyIndexError):
             return await self.rag.with_k(self.similarity_top_k).aretrieve(**self._arguments(query))
@@ -165,7 +165,7 @@ class PreciseRetriever(BaseRetriever):
         order = self.rag.with_k(self.similarity_top_k).order
         return from_selection(Selection.keep_all(excerpts_of(selection, order, piece_tokens)))
 
-    def _arguments(self, query: QueryBundle | str) -> dict[str, Any]:
+    def _arguments(self, query: QueryType) -> dict[str, Any]:
         bundle = _bundle(query)
         wanted: Any = self.filters
         if wanted is not None and not isinstance(self.rag.index, StoreSource):
@@ -179,7 +179,7 @@ class PreciseRetriever(BaseRetriever):
         }
 
 
-def _bundle(query: QueryBundle | str) -> QueryBundle:
+def _bundle(query: QueryType) -> QueryBundle:
     bundle = query if isinstance(query, QueryBundle) else QueryBundle(check_query(query))
     check_query(bundle.query_str)
     return bundle

@@ -9,7 +9,7 @@ from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.indices.base import BaseIndex
 from llama_index.core.indices.vector_store import VectorStoreIndex
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
-from llama_index.core.schema import MetadataMode, QueryBundle
+from llama_index.core.schema import MetadataMode, QueryBundle, QueryType
 from llama_index.core.settings import Settings
 from llama_index.core.vector_stores.types import BasePydanticVectorStore, MetadataFilter, MetadataFilters
 
@@ -31,13 +31,7 @@ class _Source:
         raise NotImplementedError
 
     def search(
-        self,
-        query: QueryBundle | str,
-        top_k: int = 0,
-        /,
-        *,
-        filter: Any = None,
-        vector: FloatArray | None = None,
+        self, query: QueryType, top_k: int = 0, /, *, filter: Any = None, vector: FloatArray | None = None
     ) -> list[Candidate]:
         """Return what is found as candidates, best first. Raises InputError for a filter that does not fit.
 
@@ -51,13 +45,7 @@ class _Source:
         return to_candidates(nodes, mode=MetadataMode.NONE)
 
     async def asearch(
-        self,
-        query: QueryBundle | str,
-        top_k: int = 0,
-        /,
-        *,
-        filter: Any = None,
-        vector: FloatArray | None = None,
+        self, query: QueryType, top_k: int = 0, /, *, filter: Any = None, vector: FloatArray | None = None
     ) -> list[Candidate]:
         """Run `search` without blocking the event loop."""
         bundle = _bundle(query, vector)
@@ -92,10 +80,7 @@ class StoreSource(_Source):
     """A vector store of chunks as what a pipeline searches; see `PreciseRetriever.from_store`."""
 
     def __init__(
-        self,
-        store: BasePydanticVectorStore | BaseIndex[Any],
-        embed_model: BaseEmbedding | None,
-        fetch_k: int,
+        self, store: BasePydanticVectorStore | BaseIndex[Any], embed_model: BaseEmbedding | None, fetch_k: int
     ) -> None:
         if not isinstance(store, BasePydanticVectorStore | BaseIndex):
             raise InputError(f"store must be a vector store or an index of LlamaIndex, got {shown(store)}")
@@ -127,7 +112,7 @@ def query_vector(bundle: QueryBundle, encoder: Encoder | None) -> FloatArray | N
     return None
 
 
-def _bundle(query: QueryBundle | str, vector: FloatArray | None) -> QueryBundle:
+def _bundle(query: QueryType, vector: FloatArray | None) -> QueryBundle:
     if isinstance(query, QueryBundle):
         return query
     return QueryBundle(query, embedding=None if vector is None else vector.tolist())

@@ -1,11 +1,12 @@
 """LangChain's own test suites."""
 
 import pytest
-from langchain_core.documents import Document
 
 from langchain_precise import PreciseEmbeddings, PreciseRetriever
 from precise_rag.selection import GradientSelector
 from precise_rag.testing import HashEncoder
+from support.frameworks import LANGCHAIN
+from support.velm import QUESTIONS, documents
 
 pytest.importorskip("langchain_tests")
 from langchain_tests.integration_tests import EmbeddingsIntegrationTests, RetrieversIntegrationTests
@@ -14,17 +15,12 @@ from langchain_tests.unit_tests import EmbeddingsUnitTests
 
 class TestPreciseRetriever(RetrieversIntegrationTests):
     retriever_constructor = PreciseRetriever
-    retriever_query_example = "When was the town clock built?"
+    retriever_query_example = QUESTIONS[0]
 
     @property
     def retriever_constructor_params(self):
-        documents = [
-            Document("The town harbour freezes in January. Ice breakers keep a channel open.", id="harbour"),
-            Document("The town clock was built in 1911. The keeper winds it up on Sundays.", id="clock"),
-            Document("The town bread is baked twice. Sailors from the town took it to sea.", id="bread"),
-        ]
-        options = {"selector": GradientSelector()}
-        return {"rag": PreciseRetriever.from_documents(documents, HashEncoder(), **options).rag}
+        given, options = documents(LANGCHAIN), {"selector": GradientSelector()}
+        return {"rag": PreciseRetriever.from_documents(given, HashEncoder(), **options).rag}
 
 
 class TestEmbeddingsUnit(EmbeddingsUnitTests):

@@ -52,6 +52,7 @@ def test_any_fault_of_an_input_ends_in_one_line(fault: str, run: Run, docs: Path
         ("segment empty.md", "the document is empty"),
         ("segment docs/lamp.txt --model no-such-model", "no-such-model"),
         ("index empty.md --out new", "every document is empty"),
+        ("index docs --out new --passages ./bananas", "bananas"),
         ("index docs --out empty.md/index", "empty.md"),
         ("index docs --out docs", "--out must be another folder"),
         ("ask nowhere Who?", "no index"),

@@ -20,11 +20,9 @@ WRONG: dict[str, Callable[[Any], Any]] = {
     "fewer rows": lambda rows: rows[:-1],
     "more rows": lambda rows: np.concatenate([rows, rows[:1]]),
     "narrower": lambda rows: rows[:, :-1],
-    "one row for all": lambda rows: rows[0],
     "one infinity": lambda rows: np.where(
         np.arange(rows.size).reshape(rows.shape) == rows.size - 1, np.inf, rows
     ),
-    "texts": lambda rows: [["a"] * len(row) for row in rows],
     "none": lambda rows: None,
     "a generator": lambda rows: iter(rows.tolist()),
 }

@@ -63,11 +63,6 @@ FAULTS: dict[str, tuple[Reply, type[LLMError], str]] = {
     "another object": (Reply({"unrelated": 1}), LLMResponseError, "has no completion"),
     "a number as text": (says(7), LLMResponseError, "must be a string"),  # type: ignore[arg-type]
     "a blank text": (says("  \n"), EmptyReplyError, "empty"),
-    "a redirect": (
-        Reply(status=307, headers={"Location": "/v2/x?key=ab#c"}),
-        LLMConnectionError,
-        "answered 307",
-    ),
     "an end before the body": (Reply("{}", cut=True), LLMConnectionError, "cannot be reached"),
     "no reply in time": (says("late", stall=30.0), LLMConnectionError, "did not answer in time"),
 }

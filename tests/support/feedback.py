@@ -6,6 +6,7 @@ from typing import Any
 
 from precise_rag import Budget, FeedbackController, PreciseRAG
 from precise_rag.types import Candidate, Selection
+from support.velm import PLAIN
 
 
 @dataclass(frozen=True)
@@ -36,12 +37,5 @@ def answering(
         judge=judge,
         feedback=controller or FeedbackController(),
         budget=budget,
-        **{
-            "selector": FirstK(k, least),
-            "reranker": None,
-            "redundancy": None,
-            "evidence": None,
-            "order": "score",
-            **options,
-        },
+        **{**PLAIN, "selector": FirstK(k, least), **options},
     )

@@ -184,15 +184,6 @@ class SearchContract(ABC):
         index.delete(["cats"])
         assert {c.doc_id for c in index.search(query, 100, filter=wanted)} == {"new"}
 
-    def test_adding_equals_building_with_all(self) -> None:
-        """Documents can be added one by one, and after a search."""
-        index = self.built([_CATS])
-        index.search("cat", 1)
-        for document in (_BANKS, _RIVERS, _BLANK):
-            index.add([document])
-        assert _all_same(_all_found(index), _all_found(self.built()))
-        assert set(index.document_ids) == {"cats", "banks", "rivers", "blank"}
-
     def test_deleting_equals_never_having_added(self) -> None:
         """Each document can be deleted, wherever it is."""
         for gone in _DOCUMENTS:

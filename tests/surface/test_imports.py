@@ -34,7 +34,6 @@ for preset in ("precise", "paretorag", "recursive"):
 LANGCHAIN = FIND.format("langchain_core.documents", "langchain", "page_content", TEXT, "invoke", QUESTION)
 LLAMAINDEX = FIND.format("llama_index.core", "llamaindex", "text", TEXT, "retrieve", QUESTION)
 NOT_LOADED = {
-    "import precise_rag": HEAVY,
     "import precise_rag\nfor name in precise_rag.__all__: getattr(precise_rag, name)": HEAVY,
     "from precise_rag import load_llm\nload_llm('gpt-4o'), load_llm(lambda prompt: 'x')": HEAVY,
     "import langchain_precise": HEAVY,

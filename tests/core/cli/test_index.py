@@ -63,13 +63,6 @@ def test_an_index_of_another_encoder_is_refused_as_it_was_and_asked_with_that_en
     assert (code, "Ilse Brandt keeps it." in out) == (0, True)
 
 
-def test_a_new_index_that_cannot_be_made_leaves_no_folder(folder, tmp_path, precise):
-    for option in ("--passages", "--encoder"):
-        code, _, err = precise("index", folder / "docs", "--out", tmp_path / "new", option, "./bananas")
-        assert (code, "bananas" in err) == (1, True)
-        assert list(tmp_path.iterdir()) == []
-
-
 def test_an_index_in_a_database_is_made_updated_and_asked(folder, precise, new_location):
     location = new_location()
     for _ in range(2):

@@ -139,19 +139,14 @@ def test_a_merged_cell_of_a_table_is_in_each_of_its_rows_and_columns(tmp_path: P
         ("<a href='#g' role='tab'>Graz</a><div id='g' role='tabpanel'>At nine.</div>",
          "Graz\n\n###### Graz\n\nAt nine."),
         ("<details><summary>By mail?</summary><p>No.</p></details>", "###### By mail?\n\nNo."),
+        ("<template>t</template><noscript>n</noscript><p hidden>h</p><div style='DISPLAY: none'>d</div>Lit.",
+         "Lit."),
     ],
 )  # fmt: skip
 def test_html_is_read_as_it_is_seen(html: str, text: str, tmp_path: Path) -> None:
     (tmp_path / "a.html").write_text(f"<body>{html}</body>", "utf-8")
     (document,) = read_documents(tmp_path)
     assert document.text == text
-
-
-def test_what_nobody_sees_of_html_is_not_read(tmp_path: Path) -> None:
-    unseen = "<template>t</template><noscript>n</noscript><p hidden>h</p><div style='DISPLAY: none'>d</div>"
-    (tmp_path / "a.html").write_text(f"<body>{unseen}<p>The lamp is lit.</p></body>")
-    (document,) = read_documents(tmp_path)
-    assert document.text == "The lamp is lit."
 
 
 def test_a_converter_that_takes_too_long_costs_one_file(tmp_path: Path, monkeypatch) -> None:

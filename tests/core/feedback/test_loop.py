@@ -250,18 +250,6 @@ def test_a_used_budget_ends_the_loop_with_the_best_answer(budget, drafts, note):
     assert answer.note.startswith(note)
 
 
-async def test_a_call_that_outlasts_the_seconds_is_cut_off():
-    answerer, judge = ScriptedLLM(["a"]), ScriptedLLM([says(9)], delay=30)
-    answer = await answering(answerer, judge, budget=Budget(seconds=0.5)).aanswer(
-        QUESTION, candidates=CANDIDATES
-    )
-    assert (answer.text, answer.note) == ("a", "the answer is not judged: seconds over budget: all 0.5 used")
-    slow = answering(ScriptedLLM(["a"], delay=30), budget=Budget(seconds=0.05))
-    with pytest.raises(BudgetExceeded, match=r"all 0\.05 used"):
-        await slow.aanswer(QUESTION, candidates=CANDIDATES)
-    assert asyncio.all_tasks() == {asyncio.current_task()}
-
-
 @pytest.mark.parametrize(
     ("answers", "judgements", "pieces", "score"),
     [

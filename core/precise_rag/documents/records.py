@@ -23,6 +23,8 @@ _RESERVED = re.compile(r"source|pages|record|relevance_score|precise.*|\$.*", re
 """Metadata that say where a text is from and how it is ranked, which a record cannot set."""
 _MOST_LEVELS = 100
 """Objects and lists within each other in a record."""
+_NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,14})(?:\.\d{1,9})?")
+"""A cell of a column of numbers; "007" is a code."""
 _DELIMITERS, _LINES = ",;\t|", 5
 """What parts cells, and how many lines tell which does."""
 _MESSAGE = re.compile(rb"(?m)^From [^\n]*\n")
@@ -55,7 +57,7 @@ def json_records(text: str, file: Path) -> list[dict[str, Any]] | None:
 def table_records(text: str, file: Path) -> tuple[list[dict[str, Any]] | None, str]:
     """Return the rows of a CSV file, or None if it has no column "text", and the file as a Markdown table.
 
-    Lines of one cell above the head of the table are paragraphs.
+    A column of numbers alone has numbers. Lines of one cell above the head of the table are paragraphs.
     """
     delimiter = max(_DELIMITERS, key="\n".join(text.split("\n", _LINES)[:_LINES]).count)
     csv.field_size_limit(max(csv.field_size_limit(), len(text)))  # of the process: never less, for threads
@@ -72,8 +74,12 @@ def table_records(text: str, file: Path) -> tuple[list[dict[str, Any]] | None, s
     if filled and "text" in head:
         if len({*head}) < len(head):
             raise InputError(f"{file}: two columns have the same name; rename one ({', '.join(head)})")
-        named = (zip(head, row, strict=False) for row in filled)
-        return [{"text": "", **{key: value for key, value in row if key and value}} for row in named], text
+        named = [{key: cell for key, cell in zip(head, row, strict=False) if key and cell} for row in filled]
+        numbers = {*head} - {"id", "text"}
+        for row in named:
+            numbers = {key for key in numbers if _NUMBER.fullmatch(row.get(key, "0"))}
+        values = ({key: json.loads(row[key]) for key in numbers & row.keys()} for row in named)
+        return [{"text": "", **row, **own} for row, own in zip(named, values, strict=True)], text
     if len(head) < 2 or any(len(row) > len(head) for row in rows):
         return None, text
     head, *filled = ([" ".join(cell.split()).replace("|", r"\|") for cell in row] for row in rows)

@@ -56,7 +56,8 @@ def test_lines_lists_and_tables_with_a_text_are_records_below_their_file_and_oth
     (tmp_path / "b.json").write_text('{"price": 12}')
     long = "word, " * 20_000 + '"'
     with (tmp_path / "c.csv").open("w", newline="") as file:
-        csv.writer(file).writerows([["id", "text", "year"], ["x", long, "1999"], ["", "Two.", ""]])
+        rows = ["id", "text", "year", "zip"], ["x", long, "1999", "10115"], ["", "Two.", "", "01067"]
+        csv.writer(file).writerows(rows)
     (tmp_path / "d.csv").write_text('Made in May.\ncity;country\n"Os\nlo";No|way;\n')
     assert {document.id: document.text for document in read_documents(tmp_path)} == {
         "a.json#1": "One.",
@@ -65,6 +66,8 @@ def test_lines_lists_and_tables_with_a_text_are_records_below_their_file_and_oth
         "c.csv#2": "Two.",
         "d.csv": "Made in May.\n\n| city | country |\n| --- | --- |\n| Os lo | No\\|way |\n",
     }
+    fields = {document.id: document.metadata for document in read_documents(tmp_path / "c.csv")}
+    assert fields["c.csv#x"] == {"source": "c.csv", "year": 1999, "zip": "10115"}
 
 
 def test_messages_have_their_subject_as_title(tmp_path):

@@ -91,11 +91,13 @@ def test_groups_that_are_nested_too_deeply_are_refused_and_a_long_chain_is_not_d
 def test_assignments_of_the_command_line() -> None:
     nested = "[" * 100_000
     assert parse_assignments([f"a={nested}"]) == Condition("a", "$in", (nested,))
-    wanted = parse_assignments(["year=2020", "tenant=acme", "tenant=b=c", '{"open": {"$ne": true}}'])
+    given = ["year=2020", "tenant=acme", "tenant=b=c", '{"open": {"$ne": true}}', 'size={"$lt": 3}']
+    wanted = parse_assignments(given)
     assert wanted == as_filter(
         {
             "$and": [
                 {"open": {"$ne": True}},
+                {"size": {"$lt": 3}},
                 {"year": {"$in": [2020, "2020"]}},
                 {"tenant": {"$in": ["acme", "b=c"]}},
             ]

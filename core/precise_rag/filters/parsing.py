@@ -76,20 +76,22 @@ def parse_assignments(texts: Iterable[str]) -> Filter | None:
     """Return a filter from texts such as "year=2020" or "tenant=acme", which must all hold; None for none.
 
     A value that is a JSON number or truth value is that value, or the same as a string, as CSV has it; one in
-    quotes is a string. The same name in two texts means one of the two values. A text that begins with "{" is
-    a filter in JSON.
+    quotes is a string. The same name in two texts means one of the two values. A text or value that begins
+    with "{" is a filter in JSON.
     Raises InputError for any other text.
     """
     values: dict[str, list[Value]] = {}
     parts: list[Filter] = []
     for text in texts:
-        if text.lstrip().startswith("{"):
+        name, equals, value = text.partition("=")
+        is_json = text.lstrip().startswith("{")
+        if is_json or value.lstrip().startswith("{"):
+            written = text if is_json else f"{{{json.dumps(name)}: {value}}}"
             try:
-                parts.append(as_filter(json.loads(text, object_pairs_hook=without_repeats)))
+                parts.append(as_filter(json.loads(written, object_pairs_hook=without_repeats)))
             except (ValueError, RecursionError) as error:
                 raise InputError(f"filter {text!r} is not valid: {error}") from error
             continue
-        name, equals, value = text.partition("=")
         if not (name and equals):
             raise InputError(
                 f'filter {text!r} must be FIELD=VALUE, or JSON like \'{{"year": {{"$gte": 2020}}}}\''

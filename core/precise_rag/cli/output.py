@@ -79,8 +79,8 @@ def is_terminal(stream: TextIO | None) -> bool:
 
 
 def print_json(value: Any) -> None:
-    """Print a value as one line of JSON, in ASCII."""
-    print(json.dumps(value))
+    """Print a value as one line of JSON, in ASCII; a number that is none is null."""
+    print(json.dumps(json.loads(json.dumps(value), parse_constant=lambda _: None)))
 
 
 def check_writable(path: Path) -> None:

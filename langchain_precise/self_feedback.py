@@ -1,6 +1,6 @@
 """A chain that judges its answers and tries again with more or less context."""
 
-from collections.abc import AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from typing import Any, Literal, Self, TypeAlias, cast
 
@@ -21,7 +21,7 @@ from precise_rag.answer import Answer
 from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
 from precise_rag.errors import InputError
 from precise_rag.pipeline import PreciseRAG, check_pipeline
-from precise_rag.trace import Trace
+from precise_rag.trace import Record, Trace
 from precise_rag.types import Message, Selection, check_query
 
 _ROLES = {"human": "user", "ai": "assistant", "system": "system"}
@@ -171,33 +171,32 @@ class SelfFeedbackChain(RunnableSerializable[ChainInput, SelfFeedbackOutput]):
         return self._atransform_stream_with_config(once(), self._astream, config, **kwargs)
 
     def _answer(self, input: ChainInput) -> SelfFeedbackOutput:
-        question = _read_question(input)
-        trace = Trace(question["query"], observer=observe)
-        return _output(self.rag.answer(**question, trace=trace))
+        return _output(self.rag.answer(**_arguments(input, observe)))
 
     async def _aanswer(self, input: ChainInput) -> SelfFeedbackOutput:
-        question = _read_question(input)
         async with observing() as observer:
-            trace = Trace(question["query"], observer=observer)
-            return _output(await self.rag.aanswer(**question, trace=trace))
+            return _output(await self.rag.aanswer(**_arguments(input, observer)))
 
     def _stream(self, inputs: Iterator[ChainInput]) -> Iterator[SelfFeedbackOutput]:
-        question = _read_question(next(inputs))
-        trace = Trace(question["query"], observer=observe)
-        yield from map(_piece, self.rag.stream(**question, trace=trace, live_final=self.live_final))
+        arguments = _arguments(next(inputs), observe)
+        yield from map(_piece, self.rag.stream(**arguments, live_final=self.live_final))
 
     async def _astream(self, inputs: AsyncIterator[ChainInput]) -> AsyncIterator[SelfFeedbackOutput]:
-        question = _read_question(await anext(inputs))
         async with observing() as observer:
-            trace = Trace(question["query"], observer=observer)
-            items = self.rag.astream(**question, trace=trace, live_final=self.live_final)
-            async with aclosing(items):
+            arguments = _arguments(await anext(inputs), observer)
+            async with aclosing(self.rag.astream(**arguments, live_final=self.live_final)) as items:
                 async for item in items:
                     yield _piece(item)
 
 
+def _arguments(given: ChainInput, observer: Callable[[Record], None]) -> dict[str, Any]:
+    """Return the arguments of `PreciseRAG.answer`, with a trace that the observer is told of."""
+    question = _read_question(given)
+    return question | {"trace": Trace(question["query"], observer=observer)}
+
+
 def _read_question(given: Any) -> dict[str, Any]:
-    """Return the arguments of `PreciseRAG.answer`. Raises InputError for what is no `ChainInput`."""
+    """Return the question, its history and what else is given. Raises InputError for no `ChainInput`."""
     if isinstance(given, PromptValue):
         given = given.to_messages()
     if isinstance(given, Mapping) and set(given) == {"messages"}:

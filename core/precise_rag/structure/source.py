@@ -135,7 +135,7 @@ def source_blocks(text: str) -> Iterator[tuple[BlockStart | None, int, tuple[str
             opened, body = path, (*path, title) if title else path
         if title:
             around.append((line.indent, title))
-            yield None, lines[end].start if end < len(lines) else len(text), body
+            yield None, lines[number + 1].start if number + 1 < len(lines) else len(text), body
         number = end
 
 

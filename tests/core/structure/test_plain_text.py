@@ -5,82 +5,29 @@ import pytest
 from precise_rag.structure import read_structure
 from precise_rag.structure.running import running_lines
 from precise_rag.structure.tables import table_rows
+from support.documents import read_document
 from support.structures import kinds
-
-UNDERLINED = """\
-******
-Ferry
-******
-
-Fares are listed as follows::
-
-    fare = 3 * zones
-
-Tickets
-=======
-
-=====  ====
-zone   fare
-=====  ====
-1      3
-=====  ====
-
-1. Board.
-
-2. Sit down,
-   please.
-
-Refunds
-=======
-.. code-block:: python
-
-   refund(3)
-
-   wait()
-
-Done.
-"""
-
-
-PLAIN = """\
-2. Duties of the keeper
-
-The keeper lights the lamp at dusk and puts it out at dawn, every day of the year.
-
-2.1 Oil
-
-Bring:
-
-- oil
-- a cloth
-
-THE FERRY
-
-It sails at nine from the east pier, and comes back at noon if there is no fog at all.
-
-Old timetable
-
-It sailed at eight from the west pier, and came back at noon if there was no fog at all.
-"""
 
 
 def test_underlined_text_and_directives() -> None:
-    found = read_structure(UNDERLINED)
+    document = read_document("ferry.rst")
+    found = read_structure(document)
     assert found.format == "text"
     assert kinds(found) == [
         *("heading1", "paragraph", "code", "heading2", "table", "item1", "item1"),
         *("heading2", "code", "paragraph"),
     ]
-    assert found.above(UNDERLINED.index("Done")) == ("Ferry", "Refunds")
+    assert found.above(document.index("Done")) == ("Ferry", "Refunds")
 
 
 def test_plain_text() -> None:
-    found = read_structure(PLAIN)
+    document = read_document("keeper.txt")
+    found = read_structure(document)
     assert [kind[:4] for kind in kinds(found)] == [
         *("head", "para", "head", "para", "item", "item", "head", "para", "head", "para")
     ]
-    assert found.above(PLAIN.index("- oil")) == ("2. Duties of the keeper", "2.1 Oil")
-    assert found.above(PLAIN.index("It sailed")) == ("THE FERRY", "Old timetable")
+    assert found.above(document.index("- oil")) == ("2. Duties of the keeper", "2.1 Oil")
+    assert found.above(document.index("It sailed")) == ("THE FERRY", "Old timetable")
 
 
 @pytest.mark.parametrize(

@@ -318,20 +318,7 @@ def test_the_head_stands_above_the_rows_of_a_table() -> None:
 
 
 def test_a_term_stands_above_what_is_indented_below_it() -> None:
-    text = """Pump settings
-
-OPTIONS
-     -o, --oil
-             Sets the oil.
-
-             The default is 3.
-
-     wear limit
-             Stops the pump when the seal has worn so far.
-
-EXIT
-     It ends with 0 when all went well, and writes nothing.
-"""
+    text = read_document("pump_settings.txt")
     above = read_structure(text).above
     assert above(text.index("The default")) == ("OPTIONS", "-o, --oil")
     assert above(text.index("-o, --oil")) == above(text.index("wear limit")) == ("OPTIONS",)
@@ -346,21 +333,7 @@ EXIT
 
 
 def test_labels_of_manual_pages_stand_above_their_text_also_behind_tabs() -> None:
-    text = """EXIT VALUES
-       The command ends with these values:
-
-       0
-\t   all went well
-
-       12
-\t   no folder
-
-NOTES
-       1      Some files differ.   This is so if the  command  was
-\t      asked to compare them.
-
-       2      It could not go on.
-"""
+    text = read_document("exit_values.txt")
     structure = read_structure(text)
     assert structure.above(text.index("no folder")) == ("EXIT VALUES", "12")
     assert structure.above(text.index("asked to")) == ("NOTES", "1")

@@ -11,26 +11,12 @@ from llama_index.core.schema import MetadataMode
 import langchain_precise
 from precise_rag import read_facts
 from precise_rag.testing import HashEncoder
+from support.documents import read_document
 from support.frameworks import LANGCHAIN, LLAMAINDEX, each_framework
 
-PUMP = """# Pump M-7
-
-## Oil
-
-Change the oil of the pump every month.  Use the blue can.
-
-The oil can is in the shed:
-
-    open shed
-        take can
-
-## Paint
-
-The pump is painted green once in ten years. The oil of the pump must never be red.
-"""
 SHED = "# Shed\n\nThe shed is locked. Ask Ada for the key."
 QUESTION = "How often is the oil of the pump changed, and where is the can?"
-TEXTS = {"pump.md": PUMP, "shed.md": SHED}
+TEXTS = {"pump.md": read_document("pump.md"), "shed.md": SHED}
 
 
 class Listening(MockLLM):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from precise_rag import Segmenter
-from support.formats import DOCUMENTS, RUNNING_HEAD
+from support.documents import read_document
 
 
 def words(texts: list[str]) -> list[int]:
@@ -18,26 +18,30 @@ def words(texts: list[str]) -> list[int]:
 LIMITS = ((128, None), (256, None), (1024, None), (150, words))
 
 HEADING_ENDS: dict[str, Callable[[str], bool]] = {
-    "markdown": lambda end: re.match(r"#{1,6} |\*\*[^*]+\*\*$", end.splitlines()[-1]) is not None,
-    "restructured": lambda end: re.match(r"([=~*^-])\1{2,}$", end.splitlines()[-1].strip()) is not None,
-    "html": lambda end: re.search(r"</h[1-6]>$", end) is not None,
-    "numbered": lambda end: (
+    "eel_traps.md": lambda end: re.match(r"#{1,6} |\*\*[^*]+\*\*$", end.splitlines()[-1]) is not None,
+    "ropes.rst": lambda end: re.match(r"([=~*^-])\1{2,}$", end.splitlines()[-1].strip()) is not None,
+    "piers.html": lambda end: re.search(r"</h[1-6]>$", end) is not None,
+    "agreement.txt": lambda end: (
         re.match(r"\d+(\.\d+)*\.? [A-Z][\w ]{2,40}$|[A-Z ]{4,40}$", end.splitlines()[-1]) is not None
     ),
-    "transcript": lambda end: False,
-    "report": lambda end: re.match(r"\d\. Piers|Table \d:|=+$|Pier  ", end.splitlines()[-1]) is not None,
-    "pages": lambda end: re.match(rf"{RUNNING_HEAD}|Page \d", end.splitlines()[-1]) is not None,
+    "harbour_talk.txt": lambda end: False,
+    "annual_report.txt": lambda end: (
+        re.match(r"\d\. Piers|Table \d:|=+$|Pier  ", end.splitlines()[-1]) is not None
+    ),
+    "printed_pages.txt": lambda end: (
+        re.match(r"Brandt harbour, annual report|Page \d", end.splitlines()[-1]) is not None
+    ),
 }
 """Whether a chunk's last line is a heading, by the format's own marks and not by this library's reader."""
 
 
-@pytest.mark.parametrize("name", DOCUMENTS)
+@pytest.mark.parametrize("name", HEADING_ENDS)
 @pytest.mark.parametrize(("max_tokens", "count_tokens"), LIMITS)
 def test_no_chunk_ends_in_a_heading_or_lead_in_and_none_is_a_crumb(
     name: str, max_tokens: int, count_tokens: Any
 ) -> None:
     """Whatever counts the tokens."""
-    text = DOCUMENTS[name]
+    text = read_document(name)
     segmenter = Segmenter.from_pretrained("small", max_tokens=max_tokens, count_tokens=count_tokens)
     chunks = segmenter.segment(text)
     assert "".join(chunk.text for chunk in chunks) == text
@@ -51,7 +55,7 @@ def test_no_chunk_ends_in_a_heading_or_lead_in_and_none_is_a_crumb(
 
 
 def test_a_list_a_table_and_code_stay_whole_while_they_fit_and_headings_travel_with_chunks() -> None:
-    text = DOCUMENTS["markdown"]
+    text = read_document("eel_traps.md")
     found = Segmenter.from_pretrained("small", max_tokens=160).segment(text)
     chunks = [chunk.text for chunk in found]
     paths = [chunk.metadata.get("header_path", "/") for chunk in found]
@@ -74,14 +78,16 @@ def test_a_long_table_is_cut_between_rows_and_long_code_between_lines() -> None:
 
 @pytest.mark.parametrize("max_tokens", [128, 256])
 def test_the_head_of_a_page_parts_nothing(max_tokens: int) -> None:
-    chunks = Segmenter.from_pretrained("small", max_tokens=max_tokens).segment(DOCUMENTS["pages"])
+    chunks = Segmenter.from_pretrained("small", max_tokens=max_tokens).segment(
+        read_document("printed_pages.txt")
+    )
     assert len(chunks) > 5
     assert all(chunk.text.rstrip().endswith(".") for chunk in chunks)
     assert not any("header_path" in chunk.metadata for chunk in chunks)
 
 
 def test_the_model_reads_html_without_its_tags() -> None:
-    parts = DOCUMENTS["numbered"].split("\n\n")
+    parts = read_document("agreement.txt").split("\n\n")
     words = [part for part in parts if part.endswith(".") and part[0] != "-" and len(part) > 80]
     plain = Segmenter.from_pretrained("small").explain("\n\n".join(words))
     pages = "\n".join(f'<div class="a b"><p>{part}</p></div>' for part in words)

@@ -10,6 +10,7 @@ from precise_rag.errors import InputError
 from precise_rag.sentences import split_sentences
 from precise_rag.structure import read_structure
 from precise_rag.structure.marks import ends_in_colon, without_marks
+from support.documents import read_document
 from support.structures import kinds
 
 MARKS = (
@@ -223,50 +224,18 @@ def test_the_blocks_have_their_kinds(case: str) -> None:
     assert " ".join(kinds(read_structure(text, text_format))) == expected
 
 
-MARKDOWN = """\
-# Eels of the *[Brandt](brandt.md)* estuary
-
-The eels come in May. They leave
-in June.
-
-- the first trap
-
-  has a lid
-  1. a hook
-- the second trap:
-  ```text
-  oak
-
-  wicker
-  ```
-
-> Ilse counts them.
-
-| trap | eels |
-|------|------|
-| oak  | 7    |
-
-**In winter**
-
-Nothing moves.
-
-Setext
-------
-<h3>By hand</h3>
-"""
-
-
 def test_markdown_also_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    found = read_structure(MARKDOWN)
+    document = read_document("estuary.md")
+    found = read_structure(document)
     assert found.format == "markdown"
     assert kinds(found) == [
         *("heading1", "paragraph", "item1", "item1", "item2", "item1", "code", "quote", "table"),
         *("heading6", "paragraph", "heading2", "heading3"),
     ]
-    path = found.above(MARKDOWN.index("Nothing"))
+    path = found.above(document.index("Nothing"))
     assert path == ("Eels of the Brandt estuary", "In winter")
-    assert found.above(MARKDOWN.index("Setext")) == ("Eels of the Brandt estuary",)
-    text = f"{MARKDOWN}\n" * 9
+    assert found.above(document.index("Setext")) == ("Eels of the Brandt estuary",)
+    text = f"{document}\n" * 9
     whole = read_structure(text).blocks
     monkeypatch.setattr("precise_rag.structure.markdown._PART", 700)
     assert read_structure(text).blocks == whole

@@ -5,82 +5,29 @@ import pytest
 from precise_rag.structure import read_structure
 from precise_rag.structure.running import running_lines
 from precise_rag.structure.tables import table_rows
+from support.documents import read_document
 from support.structures import kinds
-
-UNDERLINED = """\
-******
-Ferry
-******
-
-Fares are listed as follows::
-
-    fare = 3 * zones
-
-Tickets
-=======
-
-=====  ====
-zone   fare
-=====  ====
-1      3
-=====  ====
-
-1. Board.
-
-2. Sit down,
-   please.
-
-Refunds
-=======
-.. code-block:: python
-
-   refund(3)
-
-   wait()
-
-Done.
-"""
-
-
-PLAIN = """\
-2. Duties of the keeper
-
-The keeper lights the lamp at dusk and puts it out at dawn, every day of the year.
-
-2.1 Oil
-
-Bring:
-
-- oil
-- a cloth
-
-THE FERRY
-
-It sails at nine from the east pier, and comes back at noon if there is no fog at all.
-
-Old timetable
-
-It sailed at eight from the west pier, and came back at noon if there was no fog at all.
-"""
 
 
 def test_underlined_text_and_directives() -> None:
-    found = read_structure(UNDERLINED)
+    document = read_document("ferry.rst")
+    found = read_structure(document)
     assert found.format == "text"
     assert kinds(found) == [
         *("heading1", "paragraph", "code", "heading2", "table", "item1", "item1"),
         *("heading2", "code", "paragraph"),
     ]
-    assert found.above(UNDERLINED.index("Done")) == ("Ferry", "Refunds")
+    assert found.above(document.index("Done")) == ("Ferry", "Refunds")
 
 
 def test_plain_text() -> None:
-    found = read_structure(PLAIN)
+    document = read_document("keeper.txt")
+    found = read_structure(document)
     assert [kind[:4] for kind in kinds(found)] == [
         *("head", "para", "head", "para", "item", "item", "head", "para", "head", "para")
     ]
-    assert found.above(PLAIN.index("- oil")) == ("2. Duties of the keeper", "2.1 Oil")
-    assert found.above(PLAIN.index("It sailed")) == ("THE FERRY", "Old timetable")
+    assert found.above(document.index("- oil")) == ("2. Duties of the keeper", "2.1 Oil")
+    assert found.above(document.index("It sailed")) == ("THE FERRY", "Old timetable")
 
 
 @pytest.mark.parametrize(
@@ -371,20 +318,7 @@ def test_the_head_stands_above_the_rows_of_a_table() -> None:
 
 
 def test_a_term_stands_above_what_is_indented_below_it() -> None:
-    text = """Pump settings
-
-OPTIONS
-     -o, --oil
-             Sets the oil.
-
-             The default is 3.
-
-     wear limit
-             Stops the pump when the seal has worn so far.
-
-EXIT
-     It ends with 0 when all went well, and writes nothing.
-"""
+    text = read_document("pump_settings.txt")
     above = read_structure(text).above
     assert above(text.index("The default")) == ("OPTIONS", "-o, --oil")
     assert above(text.index("-o, --oil")) == above(text.index("wear limit")) == ("OPTIONS",)
@@ -399,21 +333,7 @@ EXIT
 
 
 def test_labels_of_manual_pages_stand_above_their_text_also_behind_tabs() -> None:
-    text = """EXIT VALUES
-       The command ends with these values:
-
-       0
-\t   all went well
-
-       12
-\t   no folder
-
-NOTES
-       1      Some files differ.   This is so if the  command  was
-\t      asked to compare them.
-
-       2      It could not go on.
-"""
+    text = read_document("exit_values.txt")
     structure = read_structure(text)
     assert structure.above(text.index("no folder")) == ("EXIT VALUES", "12")
     assert structure.above(text.index("asked to")) == ("NOTES", "1")

@@ -4,91 +4,9 @@ import pytest
 
 from precise_rag import split_sentences
 from precise_rag.structure import read_structure
+from support.documents import read_document
 
-PYTHON = '''"""Timers.
-
-Notes
-=====
-"""
-import time
-
-class Timer:
-    """Counts seconds. Starts at once.
-
-    Args:
-        step (float): seconds between two ticks
-    """
-
-    def __init__(
-        self, step: float = 0.5
-    ) -> None:
-        self.step = step
-
-    def tick(self):
-        """Wait for the next tick. Is it late?
-
-        Raises:
-            TimeoutError: after 40 seconds.
-        """
-        # the clock of the machine may jump
-        now = time.time()
-
-        return now
-
-LIMIT = 40
-'''
-
-TYPESCRIPT = """import { Hash } from './hash';
-
-/** What an upload may be told. */
-export interface UploadOptions {
-  /** Hash that the server checks! */
-  checksum?: 'sha256' | 'crc32c' | false;
-  retries?: number;
-}
-
-export class Uploader extends Base {
-  /**
-   * Send a file.
-   *
-   * @param path of the file? it must exist
-   * @throws if the server is gone
-   */
-
-  async send(path: string, options: UploadOptions): Promise<void> {
-    if (!path) throw new Error('No path! Give one.');
-    return this.put(path);
-  }
-}
-"""
-
-GO = """package mux
-
-// Router finds the handler of a request. It keeps routes in order.
-type Router struct {
-\troutes []*Route
-}
-
-// Match reports whether a route fits.
-func (r *Router) Match(req *http.Request) bool {
-\tfor _, route := range r.routes {
-\t\tif route.Match(req) {
-\t\t\treturn true
-\t\t}
-\t}
-\treturn false
-}
-"""
-
-SQL = """-- People who may log in.
-CREATE TABLE account (
-    id INTEGER NOT NULL,
-    name VARCHAR(80) DEFAULT 'nobody?',
-    PRIMARY KEY (id)
-);
-
-CREATE INDEX account_name ON account (name);
-"""
+PYTHON, TYPESCRIPT, GO, SQL = map(read_document, ("timers.py.txt", "uploader.ts", "mux.go", "account.sql"))
 
 
 @pytest.mark.parametrize(

@@ -446,3 +446,29 @@ def test_a_term_whose_spaces_were_cut_off_before_it_is_not_above_the_next_one() 
     assert read_structure(cut).above(cut.index("Who")) == ("AllowUsers",)
     whole = "-v, --verbose\n    Says more.\n\n    It is read once.\n"
     assert read_structure(whole).above(whole.index("It is")) == ("-v, --verbose",)
+
+
+@pytest.mark.parametrize(
+    ("mark", "lead_in"),
+    [
+        *(("- {}\n", "{}:\n"), ("• {}\n", "{} (one of 10\n000 users):\n"), ("(1) {}\n", "{}:\n")),
+        *(("- {}\n", "**{}:**\n"), ("1. {}\n", "**{}**\n"), ("* {}\n", "**{}** (one of 10):\n")),
+    ],
+)
+def test_a_lead_in_right_below_an_item_begins_a_block(mark: str, lead_in: str) -> None:
+    items = mark.format("headache") + mark.format("pain in the arm, and much of it in the afternoon")
+    text = "".join(lead_in.format(word) + items for word in ("Often", "Seldom"))
+    found = read_structure(text)
+    kind = "heading6" if lead_in.endswith("**\n") else "paragraph"
+    assert kinds(found) == [kind, "item1", "item1"] * 2
+    above = found.above(text.rindex("pain"))
+    assert [title.startswith("Seldom") for title in above] == [True] * (kind == "heading6")
+
+
+def test_a_line_that_goes_on_in_an_item_is_no_lead_in_and_a_lead_in_may_stand_in_an_item() -> None:
+    wrapped = "1. The buyer pays on the day of the delivery, and\nbrings these papers:\n- a passport\n"
+    assert kinds(read_structure(wrapped)) == ["item1", "item2"]
+    assert kinds(read_structure(f"# A\n\n{wrapped}")) == ["heading1", "item1", "item1"]
+    inside = "1. A box\n   Good:\n   - wood\n   Bad:\n   - tin\n"
+    assert kinds(read_structure(inside)) == ["item1", "item2"] * 2
+    assert kinds(read_structure(f"# A\n\n{inside}")) == ["heading1", *["item1", "item2"] * 2]

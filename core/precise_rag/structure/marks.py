@@ -69,14 +69,22 @@ TURN = re.compile(
 """A speaker's label at the start of a line, also in bold or after tags. After a time it may begin with a
 small letter."""
 
+_FOLDED = r":[^\n]*\n(?:[ \t]+[^\s:][^\n]*\n)*+"
+_POSTMARK = r"From [^\s:]+ {1,3}\w{3} \w{3} [^\n]+\n"
+_SMALL_PRINT = rf"(?:[A-Za-z]\w{{0,20}}-[\w-]{{1,40}}|Received|References|Sender|B?[Cc]{{2}}|Status){_FOLDED}"
+_FROM = rf"(?:From|Von|De|Da|Van|Från|Fra|Od|От|发件人)[ \t]?(?=:[ \t]\S){_FOLDED}"
+_BEFORE = rf"(?:{_SMALL_PRINT}|(?:Date|To|Subject){_FOLDED})"
+_AFTER = rf"(?:{_SMALL_PRINT}|[^\W\d_][\w -]{{0,20}}[ \t]?{_FOLDED})"
 MAIL_HEAD = re.compile(
-    r"(?m)^(?:[-_]{5,}[^\n]{0,60}\n\s*)?(?:From|Von|De|Da|Van|Från|Fra|Od|От|发件人)[ \t]?:[ \t][^\n]+\n"
-    r"(?:[^\W\d_][\w -]{0,20}[ \t]?:[^\n]*\n(?:[ \t]+[^\s:][^\n]*\n)*+){2,}"
+    rf"(?m)^(?:[-_]{{5,}}[^\n]{{0,60}}\n\s*)?(?:{_POSTMARK})?"
+    rf"(?:{_BEFORE}{{2,40}}+{_FROM}{_AFTER}*+|{_BEFORE}{_FROM}{_AFTER}++|{_FROM}{_AFTER}{{2,}}+)"
     r"|^(?:commit [0-9a-f]{7,64}\b[^\n]*\n(?:[A-Z]\w{2,15}:[^\n]*\n)+"
     r"|[\w.+-]{1,60} \([^\s()]{1,60}\)[^;\n]{1,80}; urgency=[^\n]*\n)"
 )
-"""Who wrote a mail, when and to whom, also below a line that parts it from the answer above it. And the head
-of an entry in the log of git, or in a change log of Debian."""
+"""Who wrote a mail, when and to whom, also below a line that parts it from the answer above it: three or more
+fields in any order. And the head of an entry in the log of git, or in a change log of Debian."""
+SMALL_PRINT = re.compile(rf"(?m)^(?:{_POSTMARK}|{_SMALL_PRINT})")
+"""The lines of the head of a mail that say how it came."""
 
 _TIME_BEFORE = re.compile(_TIME)
 

@@ -206,6 +206,19 @@ def test_who_wrote_a_mail_stands_above_what_is_quoted_and_a_name_below_it_does_n
     assert above(text.index("It")) == above(text.index("Oh")) == ("From: Tom Sent: 11 March 2024 To: Maria",)
 
 
+@pytest.mark.parametrize(
+    "order", ["Date|From|To", "Message-ID|To|X-Id|Date|From", "Received|From|To|Date|Cc"]
+)
+@pytest.mark.parametrize("before", ["", "From ada@harbour.example Mon Sep  4 18:40:02 2023\n"])
+def test_the_head_of_a_raw_mail_is_one_title_whatever_its_order(order: str, before: str) -> None:
+    fields = [f"{name}: {name} of it,\n\tat 18:40\n" for name in order.split("|")]
+    text = f"{before}{''.join(fields)}Content-Transfer-Encoding: 8bit\n\nIt is dear.\n\n" * 2
+    found = read_structure(text)
+    assert kinds(found) == ["heading1", "paragraph"] * 2
+    shown = [name for name in order.split("|") if name in ("Date", "From", "To")]
+    assert found.above(text.rindex("It")) == (" ".join(f"{name}: {name} of it, at 18:40" for name in shown),)
+
+
 def test_lines_that_nobody_says_are_titles_of_a_transcript() -> None:
     said = "Ilse: Look at the oil, please\n\nJonas B: I did.\n\n"
     text = f"{said * 2}What the oil costs\n\n{said}He left.\n\n{said}and more\n\n{said}Wicks, etc.\n\n{said}"

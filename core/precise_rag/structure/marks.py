@@ -87,6 +87,8 @@ SMALL_PRINT = re.compile(rf"(?m)^(?:{_POSTMARK}|{_SMALL_PRINT})")
 """The lines of the head of a mail that say how it came."""
 
 _TIME_BEFORE = re.compile(_TIME)
+TIME = re.compile(r"[\[(]?[\w./, -]{0,24}?(?<!\d)\d\d:\d\d:\d\d\b")
+"""The beginning of a line of a log."""
 
 CAPTION = re.compile(
     r"(?:Table|Figure|Fig\.|Listing|Exhibit|Box|Tabel|Tabelle|Tab\.|Abbildung|Abb\.|Tableau|Tabla|Tabela|Tabella"
@@ -115,7 +117,6 @@ COLUMNS = re.compile(r"[^\n]{0,500}?\S(?: {3,}|[ ]*\t[ \t]*)\S")
 
 FEWEST_ROWS = 3
 """Lines with wide gaps that are a table."""
-
 
 WIDE = re.compile(
     r"[\u1100-\u115f\u2e80-\ua4cf\ua960-\ua97c\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff01-\uff60\uffe0-\uffe6"

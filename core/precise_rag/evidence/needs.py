@@ -7,6 +7,7 @@ a term alone               the first sentence of its meaning
 a sentence of an item      the first sentence of the item, such as a term or an option
 "Ann: When do we meet?"    the turn that follows, or in nested data the value; a short turn is sent whole
 "Name: Ann"                the other fields of a short record; of a long one, each field the first line
+"03:14:09 job 204 failed"  the lines of its entry in a log that name errors: "OSError: No space left"
 "It costs 12 euros[^fee]." the note: "[^fee]: Members pay 8."
 a quote                    the reply that follows, and the reply the quote
 """
@@ -22,7 +23,7 @@ import numpy as np
 from precise_rag.evidence.leaning import language_of, leans, takes_back
 from precise_rag.evidence.stretches import records
 from precise_rag.structure import Block, BlockKind, heading_title, read_structure
-from precise_rag.structure.marks import ends_in_colon, ends_sentence
+from precise_rag.structure.marks import TIME, ends_in_colon, ends_sentence
 from precise_rag.types import Stretch
 
 LONGEST_BEFORE = 60
@@ -51,6 +52,7 @@ _NOTE_MARK = re.compile(
 _EMPHASIS = re.compile(r"(?<![\w\\*])\*{1,3}[^\s*]")
 _CALLOUT = re.compile(r"[> \t]*(?:\[!|\*\*|\w+:)")
 """What begins a quote that says something of its own, as a note in Markdown does."""
+_ERROR = re.compile(r"(?:Caused by|[A-Za-z][\w.$]{2,99}): ")
 _QUESTION_MARKS = "?", "？", "؟"
 _ASKS = re.compile(r"[\s{\[,]{0,100}\"[^\n]{0,400}[?？؟]\"")
 """A value of nested data that asks."""
@@ -154,9 +156,12 @@ def _notes(sentences: Sequence[_Sentence]) -> Iterator[tuple[int, int]]:
 
 def _fields(record: range, sentences: Sequence[_Sentence]) -> Iterator[tuple[int, int]]:
     """What the lines of a record need, see `needs`."""
+    in_log = record[1:] if TIME.match(sentences[record[0]].text) else ()
+    errors = [row for row in in_log if _ERROR.match(sentences[row].text)][-3:]  # the last name the cause
     is_short = sum(sentences[row].n_tokens for row in record) <= LONGEST_ANNOUNCED
-    needed = record if is_short else record[:1]
+    needed = record if is_short and not errors else record[:1]
     yield from ((row, other) for row in record for other in needed if row != other)
+    yield from ((record[0], row) for row in errors)
 
 
 def _lead_ins(sentences: Sequence[_Sentence]) -> list[int | None]:

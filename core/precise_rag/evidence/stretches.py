@@ -8,7 +8,7 @@ from precise_rag.protocols import SentenceSplitter
 from precise_rag.sentences.splitters import default_sentence_splitter, split_structured
 from precise_rag.sentences.words import has_words, trimmed
 from precise_rag.structure import heading_title, read_structure
-from precise_rag.structure.marks import FIELD, ends_sentence
+from precise_rag.structure.marks import FIELD, TIME, ends_sentence
 from precise_rag.titles import above_piece, below, titles_above
 from precise_rag.tokens import estimate_tokens
 from precise_rag.types import Candidate, Stretch
@@ -65,6 +65,7 @@ def records(stretch: Stretch) -> list[range]:
     """Return the rows of each record: lines of up to 120 characters, with a field or without an end mark.
 
     It has three fields of different names, "Name: Ann", or there is a blank line between it and another one.
+    And the rows of each entry of a log that has lines below the one with a time, such as those of an error.
     """
     sentences, origin = stretch.sentences, stretch.sentences[0].start
     names, is_line = [], []
@@ -78,7 +79,11 @@ def records(stretch: Stretch) -> list[range]:
     runs = [*starmap(range, pairwise((0, *breaks, len(sentences))))]
     beside = [two for two in pairwise(runs) if min(map(len, two)) > 1 and gaps[two[0][-1]].count("\n") > 1]
     alone = [run for run in runs if 2 < len(run) == len({*names[run.start : run.stop]} - {""})]
-    return sorted({*chain.from_iterable(beside), *alone}, key=lambda run: run.start)
+    is_timed = [TIME.match(one.text) is not None for one in sentences]
+    begins = (row for row, gap in enumerate(gaps, 1) if is_timed[row] or gap.count("\n") > 1)
+    entries = starmap(range, pairwise((0, *begins, len(sentences))))
+    of_log = (run for run in entries if sum(is_timed) > 2 and is_timed[run.start] and len(run) > 1)
+    return sorted({*chain.from_iterable(beside), *alone, *of_log}, key=lambda run: run.start)
 
 
 def begins_with_heading(stretch: Stretch) -> bool:

@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from precise_rag.structure.marks import CODE_LINE, STOPS, WIDE, in_columns
+from precise_rag.structure.marks import CODE_LINE, STOPS, TIME, WIDE, in_columns
 
 _FEWEST = 4
 """Lines of a paragraph whose lines can be units."""
@@ -29,7 +29,7 @@ _KEY = re.compile(r"[^\W\d][^\s:=]*[:=]\S*\Z|[^\s\w]*[=:>|]\Z")
 def are_units(lines: Sequence[str]) -> bool:
     """Whether each line stands for itself.
 
-    Lines do if nearly all begin alike, with a time, an address, a number or a name with its sign; or if most
+    Lines do if some begin with a time, or nearly all alike with a number or a name with its sign; or if most
     of them end before the width is used, and neither end nor begin as a sentence that goes on.
 
     lines: of one paragraph, without white space around them. A mark of comments before each is not read.
@@ -39,7 +39,8 @@ def are_units(lines: Sequence[str]) -> bool:
     if len(lines) < _FEWEST:
         return False
     (beginning, n_alike), *_ = Counter(map(_beginning, lines)).most_common(1)
-    if n_alike >= _ALIKE * len(lines) and set(beginning) != {"word"}:
+    is_log = sum(map(bool, map(TIME.match, lines))) >= max(_FEW * len(lines), _FEWEST - 1)
+    if is_log or (n_alike >= _ALIKE * len(lines) and set(beginning) != {"word"}):
         return True
     sizes = [len(in_columns(line)) for line in lines]
     free = [max(sizes[max(i - 2, 0) : i + 3]) - size for i, size in enumerate(sizes)]

@@ -11,7 +11,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 
-from precise_rag.structure.marks import ITEM, indent_of, label_end, without_marks
+from precise_rag.structure.marks import ITEM, MAIL_HEAD, SMALL_PRINT, indent_of, label_end, without_marks
 from precise_rag.structure.tables import table_rows
 from precise_rag.types import IntArray
 
@@ -213,4 +213,5 @@ def _lost_indent(text: str) -> int:
 
 def heading_title(text: str) -> str:
     """Return the words of a heading without the marks of any format."""
-    return without_marks(text)[:_LONGEST_TITLE]
+    is_mail = "\n" in text and MAIL_HEAD.match(f"{text}\n")
+    return without_marks(SMALL_PRINT.sub("", f"{text}\n") if is_mail else text)[:_LONGEST_TITLE]

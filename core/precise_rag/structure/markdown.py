@@ -9,7 +9,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from precise_rag.structure.blocks import BlockKind, BlockStart
-from precise_rag.structure.marks import COLUMNS, FEWEST_ROWS, FORMULA
+from precise_rag.structure.marks import BOLD_LINE, COLUMNS, FEWEST_ROWS, FORMULA, indent_of, leads_in
 from precise_rag.structure.tables import begins_table
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ _LINE = 2_000
 """Characters of a line that the parser sees; blocks are told by how their lines begin."""
 
 _FRONT_MATTER = re.compile(r"---[ \t]*\n(?:[^\n]{0,2000}\n){1,200}?(?:---|\.\.\.)[ \t]*(?:\n|\Z)")
-_BOLD_LINE = re.compile(r"[ \t]{0,3}(\*\*|__)[^*_\n]{1,100}\1[ \t]*\Z")
 _DEFINITION = re.compile(r"[ \t]{0,3}\[[^\[\]\n]{1,300}\]:[ \t]*(?:\S|\Z)")
 """A line that says where a link goes."""
 
@@ -38,7 +37,6 @@ _TITLE_ITEM = re.compile(
 _HTML_KIND = re.compile(
     r"[ \t]{0,3}<(?:(h[1-6])|(table|thead|tbody|tr)|(pre|script|style|textarea))\b", re.IGNORECASE
 )
-
 
 _END_OF_HTML = re.compile(r"(?m)^[ \t]{0,12}</[A-Za-z]{1,20}>[ \t]{0,12}$(?=\n#{1,6}[ \t])")
 """The last line of HTML above a heading, which the parser does not see there without a blank line."""
@@ -107,7 +105,8 @@ def _parser() -> MarkdownIt:
 
 def _starts(tokens: Sequence[Token], lines: Sequence[str], places: Sequence[int]) -> Iterator[BlockStart]:
     around: list[str] = []
-    """The items and quotes around a token, outermost first."""
+    indents: list[int] = []
+    """The items and quotes around a token, outermost first, and the indents of their marks."""
     bare = -1
     """The line of an item or quote that has had no block yet; -1 without one."""
     titles = _numbered_titles(tokens, lines)
@@ -115,11 +114,13 @@ def _starts(tokens: Sequence[Token], lines: Sequence[str], places: Sequence[int]
         name, _, side = token.type.rpartition("_")
         if name in ("list_item", "blockquote") and side == "open":
             around.append(name)
+            indents.append(indent_of(lines[token.map[0]]) if token.map else 0)
             bare = token.map[0] if bare < 0 and token.map else bare
         elif name in ("list_item", "blockquote"):
             if name == "list_item" and bare >= 0:
                 yield places[bare], "item", around.count("list_item")
             around.pop()
+            indents.pop()
             bare = -1
         kind, level = _kind(token, lines)
         if kind is None or token.map is None:
@@ -138,6 +139,21 @@ def _starts(tokens: Sequence[Token], lines: Sequence[str], places: Sequence[int]
         yield places[bare if bare >= 0 else first], kind, level
         yield from ((places[number], "item", n_items + 2) for number in meanings if first < number < last)
         bare = -1
+        is_in_item = around[-1:] == ["list_item"] and token.type == "paragraph_open"
+        of_item = range(first + 1, last if is_in_item else 0)
+        yield from ((places[number], *lead_in) for number, lead_in in _lead_ins(lines, of_item, indents))
+
+
+def _lead_ins(
+    lines: Sequence[str], of_item: range, indents: Sequence[int]
+) -> Iterator[tuple[int, tuple[BlockKind, int]]]:
+    """The lead-ins of other items that Markdown reads as lines of an item. indents: of the marks around."""
+    for number in of_item:
+        level = sum(mark < indent_of(lines[number]) for mark in indents)
+        below = [line for line in lines[number : of_item.stop + 2] if line.strip()]
+        if level < len(indents) and leads_in(lines[number - 1], below):
+            is_title = not level and BOLD_LINE.match(lines[number])
+            yield number, ("heading", 6) if is_title else ("item" if level else "paragraph", level)
 
 
 def _numbered_titles(tokens: Sequence[Token], lines: Sequence[str]) -> set[int]:
@@ -166,7 +182,7 @@ def _kind(token: Token, lines: Sequence[str]) -> tuple[BlockKind | None, int]:
             rows = lines[slice(*token.map or (0, 0))]
             if len(rows) >= FEWEST_ROWS and 1.5 * sum(map(bool, map(COLUMNS.match, rows))) >= len(rows):
                 return "table", 0
-            is_bold = token.map is not None and len(range(*token.map)) == 1 and _BOLD_LINE.match(line)
+            is_bold = token.map is not None and len(range(*token.map)) == 1 and BOLD_LINE.match(line)
             return ("heading", 6) if is_bold else ("paragraph", 0)
         case "fence" | "code_block":
             return "code", 0

@@ -2,6 +2,7 @@
 
 import html
 import re
+from collections.abc import Sequence
 
 ITEM = re.compile(
     r"[ \t]{0,40}(?:[-*+•‣▪◦·–][ \t]|・|[①-⑳]|\d{1,3}．|（[\d一二三四五六七八九十]{1,3}）"
@@ -68,16 +69,26 @@ TURN = re.compile(
 """A speaker's label at the start of a line, also in bold or after tags. After a time it may begin with a
 small letter."""
 
+_FOLDED = r":[^\n]*\n(?:[ \t]+[^\s:][^\n]*\n)*+"
+_POSTMARK = r"From [^\s:]+ {1,3}\w{3} \w{3} [^\n]+\n"
+_SMALL_PRINT = rf"(?:[A-Za-z]\w{{0,20}}-[\w-]{{1,40}}|Received|References|Sender|B?[Cc]{{2}}|Status){_FOLDED}"
+_FROM = rf"(?:From|Von|De|Da|Van|Från|Fra|Od|От|发件人)[ \t]?(?=:[ \t]\S){_FOLDED}"
+_BEFORE = rf"(?:{_SMALL_PRINT}|(?:Date|To|Subject){_FOLDED})"
+_AFTER = rf"(?:{_SMALL_PRINT}|[^\W\d_][\w -]{{0,20}}[ \t]?{_FOLDED})"
 MAIL_HEAD = re.compile(
-    r"(?m)^(?:[-_]{5,}[^\n]{0,60}\n\s*)?(?:From|Von|De|Da|Van|Från|Fra|Od|От|发件人)[ \t]?:[ \t][^\n]+\n"
-    r"(?:[^\W\d_][\w -]{0,20}[ \t]?:[^\n]*\n(?:[ \t]+[^\s:][^\n]*\n)*+){2,}"
+    rf"(?m)^(?:[-_]{{5,}}[^\n]{{0,60}}\n\s*)?(?:{_POSTMARK})?"
+    rf"(?:{_BEFORE}{{2,40}}+{_FROM}{_AFTER}*+|{_BEFORE}{_FROM}{_AFTER}++|{_FROM}{_AFTER}{{2,}}+)"
     r"|^(?:commit [0-9a-f]{7,64}\b[^\n]*\n(?:[A-Z]\w{2,15}:[^\n]*\n)+"
     r"|[\w.+-]{1,60} \([^\s()]{1,60}\)[^;\n]{1,80}; urgency=[^\n]*\n)"
 )
-"""Who wrote a mail, when and to whom, also below a line that parts it from the answer above it. And the head
-of an entry in the log of git, or in a change log of Debian."""
+"""Who wrote a mail, when and to whom, also below a line that parts it from the answer above it: three or more
+fields in any order. And the head of an entry in the log of git, or in a change log of Debian."""
+SMALL_PRINT = re.compile(rf"(?m)^(?:{_POSTMARK}|{_SMALL_PRINT})")
+"""The lines of the head of a mail that say how it came."""
 
 _TIME_BEFORE = re.compile(_TIME)
+TIME = re.compile(r"[\[(]?[\w./, -]{0,24}?(?<!\d)\d\d:\d\d:\d\d\b")
+"""The beginning of a line of a log."""
 
 CAPTION = re.compile(
     r"(?:Table|Figure|Fig\.|Listing|Exhibit|Box|Tabel|Tabelle|Tab\.|Abbildung|Abb\.|Tableau|Tabla|Tabela|Tabella"
@@ -106,7 +117,6 @@ COLUMNS = re.compile(r"[^\n]{0,500}?\S(?: {3,}|[ ]*\t[ \t]*)\S")
 
 FEWEST_ROWS = 3
 """Lines with wide gaps that are a table."""
-
 
 WIDE = re.compile(
     r"[\u1100-\u115f\u2e80-\ua4cf\ua960-\ua97c\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff01-\uff60\uffe0-\uffe6"
@@ -196,3 +206,27 @@ _CLOSING = " \t\r\n\"'”’»)]*_`"
 def ends_sentence(text: str) -> bool:
     """Check whether a text ends in a full stop or the like, apart from quotes, brackets and emphasis."""
     return text.rstrip(_CLOSING).endswith(STOPS)
+
+
+BOLD_LINE = re.compile(r"[ \t]{0,40}(\*\*|__)[^*_\n]{1,100}\1[ \t]*\Z")
+_NARROWEST = 40
+"""Columns of a line of an item that is wrapped, at least."""
+
+
+def leads_in(before: str, lines: Sequence[str]) -> bool:
+    """Check whether lines right below an item begin with the lead-in of other items.
+
+    before: the line above them. The lead-in ends in a colon or is bold; it may be wrapped, in brackets or
+    before a small letter. Below the full first line of an item, it is one line with a capital or a mark.
+    """
+    lead = lines[: next((row for row, line in enumerate(lines[:4]) if ITEM.match(f"{line} ")), 0)]
+    is_open = [line.count("(") > line.count(")") for line in lead[:-1]]
+    starts = [line.lstrip()[0].islower() for line in lead[1:]]
+    is_parted = (False, False) in zip(is_open, starts, strict=True)
+    if not lead or is_parted or not (ends_in_colon(lead[-1]) or BOLD_LINE.match(lead[-1])):
+        return False
+    word = lead[0].split()[0]
+    is_early = len(before.rstrip()) + len(word) < max(_NARROWEST, len(lead[0].rstrip()))
+    is_first = ITEM.match(before) is not None or indent_of(before) > indent_of(lead[0])
+    is_new = is_first and all(is_open) and (word[0].isupper() or not word[0].isalpha())
+    return is_early or ends_sentence(before) or is_new

@@ -25,6 +25,7 @@ from precise_rag.structure.marks import (
     WIDE,
     ends_in_colon,
     label_end,
+    leads_in,
 )
 from precise_rag.structure.plain_lines import (
     LEVEL_OF_NUMBERS,
@@ -129,6 +130,8 @@ class _Reader:
         """The number of the line behind the loose cells that are read, and of the next that may be one."""
         self.colon = False
         """Whether the block before ends in a colon."""
+        self.first = self.lead_in = -1
+        """The numbers of the first line of the block, and of the last lead-in between items."""
 
     def blocks(self) -> Iterator[BlockStart]:
         number = 0
@@ -156,7 +159,7 @@ class _Reader:
             number += 1
 
     def _open(self, number: int, kind: BlockKind, level: int) -> BlockStart:
-        self.kind, self.level, self.indent = kind, level, self.lines[number].indent
+        self.kind, self.level, self.indent, self.first = kind, level, self.lines[number].indent, number
         return self.lines[number].start, kind, level
 
     def _block(self, number: int) -> tuple[BlockKind, int] | None:
@@ -181,7 +184,7 @@ class _Reader:
         if is_term or (ITEM.match(words) and self._is_item(number)):
             return "item", 1 + line.indent // 2 + (0 if is_term else self._steps(line))
         if not line.after_blank:
-            return None if self.kind is not None else ("paragraph", 0)
+            return self._lead_in(number) if self.kind is not None else ("paragraph", 0)
         if self.kind == "item" and line.indent > self.indent:
             return "item", self.level
         if self.kind == "quote" and line.indent >= self.indent > 0:
@@ -208,6 +211,16 @@ class _Reader:
             return True
         n_words = len(line.words.split()) + len(WIDE.findall(line.words)) // 2
         return n_words <= _WORDS_OF_TERM and fits_above(line, below[0])
+
+    def _lead_in(self, number: int) -> tuple[BlockKind, int] | None:
+        """The lead-in of other items that a line right below an item begins, not right of its mark."""
+        line, indents = self.lines[number], [mark.indent for mark in self.marks] or [-1]
+        before, *rest = (" " * one.indent + one.words for one in self.lines[number - 1 : number + 4])
+        is_left = self.kind == "item" and line.indent <= min(self.indent, indents[-1])
+        if not is_left or not leads_in(before, rest):
+            return None
+        self.lead_in = number
+        return ("item", self.level - 1) if line.indent > indents[0] else ("paragraph", 0)
 
     def _steps(self, line: Line) -> int:
         """How many kinds of marks stand above an item at its indent: "(a)" below "(1)" is a step deeper.
@@ -241,7 +254,7 @@ class _Reader:
         if self.kind == "item" or line.words[0] in "-*+•‣▪◦·–・" or line.words[:1].isdigit():
             return not (self._heading_level(number) and line.after_blank)
         following = self.lines[number + 1].words if number + 1 < len(self.lines) else ""
-        return line.after_blank or ITEM.match(following) is not None
+        return line.after_blank or self.first == self.lead_in or ITEM.match(following) is not None
 
     def _title(self, number: int) -> tuple[BlockKind, int, int] | None:
         """A title with its adornment, or the head of a mail: its kind, level and number of lines."""

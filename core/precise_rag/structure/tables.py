@@ -25,7 +25,6 @@ _FEWEST_COLUMNS = 3
 _LINE = re.compile(r"[^\n]*\n?")
 _PART = re.compile(r"\S+")
 
-
 CSV_LINES = 4
 """Lines with as many cells each that are taken for CSV."""
 

@@ -301,6 +301,20 @@ def test_a_document_that_is_one_record_comes_whole():
     assert pairs("Key: A-1\nOwner: Ada") == set()
 
 
+def test_lines_without_a_time_belong_to_the_line_of_a_log_above_them_which_needs_the_errors_of_it():
+    starts = [f"2024-05-02 03:1{number}:09 job {number} failed" for number in range(9)]
+    trace = [
+        "Traceback:",
+        '  File "a.py", line 8, in run',
+        "    result = handler(job)",
+        "OSError: no space left",
+    ]
+    text = "\n".join([*starts[:2], *trace, starts[2], "It waits for the pump", *starts[3:]])
+    belongs = {(line.strip(), starts[1]) for line in trace}
+    beside = set(permutations((starts[2], "It waits for the pump"), 2))
+    assert pairs(text) == {*belongs, (starts[1], trace[-1]), *beside}
+
+
 def test_a_record_grows_to_its_own_fields(half_model):
     fields = "Name: {0}\nRoom: {1}\nPhone: 3{1}\nDesk: {1}\n\n"
     records = "".join(fields.format(name, room) for name, room in (("A", 12), ("B", 14), ("C", 12)))

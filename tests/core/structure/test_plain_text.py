@@ -153,6 +153,19 @@ def test_who_wrote_a_mail_stands_above_what_is_quoted_and_a_name_below_it_does_n
     assert above(text.index("It")) == above(text.index("Oh")) == ("From: Tom Sent: 11 March 2024 To: Maria",)
 
 
+@pytest.mark.parametrize(
+    "order", ["Date|From|To", "Message-ID|To|X-Id|Date|From", "Received|From|To|Date|Cc"]
+)
+@pytest.mark.parametrize("before", ["", "From ada@harbour.example Mon Sep  4 18:40:02 2023\n"])
+def test_the_head_of_a_raw_mail_is_one_title_whatever_its_order(order: str, before: str) -> None:
+    fields = [f"{name}: {name} of it,\n\tat 18:40\n" for name in order.split("|")]
+    text = f"{before}{''.join(fields)}Content-Transfer-Encoding: 8bit\n\nIt is dear.\n\n" * 2
+    found = read_structure(text)
+    assert kinds(found) == ["heading1", "paragraph"] * 2
+    shown = [name for name in order.split("|") if name in ("Date", "From", "To")]
+    assert found.above(text.rindex("It")) == (" ".join(f"{name}: {name} of it, at 18:40" for name in shown),)
+
+
 def test_lines_that_nobody_says_are_titles_of_a_transcript() -> None:
     said = "Ilse: Look at the oil, please\n\nJonas B: I did.\n\n"
     text = f"{said * 2}What the oil costs\n\n{said}He left.\n\n{said}and more\n\n{said}Wicks, etc.\n\n{said}"
@@ -366,3 +379,29 @@ def test_a_term_whose_spaces_were_cut_off_before_it_is_not_above_the_next_one() 
     assert read_structure(cut).above(cut.index("Who")) == ("AllowUsers",)
     whole = "-v, --verbose\n    Says more.\n\n    It is read once.\n"
     assert read_structure(whole).above(whole.index("It is")) == ("-v, --verbose",)
+
+
+@pytest.mark.parametrize(
+    ("mark", "lead_in"),
+    [
+        *(("- {}\n", "{}:\n"), ("• {}\n", "{} (one of 10\n000 users):\n"), ("(1) {}\n", "{}:\n")),
+        *(("- {}\n", "**{}:**\n"), ("1. {}\n", "**{}**\n"), ("* {}\n", "**{}** (one of 10):\n")),
+    ],
+)
+def test_a_lead_in_right_below_an_item_begins_a_block(mark: str, lead_in: str) -> None:
+    items = mark.format("headache") + mark.format("pain in the arm, and much of it in the afternoon")
+    text = "".join(lead_in.format(word) + items for word in ("Often", "Seldom"))
+    found = read_structure(text)
+    kind = "heading6" if lead_in.endswith("**\n") else "paragraph"
+    assert kinds(found) == [kind, "item1", "item1"] * 2
+    above = found.above(text.rindex("pain"))
+    assert [title.startswith("Seldom") for title in above] == [True] * (kind == "heading6")
+
+
+def test_a_line_that_goes_on_in_an_item_is_no_lead_in_and_a_lead_in_may_stand_in_an_item() -> None:
+    wrapped = "1. The buyer pays on the day of the delivery, and\nbrings these papers:\n- a passport\n"
+    assert kinds(read_structure(wrapped)) == ["item1", "item2"]
+    assert kinds(read_structure(f"# A\n\n{wrapped}")) == ["heading1", "item1", "item1"]
+    inside = "1. A box\n   Good:\n   - wood\n   Bad:\n   - tin\n"
+    assert kinds(read_structure(inside)) == ["item1", "item2"] * 2
+    assert kinds(read_structure(f"# A\n\n{inside}")) == ["heading1", *["item1", "item2"] * 2]

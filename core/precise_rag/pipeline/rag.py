@@ -371,14 +371,12 @@ class PreciseRAG:
         return fitting
 
     def _within(self, selection: Selection, search: Request) -> Selection:
-        """What of a selection fits into `max_tokens`."""
         limit = self.max_tokens if search.max_tokens is None else search.max_tokens
         form = search.form or prompt_form(search.text, search.options)
         written = form.counted(self._count)
         return within(selection, limit, self.order, form.piece_tokens, written=written)
 
     def _context_answer(self, search: Request, ranked: Selection, session: Session) -> Answer:
-        """The answer without a language model: the selected context."""
         trace = session.trace
         selection = self._select(search, ranked, session)
         passages = context_passages(selection, self.order)

@@ -13,7 +13,7 @@ from itertools import groupby
 from typing import Any, Literal, NamedTuple
 
 from precise_rag.titles import joined_titles, new_sections
-from precise_rag.tokens import candidate_tokens, estimate_tokens
+from precise_rag.tokens import Counts, candidate_tokens, estimate_tokens
 from precise_rag.types import Candidate, Decision, Excerpt, Selection, Stretch
 
 Order = Literal["document", "score"]
@@ -46,6 +46,10 @@ class Form(NamedTuple):
 
     texts: AsWritten
     piece_tokens: PieceTokens = no_piece_tokens
+
+    def counted(self, count: Counts) -> Written:
+        """Return a function that counts the tokens of excerpts in this form."""
+        return lambda excerpts: int(count(self.texts(excerpts)).sum())
 
 
 LEAST_PIECE_TOKENS = 8

@@ -33,11 +33,9 @@ _QUESTION_MARKS = {*"?？؟"}
 class QueryRewriter:
     """Rewrites questions for search with a language model.
 
-    llm: any model that `load_llm` accepts; default: that of the pipeline.
+    llm, budget, prices: as for `RelevanceFilter`.
     original: whether the original question is searched, too; default: True. ChunkRAG searches for the
         rewritten one alone.
-    budget: limits for each question when it is used alone; in a pipeline its budget counts. Default: none.
-    prices: prices of the models when it is used alone; default: the packaged table.
 
     A rewrite that fails, or that is not a single short line, is left out with a note in the trace.
     """

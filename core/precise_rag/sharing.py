@@ -88,8 +88,9 @@ def share_places(query: str, candidates: Sequence[Candidate], n_places: int) -> 
         if candidate.id in chosen:
             reasons[candidate.id] = "candidate"
         elif row < last:
-            reason = f"its document, or texts like it, had their share of the {n_places} places"
-            reasons[candidate.id] = reason
+            reasons[candidate.id] = (
+                f"its document, or texts like it, had their share of the {n_places} places"
+            )
         else:
             reasons[candidate.id] = f"not among the best {n_places}"
     counts = Counter(candidate.doc_id for candidate in rest)

@@ -84,11 +84,7 @@ class Document:
 class Chunk:
     """Consecutive whole sentences of one document: the unit that is indexed.
 
-    doc_id: the document's id.
-    start, end: offsets in the document's text.
-    text: the document's text from start to end.
-    n_tokens: number of tokens, if counted.
-    metadata: the document's metadata.
+    Its fields are those of the same names of a `Candidate`.
     """
 
     doc_id: str

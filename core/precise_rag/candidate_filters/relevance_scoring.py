@@ -61,10 +61,9 @@ def score_in_batches(
         shown = [texts[row] for row in rows]
         return relevance_prompt(question, shown, heuristics=heuristics, instructions=instructions)
 
-    def scores(reply: Completion, ids: Collection[str]) -> Mapping[str, Relevance]:
-        return parse_scores(reply.spoken, ids)
-
-    results = yield from _ask_twice(ask, range(len(texts)), batch_size, prompt, scores)
+    results = yield from _ask_twice(
+        ask, range(len(texts)), batch_size, prompt, lambda reply, ids: parse_scores(reply.spoken, ids)
+    )
     return [results[row] for row in range(len(texts))]
 
 

@@ -131,8 +131,7 @@ def _written(excerpts: Sequence[Excerpt], letters: str) -> str:
     mark = next(letters[:n] for n in ends if not any(letters[:n] in excerpt.text for excerpt in excerpts))
     parts = []
     for number, (excerpt, titles) in enumerate(zip(excerpts, new_sections(excerpts), strict=True), start=1):
-        place = place_name(excerpt)
-        source = [excerpt.doc_id, place, joined_titles(titles)]
+        source = [excerpt.doc_id, place_name(excerpt), joined_titles(titles)]
         named = " ".join("; ".join(filter(None, source)).split())
         parts.append(f"{mark}-{number} {named} @{excerpt.start}\n{excerpt.text.rstrip()}")
     return "\n\n".join(parts)

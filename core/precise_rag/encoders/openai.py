@@ -23,9 +23,7 @@ class OpenAIEncoder(Shared, CallingEncoder):
     model: the model's name; with the dimensions it makes the `name` for `load_encoder`.
     dimensions: length of the vectors; default: the model's own.
     base_url: the server's address; default: OPENAI_BASE_URL, or OpenAI. It may have a user and password.
-    api_key: default: OPENAI_API_KEY.
-    timeout: most seconds without a byte from the server.
-    max_retries: how often a failed request is repeated.
+    api_key, timeout, max_retries: as for `OpenAIChat`.
     Token counts are estimates. A pickle has no key: the key of an unpickled encoder is OPENAI_API_KEY.
     """
 

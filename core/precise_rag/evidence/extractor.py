@@ -73,9 +73,7 @@ class EvidenceExtractor:
 
         query: not blank.
         texts: of any length, each with the scores that its retriever gave, if any.
-        piece_tokens: what one more excerpt costs where it is written, see `excerpts_of`.
-        max_tokens: most tokens of the excerpts as they are written; default: the selector's limit.
-        written: counts them; default: see `written_tokens`.
+        piece_tokens, max_tokens, written: as for `within`; default of max_tokens: the selector's.
         """
         check_query(query)
         found_texts = FoundTexts(query, texts, self.splitter)

@@ -81,20 +81,15 @@ class EvidenceGrower:
         grown = {}
         for row, (key, sentence) in enumerate(zip(keys, stretch.sentences, strict=True)):
             score = float(growth.probability[row])
-            if key in found:
-                former = found[key]
-                kept = replace(
-                    former,
-                    score=score,
-                    score_scale="probability",
-                    scores={**former.scores, "found": former.score},
-                )
-                grown[key] = kept, _why_found(growth, row, needed_by.get(row))
+            if former := found.get(key):
+                earlier, why = {**former.scores, "found": former.score}, _why_found
             elif score >= self.min_score:
                 source = found[keys[growth.source[row]]].scores
-                along = {INSISTENT: source[INSISTENT]} if INSISTENT in source else {}
-                kept = replace(sentence, score=score, score_scale="probability", scores=along)
-                grown[key] = kept, _why_along(growth, row, needed_by.get(row))
+                earlier, why = {name: source[name] for name in (INSISTENT,) if name in source}, _why_along
+            else:
+                continue
+            kept = replace(former or sentence, score=score, score_scale="probability", scores=earlier)
+            grown[key] = kept, why(growth, row, needed_by.get(row))
         return grown
 
 

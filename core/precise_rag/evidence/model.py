@@ -68,10 +68,8 @@ class EvidenceModel:
 
     def __init__(self, folder: str | Path = _FOLDER) -> None:
         config, tensors = load_checkpoint(folder)
-        if (config.get("found_features"), config.get("step_features")) != (
-            list(FOUND_FEATURES),
-            list(STEP_FEATURES),
-        ):
+        read = {"found_features": list(FOUND_FEATURES), "step_features": list(STEP_FEATURES)}
+        if not read.items() <= config.items():
             raise ModelError(f"{folder} was trained on other features than this version has; train it again")
         check_tensors(folder, tensors, {"found": (len(FOUND_FEATURES),), "step": (len(STEP_FEATURES),)})
         self.weights_sha256: str = config["weights_sha256"]

@@ -214,7 +214,6 @@ class UnitSplitter:
 
 
 def _cut_at(pattern: re.Pattern[str], text: str, span: Span, is_long: bool) -> Iterator[Span]:
-    """The parts of a span that is long."""
     start, end = span
     breaks = pattern.finditer(text, start, end) if is_long else ()
     yield from map(Span._make, pairwise(dict.fromkeys([start, *(found.end() for found in breaks), end])))

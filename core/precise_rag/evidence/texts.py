@@ -1,6 +1,6 @@
 """Texts that anything found, as sentences that know their neighbours."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from precise_rag.evidence.stretches import split_into_sentences
@@ -38,7 +38,11 @@ class FoundTexts:
                 known[sentence.id] = sentence.text
                 if self._number.setdefault(sentence.id, number) == number:
                     sentences.append(sentence)
-        self.sentences = Selection.of(_once(with_insistent(query, sentences)))
+        said = Said()
+        formers = [(one, said.before(one)) for one in with_insistent(query, sentences)]
+        self.sentences = Selection.of(
+            (one, not former, former and f"repeats {former}") for one, former in formers
+        )
 
     def doc_id(self, sentence: Candidate) -> str:
         """Return the document of the first text that holds the sentence."""
@@ -49,11 +53,3 @@ class FoundTexts:
         known = (self._number.get(sentence.id) for sentence in sentences)
         numbers = sorted({number for number in known if number is not None})
         return [self.stretches[number] for number in numbers]
-
-
-def _once(sentences: Iterable[Candidate]) -> Iterator[tuple[Candidate, bool, str]]:
-    """Keep each sentence once; drop those that repeat one before them."""
-    said = Said()
-    for sentence in sentences:
-        former = said.before(sentence)
-        yield sentence, not former, former and f"repeats {former}"

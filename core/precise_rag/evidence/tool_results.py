@@ -35,8 +35,7 @@ class ToolResultPruner:
     It can be shared by threads. What it keeps is in memory, and read by a reference that cannot be guessed.
 
     max_tokens: a result with more is cut to at most so many; at least 100, and 40 more than the note has.
-    count_tokens: counts the tokens of a text, or of several; default: those of the default encoder.
-    reranker: scores the sentences; anything that `load_reranker` takes.
+    reranker, count_tokens: as for `prune`.
     max_results: how many results are kept, of 50 million characters together; the oldest go first.
     keep_seconds: how long a result is kept.
     """

@@ -72,11 +72,9 @@ class FeedbackController:
 
     def best(self, rounds: Sequence[Round]) -> Round:
         """Return the round with the best score; of equals, or without scores, the one with most context."""
-        return max(reversed(rounds), key=lambda turn: (_score(turn), turn.step))
-
-
-def _score(turn: Round) -> int:
-    return (turn.judgement.score if turn.judgement else None) or 0
+        return max(
+            reversed(rounds), key=lambda turn: ((turn.judgement and turn.judgement.score) or 0, turn.step)
+        )
 
 
 _UNSCORED = {"unparsed": "the judgement could not be read", "failed": "the judge failed"}

@@ -20,11 +20,10 @@ _MOST = np.iinfo(np.uint16).max
 
 @dataclass(frozen=True, kw_only=True)
 class BM25Settings(WordSettings):
-    """Settings of BM25.
+    """Settings of BM25; see also `WordSettings`.
 
     k1: how slowly repeated words stop adding to a score (0 or more); 0 counts each word once.
     b: how much long rows are penalised (0 to 1).
-    stop_words: words to leave out; see `load_stop_words`.
     """
 
     k1: float = 1.5

@@ -117,8 +117,7 @@ class DocumentIndex(Searched):
         """Build an index.
 
         documents: the documents; ids must be unique.
-        encoder: turns text into vectors.
-        settings: fields of the kind's settings class.
+        encoder, settings: as for the class.
         Raises InputError for duplicate ids and invalid settings.
         """
         index = cls(encoder, **settings)

@@ -90,11 +90,7 @@ class SentenceSearch(Searched):
 
     @abstractmethod
     def neighbours(self, sentences: Sequence[Candidate], reach: int) -> list[Stretch]:
-        """Return the stretches of `sentences` with up to `reach` sentences before and after each.
-
-        Each sentence is in one stretch; stretches of one document have a sentence between them. A candidate
-        that is not a sentence of the index is left out. Nothing is encoded.
-        """
+        """Return the sentences around some, see `Neighbours`. Nothing is encoded."""
 
 
 class SentenceIndex(SentenceSearch, DocumentIndex):
@@ -111,7 +107,6 @@ class SentenceIndex(SentenceSearch, DocumentIndex):
         """(n,) scores of all sentences, -inf for those to leave out; and the scores behind them, by name.
 
         Left out is at least what `View.matching` says. vector: (d,) the query's, of unit length.
-        alpha: weight of a sentence against its context.
         """
 
     @override

@@ -68,8 +68,7 @@ class DocumentMatcher:
 
     def _meeting(self, condition: Condition) -> BoolArray:
         numbers, values = self._values(condition.field)
-        holds = np.array([condition.holds(value) for value in values], dtype=np.bool_)
-        return holds[numbers]
+        return np.array([condition.holds(value) for value in values], dtype=np.bool_)[numbers]
 
     def _values(self, field: str) -> tuple[npt.NDArray[np.int64], list[object]]:
         """The number of each document's value of a field, and the values by their numbers."""
@@ -216,9 +215,7 @@ class Part:
         places = [self.block.places[i] for i in ids if i in self.block.places]
         if not places:
             return self
-        alive = (
-            np.ones(len(self.block.documents), dtype=np.bool_) if self.alive is None else self.alive.copy()
-        )
+        alive = np.ones(len(self.block.documents), dtype=bool) if self.alive is None else self.alive.copy()
         alive[places] = False
         return Part(self.block, alive)
 
@@ -261,7 +258,6 @@ def offsets_of(sizes: npt.ArrayLike) -> IntArray:
 
 
 def _joined(rows: Sequence[Columns]) -> Columns:
-    """One set of columns of several, one after another."""
     return {name: np.concatenate([columns[name] for columns in rows]) for name in (rows[0] if rows else ())}
 
 

@@ -29,10 +29,9 @@ from precise_rag.types import Document, FloatArray, ScoreScale
 
 @dataclass(frozen=True, kw_only=True)
 class WordSentenceSettings(ChunkVectorSettings, WordSettings):
-    """Settings of WordSentenceIndex; see also `ChunkVectorSettings`.
+    """Settings of WordSentenceIndex; see also `ChunkVectorSettings` and `WordSettings`.
 
     chunks: how sentences are grouped into chunks; default: each sentence alone.
-    stop_words: words that the filter ignores; see `load_stop_words`.
     min_overlap: distinct tokens that a chunk must share with the query (at least 1).
     max_candidates: maximum number of chunks compared by cosine: those with the largest sum of the
         idf of shared tokens; default: no maximum.

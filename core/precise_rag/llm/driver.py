@@ -7,7 +7,7 @@
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Iterator, Sequence
-from contextlib import aclosing, closing
+from contextlib import aclosing, closing, contextmanager
 from functools import partial
 from typing import Any
 
@@ -137,13 +137,18 @@ class _LiveReply:
             self.request.shown.append(item)
         return item
 
-    def end(self) -> None:
-        """Set the outcome; its tokens are estimated if the stream did not end with a Completion."""
+    @contextmanager
+    def read(self) -> Iterator[None]:
+        """Set the outcome at the end; its tokens are estimated if no Completion ended the stream."""
         name, messages = self.request.llm.name, self.prompt.messages
-        if self._completion is None:
-            self.outcome = counted_completion(name, self._written, messages)
-        else:
-            self.outcome = checked_completion(self._completion, name, messages)
+        try:
+            yield
+            if self._completion is None:
+                self.outcome = counted_completion(name, self._written, messages)
+            else:
+                self.outcome = checked_completion(self._completion, name, messages)
+        except Exception as error:
+            self.outcome = failure_of(error, name)
 
     def counted(self) -> list[CallOutcome]:
         """Count the call against the budget. Returns and raises what `ask` does."""
@@ -154,28 +159,22 @@ class _LiveReply:
 def _show(live: _LiveReply) -> Iterator[str]:
     llm, messages = live.request.llm, live.prompt.messages
     assert isinstance(llm, StreamingLLM)
-    try:
-        with closing(Deadline(live.request.session.spending, most_call_seconds(llm))) as deadline:
-            items = iter(deadline.call(partial(llm.stream, messages)))
-            while (item := deadline.call(partial(next, items, _END))) is not _END:
-                if piece := live.add(item):
-                    yield piece
-        live.end()
-    except Exception as error:
-        live.outcome = failure_of(error, llm.name)
+    spending = live.request.session.spending
+    with live.read(), closing(Deadline(spending, most_call_seconds(llm))) as deadline:
+        items = iter(deadline.call(partial(llm.stream, messages)))
+        while (item := deadline.call(partial(next, items, _END))) is not _END:
+            if piece := live.add(item):
+                yield piece
 
 
 async def _ashow(live: _LiveReply) -> AsyncGenerator[str, None]:
     llm, messages = live.request.llm, live.prompt.messages
     assert isinstance(llm, StreamingLLM)
-    try:
+    with live.read():
         async with aclosing(_timed(llm, messages, live.request.session.spending)) as items:
             async for item in items:
                 if piece := live.add(item):
                     yield piece
-        live.end()
-    except Exception as error:
-        live.outcome = failure_of(error, llm.name)
 
 
 async def _timed(

@@ -24,7 +24,7 @@ from precise_rag.rerank import calibrated, load_reranker, rerank, rerank_best
 from precise_rag.selection import DEFAULT_SELECTOR, GradientSelector, ProbabilitySelector
 from precise_rag.tokens import counting
 from precise_rag.trace import Trace
-from precise_rag.types import Candidate, Excerpt, Selection
+from precise_rag.types import Candidate, Selection
 
 T = TypeVar("T", GradientSelector, ProbabilitySelector, RedundancyFilter)
 
@@ -219,10 +219,7 @@ class EvidencePart(SelectionPart):
     def decide(self, query: str, candidates: Sequence[Candidate], trace: Trace) -> Selection:
         """Keep the evidence: the excerpts in their order, then the sentences that are dropped."""
         count = counting(self.extractor.selector.count_tokens or count_packaged_tokens)
-
-        def written(excerpts: Sequence[Excerpt]) -> int:
-            return int(count(self.form.texts(excerpts)).sum())
-
+        written = self.form.counted(count)
         return self.extractor.extract(query, candidates, self.form.piece_tokens, written=written).selection
 
 

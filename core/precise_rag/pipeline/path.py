@@ -1,6 +1,6 @@
 """From a question to the selection: an index, and the order of the stages that follow it."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import partial
@@ -110,11 +110,12 @@ class RetrievalPath:
     def _queries(self, query: str, session: Session, wording: Wording) -> Conversation[Sequence[str]]:
         if self.rewriter is None:
             return (query,)
+        queries: Sequence[str]
         if isinstance(self.rewriter, AsksModel):
-            written: Sequence[str] = yield from self.rewriter.steps(query, session, wording)
-            return written
-        arun = method(self.rewriter, "aqueries", query)
-        queries: Sequence[str] = yield Work(partial(self.rewriter.queries, query), arun)
+            queries = yield from self.rewriter.steps(query, session, wording)
+        else:
+            arun = method(self.rewriter, "aqueries", query)
+            queries = yield Work(partial(self.rewriter.queries, query), arun)
         return queries
 
     def _search(self, queries: Sequence[str], search: Request, session: Session) -> Conversation[Places]:
@@ -169,28 +170,26 @@ class RetrievalPath:
 
 def _with_equals(ranked: Selection, places: Places) -> Selection:
     """Add what equals a ranked candidate and is said of something else, with its score; see `Said`."""
-    scored = {candidate.id: candidate for candidate in ranked.kept}
     said = Said()
-    for candidate in scored.values():
+    for candidate in ranked.kept:
         said.before(candidate)
-    equal = [
-        replace(candidate, score=same.score, score_scale=same.score_scale)
-        for _, candidate, _, _ in places.selection.decisions
-        if (same := scored.get(places.repeats.get(candidate.id, ""))) and not said.before(candidate)
-    ]
-    return ranked.then(Selection.keep_all(best_first([*scored.values(), *equal]))) if equal else ranked
+    equal = [one for one, _ in _repeating(ranked.kept, places) if not said.before(one)]
+    return ranked.then(Selection.keep_all(best_first([*ranked.kept, *equal]))) if equal else ranked
 
 
 def _with_repeats(ranked: Selection, places: Places) -> Selection:
     """Add what was not ranked because it repeats a ranked candidate; it has the score of that one."""
-    scored = {decision.candidate.id: decision.candidate for decision in ranked.decisions}
-    verdicts = []
+    known = {decision.candidate.id: decision.candidate for decision in ranked.decisions}
+    repeats = _repeating(known.values(), places)  # as it is if it came along with another one
+    return Selection.of((one, False, why) for one, why in repeats if one.id not in known).then(ranked)
+
+
+def _repeating(scored: Iterable[Candidate], places: Places) -> Iterator[tuple[Candidate, str]]:
+    """What repeats one of these candidates, with the score of that one, and why it was not ranked."""
+    by_id = {candidate.id: candidate for candidate in scored}
     for _, candidate, _, reason in places.selection.decisions:
-        same = scored.get(places.repeats.get(candidate.id, ""))
-        if same and candidate.id not in scored:  # as it is if it came along with another one
-            candidate = replace(candidate, score=same.score, score_scale=same.score_scale)
-            verdicts.append((candidate, False, reason))
-    return Selection.of(verdicts).then(ranked)
+        if same := by_id.get(places.repeats.get(candidate.id, "")):
+            yield replace(candidate, score=same.score, score_scale=same.score_scale), reason
 
 
 def _load(part: Any) -> None:

@@ -27,7 +27,7 @@ from precise_rag.protocols import Encoder, Index, Source
 from precise_rag.rewriting import make_standalone
 from precise_rag.tokens import CountTokens, counting
 from precise_rag.trace import PriceTable, Trace
-from precise_rag.types import Candidate, Document, Excerpt, FloatArray, Selection
+from precise_rag.types import Candidate, Document, FloatArray, Selection
 
 
 class PreciseRAG:
@@ -323,16 +323,12 @@ class PreciseRAG:
         save(path)
 
     def _retrieve(self, search: Request) -> Conversation[Selection]:
-        session = self._session(search)
-        standalone = yield from self._standalone(search, session)
-        ranked = yield from self.path.rank(standalone, session, self.wording)
+        standalone, ranked, session = yield from self._ranked(search)
         return self._select(standalone, ranked, session)
 
     def _answer(self, question: Request, live_final: bool = False) -> Conversation[Answer]:
         wording = self.wording.for_options(question.options)
-        session = self._session(question, reserved=0 if self.llm is None else 1)
-        standalone = yield from self._standalone(question, session)
-        ranked = yield from self.path.rank(standalone, session, self.wording)
+        standalone, ranked, session = yield from self._ranked(question, reserved=0 if self.llm is None else 1)
         if self.llm is None or self.judge is None:
             return self._context_answer(standalone, ranked, session)
         answering = FeedbackConversation(
@@ -349,18 +345,19 @@ class PreciseRAG:
         )
         return (yield from answering.steps())
 
-    def _session(self, search: Request, *, reserved: int = 0) -> Session:
-        """Start the budget of a question."""
+    def _ranked(
+        self, search: Request, *, reserved: int = 0
+    ) -> Conversation[tuple[Request, Selection, Session]]:
+        """The question as it reads without its history, what is ranked for it, and its session."""
         trace = search.trace or Trace(search.text)
         trace.settings |= {"preset": self.preset, **self.path.settings}
-        return Session(
+        session = Session(
             spending=self.budget.start(), prices=self.prices, trace=trace, llm=self.llm, reserved=reserved
         )
-
-    def _standalone(self, search: Request, session: Session) -> Conversation[Request]:
-        """The same question as it can be understood without its history."""
         text = yield from make_standalone(search.text, tuple(search.history), session, self.wording)
-        return replace(search, text=text)
+        standalone = replace(search, text=text)
+        ranked = yield from self.path.rank(standalone, session, self.wording)
+        return standalone, ranked, session
 
     def _select(self, search: Request, ranked: Selection, session: Session) -> Selection:
         """Select within `max_tokens`, and record it as one stage or two."""
@@ -374,17 +371,12 @@ class PreciseRAG:
         return fitting
 
     def _within(self, selection: Selection, search: Request) -> Selection:
-        """What of a selection fits into `max_tokens`."""
         limit = self.max_tokens if search.max_tokens is None else search.max_tokens
-        texts, piece_tokens = search.form or prompt_form(search.text, search.options)
-
-        def written(excerpts: Sequence[Excerpt]) -> int:
-            return int(self._count(texts(excerpts)).sum())
-
-        return within(selection, limit, self.order, piece_tokens, written=written)
+        form = search.form or prompt_form(search.text, search.options)
+        written = form.counted(self._count)
+        return within(selection, limit, self.order, form.piece_tokens, written=written)
 
     def _context_answer(self, search: Request, ranked: Selection, session: Session) -> Answer:
-        """The answer without a language model: the selected context."""
         trace = session.trace
         selection = self._select(search, ranked, session)
         passages = context_passages(selection, self.order)

@@ -126,11 +126,11 @@ def reranking(part: Any, around: Neighbours | None) -> Step:
 
 def limit(n_candidates: int) -> Step:
     """Keep the best sentences of what was found, as many as a search for sentences returns."""
-
-    def best(query: str, candidates: Candidates) -> Selection:
-        return share_places(query, candidates, n_candidates).selection
-
-    return _working(best, "sentences", n_candidates=n_candidates)
+    return _working(
+        lambda query, candidates: share_places(query, candidates, n_candidates).selection,
+        "sentences",
+        n_candidates=n_candidates,
+    )
 
 
 def redundancy(part: Any, around: Neighbours | None) -> Step:

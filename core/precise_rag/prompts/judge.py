@@ -8,21 +8,20 @@ a model may repeat it as its own judgement.
 from collections.abc import Mapping
 from typing import Any, Literal
 
+from precise_rag.prompts.prompt import object_schema
+
 JudgeStyle = Literal["json", "sage"]
 
 JUDGE_VERSION = "judge/3"
 
-JUDGEMENT_SCHEMA: Mapping[str, Any] = {
-    "title": "judgement",
-    "type": "object",
-    "properties": {
+JUDGEMENT_SCHEMA: Mapping[str, Any] = object_schema(
+    {
         "reason": {"type": "string", "description": "one short sentence"},
         "score": {"type": "integer", "enum": list(range(1, 11))},
         "adjustment": {"type": "integer", "enum": [-1, 0, 1]},
     },
-    "required": ["reason", "score", "adjustment"],
-    "additionalProperties": False,
-}
+    title="judgement",
+)
 
 JUDGE_TASKS: Mapping[JudgeStyle, str] = {
     "json": """\

@@ -91,6 +91,12 @@ def _one_line(source: str) -> str:
     return "".join(filter(str.isprintable, " ".join(source.split())))[:_LONGEST_SOURCE]
 
 
+def object_schema(properties: Mapping[str, Any], title: str = "") -> dict[str, Any]:
+    """Return the JSON schema of an object that has all of these properties, and no others."""
+    schema = {"type": "object", "properties": properties, "required": [*properties]}
+    return {**({"title": title} if title else {}), **schema, "additionalProperties": False}
+
+
 def lettered(options: Sequence[str]) -> str:
     """Write the options of a question on lines that begin with A, B, C, …"""
     return "\n".join(map("{}. {}".format, string.ascii_uppercase, options))

@@ -6,9 +6,9 @@ one score of one chunk, as in the paper.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
-from precise_rag.prompts.prompt import Prompt, make_prompt
+from precise_rag.prompts.prompt import Prompt, make_prompt, object_schema
 
 RelevanceStage = Literal["base", "reflection", "critic"]
 RELEVANCE_STAGES: tuple[RelevanceStage, ...] = get_args(RelevanceStage)
@@ -41,31 +41,11 @@ _THRESHOLD_TASK = (
 )
 _ONE_SCORE = "Reply with one JSON object: score, a number."
 
-SCORES_SCHEMA: Mapping[str, Any] = {
-    "title": "relevance",
-    "type": "object",
-    "properties": {
-        "scores": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "properties": {"id": {"type": "string"}}
-                | {stage: {"type": "number"} for stage in RELEVANCE_STAGES},
-                "required": ["id", *RELEVANCE_STAGES],
-                "additionalProperties": False,
-            },
-        }
-    },
-    "required": ["scores"],
-    "additionalProperties": False,
-}
-SCORE_SCHEMA: Mapping[str, Any] = {
-    "title": "score",
-    "type": "object",
-    "properties": {"score": {"type": "number"}},
-    "required": ["score"],
-    "additionalProperties": False,
-}
+_SCORES = object_schema(
+    {"id": {"type": "string"}, **{stage: {"type": "number"} for stage in RELEVANCE_STAGES}}
+)
+SCORES_SCHEMA = object_schema({"scores": {"type": "array", "items": _SCORES}}, title="relevance")
+SCORE_SCHEMA = object_schema({"score": {"type": "number"}}, title="score")
 
 
 def relevance_prompt(

@@ -112,32 +112,26 @@ def curve(likeness: FloatArray, tensors: Mapping[str, FloatArray]) -> FloatArray
 def curve_shapes(config: Mapping[str, Any]) -> dict[str, tuple[int, ...]]:
     """Return the shapes of the tensors of `curve`."""
     channels, columns = config["curve"], 3 * len(config["windows"]) - 2 * (1 in config["windows"])
-    return {
-        "curve1.weight": (channels, columns, CURVE_WIDTH),
-        "curve1.bias": (channels,),
-        "curve2.weight": (channels, channels, CURVE_WIDTH),
-        "curve2.bias": (channels,),
-    }
+    first = _layer_shapes("curve1", channels, columns, CURVE_WIDTH)
+    return first | _layer_shapes("curve2", channels, channels, CURVE_WIDTH)
 
 
 def context_shapes(config: Mapping[str, Any], width: int) -> dict[str, tuple[int, ...]]:
     """Return the shapes of the tensors that turn sentences of `width` numbers into rows with context."""
     hidden, kernel = config["hidden"], config["kernel"]
-    shapes: dict[str, tuple[int, ...]] = {"inner.weight": (hidden, width), "inner.bias": (hidden,)}
+    shapes = _layer_shapes("inner", hidden, width)
     for layer in ("convolution1", "convolution2"):
-        shapes |= {f"{layer}.weight": (hidden, hidden, kernel), f"{layer}.bias": (hidden,)}
+        shapes |= _layer_shapes(layer, hidden, hidden, kernel)
     return shapes
 
 
 def gap_shapes(config: Mapping[str, Any], width: int) -> dict[str, tuple[int, ...]]:
     """Return the shapes of the tensors that turn gaps of `width` numbers into logits."""
-    hidden = config["hidden"]
-    return {
-        "gap.weight": (hidden, width),
-        "gap.bias": (hidden,),
-        "out.weight": (2, hidden),
-        "out.bias": (2,),
-    }
+    return _layer_shapes("gap", config["hidden"], width) | _layer_shapes("out", 2, config["hidden"])
+
+
+def _layer_shapes(name: str, *weight: int) -> dict[str, tuple[int, ...]]:
+    return {f"{name}.weight": weight, f"{name}.bias": weight[:1]}
 
 
 def gap_logits(gaps: FloatArray, tensors: Mapping[str, FloatArray]) -> FloatArray:

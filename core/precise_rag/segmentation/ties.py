@@ -43,8 +43,7 @@ _OPEN_ENDED = ("paragraph", "item", "quote", "turn")
 
 def is_kind(structure: Structure, numbers: IntArray, kind: str) -> npt.NDArray[np.bool_]:
     """Return (n,) whether each sentence is in a block of a kind. numbers: (n,) block of each sentence."""
-    kinds = np.array([block.kind == kind for block in structure.blocks], dtype=np.bool_)
-    return kinds[numbers]
+    return np.array([block.kind == kind for block in structure.blocks], dtype=np.bool_)[numbers]
 
 
 def structure_ties(

@@ -45,13 +45,11 @@ class GradientSelector:
     min_k: number of candidates to keep before looking for a drop.
     ratio: a score of at most `ratio` times its predecessor is a sharp drop; in [0, 1].
     max_k: most candidates to keep; default no limit.
-    max_tokens: most tokens to keep; default no limit. A candidate that does not fit is dropped; a
-    smaller one after it may still fit.
+    max_tokens, count_tokens: as for `ProbabilitySelector`.
     min_score: candidates with lower scores are dropped; for logits, a probability; default none.
     share_of_best: candidates under this share of the best score are dropped; in [0, 1]; default none.
     min_keep: number of the best candidates to keep even if `min_score` or `share_of_best` would drop them.
     min_gap: a drop smaller than this is never sharp.
-    count_tokens: counts the tokens of candidates without `n_tokens`; default: an estimate.
     assume_ratio: whether to take logits, cosine and rank scores as they are; default: logits become
     probabilities, cosine and rank scores are refused. SAGE takes raw logits.
     moves: what a step of feedback changes: the number "kept" (default), or "min_k" alone, as in SAGE.

@@ -199,7 +199,6 @@ def _weighted_vectors(
 
 
 def _counted(columns: Columns, scales: Sequence[Groups], headings: Headings | None) -> CountedRows:
-    """The words of each sentence and around it."""
     rows = np.arange(len(columns["spans"]))
     lengths, sizes = np.zeros((2, len(rows), SCALES), dtype=np.int64)
     found = []

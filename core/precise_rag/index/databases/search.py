@@ -134,6 +134,5 @@ def _stretch(rows: Sequence[FoundSentence]) -> Stretch:
 
 
 def _joined(rows: Sequence[FoundSentence]) -> FoundSentence:
-    """Neighbouring rows as one."""
     n_tokens = sum(row.n_tokens for row in rows)
     return rows[0]._replace(end=rows[-1].end, n_tokens=n_tokens, text="".join(row.text for row in rows))

@@ -11,7 +11,7 @@ the document has the text that they are about, and no other component has scored
 `metadata["relevance_score"]`. Documents passed in are never changed.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from hashlib import blake2b
 from typing import Any
 
@@ -34,7 +34,7 @@ from precise_rag.facts import (
     without_own_keys,
     write_facts,
 )
-from precise_rag.titles import joined_titles, new_sections
+from precise_rag.titles import joined_titles, new_sections, titles_of
 from precise_rag.types import Candidate, ScoreScale, Selection, Span, finite_score, with_scores
 from precise_rag.types import Document as CoreDocument
 
@@ -52,6 +52,24 @@ _START_INDEX = "start_index"
 
 _FOREIGN_SCORE = "relevance_score"
 """Metadata key under which the compressors of LangChain's partners write their scores."""
+
+
+class FoundDocument(Document):
+    """A document that we found: it equals one of its id, text, place and metadata, found by any question.
+
+    It is shown, written and pickled as LangChain's own class, so readers need nothing of ours.
+    """
+
+    def __eq__(self, other: object) -> bool:
+        both = [one for one in (self, other) if isinstance(one, Document)]
+        same, *others = [(one.id, one.page_content, _lasting(one.metadata)) for one in both]
+        return others == [same] and len({*map(piece_place, both)} - {None}) < 2
+
+    def __reduce__(self) -> Any:
+        return Document.model_validate, (dict(self),)
+
+
+FoundDocument.__name__, FoundDocument.__module__ = Document.__name__, Document.__module__
 
 
 def to_core_documents(documents: Iterable[Document]) -> list[CoreDocument]:
@@ -105,10 +123,8 @@ def from_candidate(candidate: Candidate, reason: str = "") -> Document:
     text, the copy has that text, its place as `start_index` if there was one, and an id of its own. Without
     such a document it is new, with the metadata of the indexed one.
     """
-    metadata = dict(candidate.metadata)
-    given, earlier = metadata.pop(SOURCE_KEY, None), joined_titles(read_facts(metadata).get("above", ()))
-    if FACTS_KEY in metadata and metadata.get(SECTION_KEY) in ("", earlier):
-        del metadata[SECTION_KEY]  # of an earlier stage, which had other pieces around this one
+    metadata = _lasting(candidate.metadata)
+    given = metadata.pop(SOURCE_KEY, None)
     if isinstance(given, Document) and isinstance(first := metadata.get(_START_INDEX), int):
         metadata[_START_INDEX] = first + candidate.start - _place(given)[1].start
     facts = candidate_facts(candidate, reason)
@@ -116,7 +132,7 @@ def from_candidate(candidate: Candidate, reason: str = "") -> Document:
     if foreign is not None:
         facts["foreign_score"] = foreign
     is_whole = isinstance(given, Document) and given.page_content == candidate.text
-    return Document(
+    return FoundDocument(
         id=given.id if is_whole else piece_id(candidate.doc_id, candidate.start, candidate.end),
         page_content=candidate.text,
         metadata={**copied(metadata), FACTS_KEY: write_facts(facts)},
@@ -144,6 +160,14 @@ def shown(pieces: Iterable[Candidate]) -> list[str]:
 def piece_place(document: Document) -> tuple[str, Span] | None:
     """Return the document's place in its source, or None if it names none or one of another length."""
     return noted_place(read_facts(document), len(document.page_content))
+
+
+def _lasting(metadata: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the metadata without what one question found out: our facts, and the section that we wrote."""
+    above = noted_fields(read_facts(metadata))["above"] or titles_of(metadata)
+    ours = ("", joined_titles(above), joined_titles((str(metadata.get("source")), *above)))
+    is_ours = FACTS_KEY in metadata and metadata.get(SECTION_KEY) in ours
+    return {k: v for k, v in metadata.items() if k != FACTS_KEY and not (is_ours and k == SECTION_KEY)}
 
 
 def _scored(document: Document) -> tuple[object, dict[str, Any]]:

@@ -2,6 +2,7 @@
 
 import copy
 import json
+import pickle
 import threading
 from dataclasses import replace
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from langchain_core.documents import Document
+from langchain_core.load import dumpd
 from llama_index.core.schema import BaseNode, NodeRelationship, NodeWithScore, TextNode
 from llama_index.core.schema import Document as LlamaIndexDocument
 
@@ -136,6 +138,21 @@ def test_a_score_of_another_component_counts_if_it_was_written_since():
     ):
         [candidate] = langchain.to_candidates([one], scale)
         assert (candidate.score, candidate.score_scale) == expected
+
+
+def test_what_two_questions_find_is_one_document_and_leaves_as_langchains_own():
+    titled = replace(FOUND, metadata={"source": "s", "tags": ["fish"]})
+    kept = [(titled, True, "q"), (titled, True, ""), (replace(titled, scores={}, score=0.5), True, "")]
+    found, *again = langchain.from_selection(Selection.of(kept))
+    assert [one.metadata["section"] for one in (found, *again)] == ["Fish", "", ""]
+    stock = Document("Eels", id=found.id, metadata=titled.metadata)
+    assert all(found == one == found for one in (*again, stock, found.model_copy()))
+    other = replace(titled, end=10), replace(titled, text="Cods"), replace(titled, metadata={"source": "t"})
+    mine = Document("Eels", id=found.id, metadata={**titled.metadata, "section": "mine"})
+    assert not [one for one in (*map(langchain.from_candidate, other), mine, 1) if one == found]
+    written = pickle.loads(pickle.dumps(found))
+    assert (type(written), written.metadata) == (Document, found.metadata)
+    assert (repr(found), dumpd(found)) == (repr(written), dumpd(written))
 
 
 @pytest.mark.parametrize("ids", [["a", "a", "a#2"], ["a#2", "a", "a"], ["a", "a", "a"], [None, None, None]])

@@ -18,7 +18,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 import numpy.typing as npt
 
-from precise_rag.checks import items_of, shown
+from precise_rag.checks import check_text, items_of, shown
 from precise_rag.errors import InputError
 
 _THOUGHTS = re.compile(
@@ -213,10 +213,9 @@ def finite_score(score: object) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def check_query(query: object) -> str:
+def check_query(query: str) -> str:
     """Return the query. Raises InputError unless it is a string with text."""
-    if not isinstance(query, str):
-        raise InputError(f"the query must be a string, got {type(query).__name__}")
+    check_text("the query", query)
     if not query.strip():
         raise InputError(f"the query must not be blank, got {query!r}")
     return query
@@ -266,8 +265,6 @@ class Decision(NamedTuple):
     """What a selector or filter decided about one candidate.
 
     rank: the candidate's rank, from 1.
-    candidate: the candidate.
-    kept: whether it was kept.
     reason: why it was kept or dropped, in words.
     """
 

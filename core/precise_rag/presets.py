@@ -76,8 +76,8 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
         ),
         # SAGE: segments cut wherever the score is under 0.55, within pieces of 400 tokens (section IV-E); 15
         # are scored, as in Figs. 8 and 9, and selected on logits; feedback moves min_k alone. Differs: the
-        # encoder of the segments' head and the default reranker are ours, with logits over chance; a cross-
-        # encoder that is given by its name has its own raw logits.
+        # encoder of the segments' head and the default reranker are ours, with logits over chance; a
+        # cross-encoder that is given by its name has its own raw logits.
         "sage": Preset(
             index=DenseIndex.build,
             index_options=lambda encoder: {

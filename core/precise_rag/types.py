@@ -227,7 +227,6 @@ class SentenceTable:
 
     Every stage reads this table, so each sentence is encoded only once.
 
-    doc_id: the document's id.
     spans: (n, 2) start and end of each sentence; together they cover the text in order.
     paragraphs: (n,) number of each sentence's paragraph, ascending from 0.
     n_tokens: (n,) number of tokens of each sentence.
@@ -370,8 +369,6 @@ class Message(NamedTuple):
 class Completion:
     """The reply of a language model to one call.
 
-    text: the reply.
-    model: the model's name.
     input_tokens, output_tokens: tokens of the prompt and of the reply.
     usage_estimated: True if the server reported no token counts and they were estimated.
     cut_off: why the reply ends early: "length" or "content_filter"; empty if it is whole, or if the server

@@ -5,8 +5,6 @@ from typing import Any, Self
 
 
 class _NoBar:
-    """A progress bar that shows nothing."""
-
     def __init__(self, items: Iterable[Any]) -> None:
         self._items = items
 

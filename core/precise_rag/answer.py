@@ -32,7 +32,6 @@ class Round(NamedTuple):
 class Answer:
     """The answer to a question, with the context it is based on.
 
-    text: the answer.
     kind: "generated" by an LLM; or "context" if no LLM is configured or none of its drafts is an answer.
         `text` is then the selected context, below `NOT_IN_PASSAGES` if the LLM said so.
     selection: the candidates kept and dropped.

@@ -127,8 +127,6 @@ def _mistake(error: Exception) -> Exception | None:
 class OptionalFeature:
     """Asks a model with a feature, such as a JSON schema, and without it once the model has refused it.
 
-    model: name of the model.
-
     A reply that is blank is an error with its tokens, as always; the next call goes without the feature.
     """
 

@@ -74,13 +74,17 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
             feedback=lambda index: FeedbackController(),
             calibrated=True,
         ),
-        # SAGE: segments cut wherever the score is under 0.55, within pieces of 400 tokens; 15 are scored, as
-        # in Figs. 8 and 9, and selected on logits; feedback moves min_k alone. Differs: the encoder of the
-        # segments' head and the default reranker are ours, with logits over chance; a cross-encoder that is
-        # given by its name has its own raw logits.
+        # SAGE: segments cut wherever the score is under 0.55, within pieces of 400 tokens (section IV-E); 15
+        # are scored, as in Figs. 8 and 9, and selected on logits; feedback moves min_k alone. Differs: the
+        # encoder of the segments' head and the default reranker are ours, with logits over chance; a
+        # cross-encoder that is given by its name has its own raw logits.
         "sage": Preset(
             index=DenseIndex.build,
-            index_options=lambda encoder: {"chunks": _sage_segments()},
+            index_options=lambda encoder: {
+                "chunks": Segmenter.from_pretrained(
+                    "sage", threshold=0.55, coarse_tokens=400, max_tokens=400, target_tokens=1, min_tokens=0
+                )
+            },
             reranker=lambda index: LogitReranker(load_reranker("default")),
             selector=lambda index: GradientSelector(min_k=7, ratio=0.3, assume_ratio=True, moves="min_k"),
             feedback=lambda index: FeedbackController(accept=9, max_rounds=3),
@@ -133,10 +137,3 @@ def load_preset(name: str) -> Preset:
     if not isinstance(name, str) or name not in PRESETS:
         raise InputError(f"preset must be one of {', '.join(get_args(PresetName))}, got {shown(name)}")
     return PRESETS[name]
-
-
-def _sage_segments() -> Segmenter:
-    """Fine segments within coarse ones (SAGE, section IV-E), of the paper's threshold and length."""
-    return Segmenter.from_pretrained(
-        "sage", threshold=0.55, coarse_tokens=400, max_tokens=400, target_tokens=1, min_tokens=0
-    )

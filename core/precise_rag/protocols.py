@@ -215,7 +215,6 @@ class Selector(Protocol):
     def select(self, candidates: Sequence[Candidate], /, *, query: str = "", step: int = 0) -> Selection:
         """Return one decision per candidate, best first.
 
-        query: the question.
         step: what the feedback loop asks for: above 0 more candidates than at 0, below 0 fewer, the more so
             the further from 0.
         """

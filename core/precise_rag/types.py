@@ -18,7 +18,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 import numpy.typing as npt
 
-from precise_rag.checks import items_of, shown
+from precise_rag.checks import check_text, items_of, shown
 from precise_rag.errors import InputError
 
 _THOUGHTS = re.compile(
@@ -213,10 +213,9 @@ def finite_score(score: object) -> float | None:
     return number if math.isfinite(number) else None
 
 
-def check_query(query: object) -> str:
+def check_query(query: str) -> str:
     """Return the query. Raises InputError unless it is a string with text."""
-    if not isinstance(query, str):
-        raise InputError(f"the query must be a string, got {type(query).__name__}")
+    check_text("the query", query)
     if not query.strip():
         raise InputError(f"the query must not be blank, got {query!r}")
     return query
@@ -228,7 +227,6 @@ class SentenceTable:
 
     Every stage reads this table, so each sentence is encoded only once.
 
-    doc_id: the document's id.
     spans: (n, 2) start and end of each sentence; together they cover the text in order.
     paragraphs: (n,) number of each sentence's paragraph, ascending from 0.
     n_tokens: (n,) number of tokens of each sentence.
@@ -266,8 +264,6 @@ class Decision(NamedTuple):
     """What a selector or filter decided about one candidate.
 
     rank: the candidate's rank, from 1.
-    candidate: the candidate.
-    kept: whether it was kept.
     reason: why it was kept or dropped, in words.
     """
 
@@ -373,8 +369,6 @@ class Message(NamedTuple):
 class Completion:
     """The reply of a language model to one call.
 
-    text: the reply.
-    model: the model's name.
     input_tokens, output_tokens: tokens of the prompt and of the reply.
     usage_estimated: True if the server reported no token counts and they were estimated.
     cut_off: why the reply ends early: "length" or "content_filter"; empty if it is whole, or if the server

@@ -90,7 +90,8 @@ def reading_of(folder: Path, source: str) -> Reading:
             raise NotRunnable(source, f"has no {name}, which `save_pretrained` of transformers writes")
     config, tokens = _settings(root / "config.json"), _settings(root / "tokenizer_config.json", {})
     own: Any = next((_settings(file) for file in sorted(root.glob("sentence_*_config.json"))), {})
-    pooling = "mean" if any((root / file).exists() for file in _TORCH) else pooling_of(source)
+    has_weights = any((root / file).exists() for file in _TORCH)  # torch takes the mean if no file tells
+    pooling = "cls" if "bge-" in _name(source) and not has_weights else "mean"
     if others:
         settings = _settings(others[0] / "config.json")
         chosen = [name for name, used in settings.items() if name.startswith("pooling_mode_") and used]
@@ -127,11 +128,6 @@ def prompts_of(settings: Mapping[str, Any], source: str) -> Prompts:
     told = Prompts(*(next((given[name] for name in names if given.get(name)), "") for names in roles))
     families = (prompts for pattern, prompts in _FAMILIES.items() if re.search(pattern, _name(source)))
     return told if any(told) else next(families, told)
-
-
-def pooling_of(source: str) -> str:
-    """Return the pooling of a model whose files do not tell; torch would take the mean."""
-    return "cls" if "bge-" in _name(source) else "mean"
 
 
 def _name(source: str) -> str:

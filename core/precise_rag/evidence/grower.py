@@ -85,7 +85,7 @@ class EvidenceGrower:
                 earlier, why = {**former.scores, "found": former.score}, _why_found
             elif score >= self.min_score:
                 source = found[keys[growth.source[row]]].scores
-                earlier, why = {name: source[name] for name in (INSISTENT,) if name in source}, _why_along
+                earlier, why = {INSISTENT: source[INSISTENT]} if INSISTENT in source else {}, _why_along
             else:
                 continue
             kept = replace(former or sentence, score=score, score_scale="probability", scores=earlier)

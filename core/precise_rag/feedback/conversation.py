@@ -48,7 +48,6 @@ class FeedbackConversation:
     """The state of one question in the loop. Use an instance once.
 
     question, options: the question, and the choices of a multiple-choice question.
-    select: returns the selection at a step, see `Selector`.
     llm, judge: the models that write and judge.
     order: order of the passages that they see.
     live_final: show the last draft while it is written; it is then the answer.

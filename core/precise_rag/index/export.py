@@ -33,7 +33,6 @@ class WeightedPiece(NamedTuple):
     """A sentence or chunk to store.
 
     id: a UUID made from the document's id and the place in it; the same in every run.
-    text: text of the sentence or chunk.
     vector: (d,) weighted vector; of unit length, except with `similarity="dot"`.
     metadata: the document's; `precise_rag.read_facts` reads the document's id, start and end, and of a
         sentence also its passage, from one further entry.
@@ -60,7 +59,6 @@ def weighted_sentences(
     ranking of `SentenceContextIndex`.
 
     documents: the documents; read in batches, so they may come from a generator.
-    encoder: turns sentences into vectors.
     settings: fields of `ContextSettings`.
     """
     remaining = items_of("documents", documents, Document)
@@ -87,7 +85,6 @@ def weighted_chunks(
     that compares these vectors by cosine gives the ranking of `DenseIndex` with `chunk_vectors="context"`.
 
     documents: as for `weighted_sentences`.
-    encoder: turns sentences and chunks into vectors.
     segmenter: a segmenter, or the name or path of a trained one.
     alpha: weight of a chunk's sentences against the text around it (0 to 1).
     whole: weight of the chunk encoded as a whole against the vector in context (0 to 1); of a chunk of n

@@ -229,7 +229,6 @@ class DocumentIndex(Searched):
     ) -> Self:
         """Load a saved index; its vectors are memory-mapped. Each file is read once to compare checksums.
 
-        path: folder of the index.
         encoder: the encoder that the index was built with.
         settings: new values for settings that only searches read; of the others, only the value that was
             saved, for instance the segmenter.

@@ -71,7 +71,6 @@ class SentenceSearch(Searched):
     ) -> list[Candidate]:
         """Return at most `top_k` candidates, best first.
 
-        query: the query as text.
         top_k: maximum number of candidates; at least 1.
         filter: what the documents of all candidates must meet, see `as_filter`; default: nothing.
         vector: (d,) the query's vector, by the same model as those of the index; default: `query` is encoded.

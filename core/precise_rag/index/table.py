@@ -99,7 +99,6 @@ class Stored(NamedTuple):
 class Block:
     """Documents with their rows; they never change.
 
-    documents: the documents in order.
     offsets: (n_documents + 1,); document i has rows offsets[i] to offsets[i + 1].
     columns: what describes the rows; "spans" (n, 2) and "n_tokens" (n,) are always there.
     derived: arrays made from these, by name, to be saved with them; `kept` adds to them.

@@ -1,8 +1,4 @@
-"""Run conversations with models: the only place where their requests are carried out.
-
-`stream` and `astream` yield the pieces of replies that are shown live, then the conversation's result;
-`drive` and `adrive` return the result alone.
-"""
+"""Run conversations with models: the only place where their requests are carried out."""
 
 import asyncio
 import time

@@ -2,15 +2,13 @@
 
 A pipeline makes synchronous calls in a thread, in a copy of the caller's context, so the framework's
 callbacks and tracing see them.
-
-With a JSON schema, LlamaIndex models that call functions get it as the one function that they must call;
-LangChain models through `with_structured_output`. All others get the prompt alone, which asks for JSON, too.
 """
 
 import json
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from precise_rag._extras import require
@@ -114,18 +112,16 @@ class LangChainLLM:
     def complete(self, messages: Sequence[Message], *, schema: Mapping[str, Any] | None = None) -> Completion:
         """Return one completion. Every exception of the model is raised as an LLMError.
 
-        schema: a model with structured output replies in this JSON schema; others ignore it.
+        schema: a model with structured output replies in this JSON schema; others get the prompt alone.
         """
         turns, model = readable_messages(messages), _structured_model(self._model, schema)
 
-        def plain() -> Completion:
-            return self._completion(self._model.invoke(turns), messages)
-
-        def structured() -> Completion:
-            return self._parsed(model.invoke(turns), messages)
+        def asked(model: Any, made: Callable[..., Completion]) -> Completion:
+            return made(model.invoke(turns), messages)
 
         with llm_errors(self):
-            return self._schemas.ask(structured if model else None, plain)
+            structured = partial(asked, model, self._parsed) if model else None
+            return self._schemas.ask(structured, partial(asked, self._model, self._completion))
 
     async def acomplete(
         self, messages: Sequence[Message], *, schema: Mapping[str, Any] | None = None
@@ -133,14 +129,12 @@ class LangChainLLM:
         """`complete` without blocking the event loop."""
         turns, model = readable_messages(messages), _structured_model(self._model, schema)
 
-        async def plain() -> Completion:
-            return self._completion(await self._model.ainvoke(turns), messages)
-
-        async def structured() -> Completion:
-            return self._parsed(await model.ainvoke(turns), messages)
+        async def asked(model: Any, made: Callable[..., Completion]) -> Completion:
+            return made(await model.ainvoke(turns), messages)
 
         with llm_errors(self):
-            return await self._schemas.aask(structured if model else None, plain)
+            structured = partial(asked, model, self._parsed) if model else None
+            return await self._schemas.aask(structured, partial(asked, self._model, self._completion))
 
     def stream(self, messages: Sequence[Message]) -> Iterator[str | Completion]:
         """Yield the pieces of the reply, then the Completion."""

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from typing import Any
 
 from precise_rag.checks import without_repeats
@@ -27,22 +28,19 @@ def json_objects(text: str, list_name: str = "") -> Iterator[Mapping[str, Any]]:
     """
     opening = re.compile(rf'\{{\s*"{re.escape(list_name)}"\s*:\s*\[')
     at, decoder = 0, json.JSONDecoder(strict=False, object_pairs_hook=without_repeats)
-    while start := OBJECT.search(text, at):
-        try:
-            value, at = decoder.raw_decode(text, start.start())
-        except RecursionError:
-            return
-        except ValueError:  # also for a whole number of thousands of digits
-            at = _end_of_braces(text, start.start())
+    with suppress(RecursionError):
+        while start := OBJECT.search(text, at):
             try:
-                value = decoder.decode(_SLIPS.sub("", text[start.start() : at]))
-            except RecursionError:
-                return
-            except ValueError:
-                opened = opening.match(text, start.start()) if list_name else None
-                at = opened.end() if opened else at
-                continue
-        yield from _unwrapped(value, list_name)
+                value, at = decoder.raw_decode(text, start.start())
+            except ValueError:  # also for a whole number of thousands of digits
+                at = _end_of_braces(text, start.start())
+                try:
+                    value = decoder.decode(_SLIPS.sub("", text[start.start() : at]))
+                except ValueError:
+                    opened = opening.match(text, start.start()) if list_name else None
+                    at = opened.end() if opened else at
+                    continue
+            yield from _unwrapped(value, list_name)
 
 
 def _end_of_braces(text: str, start: int) -> int:

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
 class OpenAIChat(Shared):
     """A chat model, called through the openai package. It can be shared between threads and event loops.
 
-    model: name of the model.
     base_url: address of the server; default: OPENAI_BASE_URL, or else OpenAI's. A user and password in it
         are sent, but not kept in the attribute `base_url`.
     api_key: default: OPENAI_API_KEY. Optional with a `base_url`.
@@ -214,8 +213,6 @@ class OpenAIChat(Shared):
 
 
 class _Streamed:
-    """Collects the events of one streamed answer."""
-
     def __init__(self, model: str) -> None:
         self._name = model
         self._pieces: list[str] = []

@@ -44,11 +44,10 @@ class Session:
 
     @classmethod
     def start(
-        cls, question: str, *, budget: Budget | None, prices: PriceTable, trace: Trace | None = None
+        cls, question: str, *, budget: Budget, prices: PriceTable, trace: Trace | None = None
     ) -> "Session":
         """Start the session of a question; its budget's seconds begin now."""
-        spending = (budget or Budget()).start()
-        return cls(spending=spending, prices=prices, trace=trace or Trace(question))
+        return cls(spending=budget.start(), prices=prices, trace=trace or Trace(question))
 
     def model(self, llm: LLM | None, stage: str) -> LLM:
         """Return the model of a stage, by default the session's. Raises InputError if there is neither."""

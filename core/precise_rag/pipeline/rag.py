@@ -139,7 +139,6 @@ class PreciseRAG:
     ) -> Self:
         """Index `documents` with the index of the preset and build the pipeline on it.
 
-        documents: the texts to index.
         llm, preset: as for the constructor.
         encoder: a name, a path or an Encoder; default: `DEFAULT_ENCODER`.
         index_options: further arguments of the index's `build`, such as {"passages": "segments"}; default:

@@ -1,8 +1,6 @@
 """Prompts for the relevance of chunks to a question (ChunkRAG, section 3 and appendix A).
 
 Each chunk has three scores: a base score, a reflection on it and a critic's score.
-`relevance_prompt` asks for all scores of several chunks in one call. `single_relevance_prompt` asks for
-one score of one chunk, as in the paper.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -75,7 +73,7 @@ def single_relevance_prompt(
     heuristics: Sequence[str] = RELEVANCE_HEURISTICS,
     instructions: str | None = None,
 ) -> Prompt:
-    """Build the prompt that asks for the score of one stage; see also `relevance_prompt`.
+    """Build the prompt that asks for the score of one stage, as in the paper; see also `relevance_prompt`.
 
     earlier: the scores of earlier stages.
     """

@@ -112,7 +112,10 @@ def score_texts(query: str, candidates: Sequence[Candidate], reranker: Reranker)
     sentences, and has the score of the best one. Short texts are scored whole, beside those sentences.
     """
     longest = getattr(reranker, "longest_text", None)
-    is_long = [longest is not None and _is_longer(c.text, longest) for c in candidates]
+    is_long = [
+        longest is not None and len(c.text) > longest and estimate_tokens(c.text) > longest
+        for c in candidates
+    ]
     if not any(is_long):
         return reranker.score(query, candidates)
     parts: list[Candidate] = []
@@ -121,10 +124,6 @@ def score_texts(query: str, candidates: Sequence[Candidate], reranker: Reranker)
         firsts.append(len(parts))
         parts += _sentences(candidate) if split else [candidate]
     return np.maximum.reduceat(np.asarray(reranker.score(query, parts)), firsts)
-
-
-def _is_longer(text: str, n_tokens: int) -> bool:
-    return len(text) > n_tokens and estimate_tokens(text) > n_tokens
 
 
 def _sentences(text: Candidate) -> list[Candidate]:

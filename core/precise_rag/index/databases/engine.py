@@ -192,7 +192,6 @@ class PostgresEngine:
         """Add documents, or replace those with the same ids, all in one transaction."""
         ids = [document.id for document in documents]
         with self.connection() as db:
-            self._lock(db, ids)
             self._remove(db, ids)
             self._insert(db, documents)
 
@@ -219,7 +218,6 @@ class PostgresEngine:
     def delete(self, ids: Sequence[str]) -> None:
         """Remove documents; unknown ids are ignored."""
         with self.connection() as db:
-            self._lock(db, ids)
             self._remove(db, ids)
 
     def optimize(self) -> None:
@@ -258,6 +256,7 @@ class PostgresEngine:
         )
 
     def _remove(self, db: Any, ids: Sequence[str]) -> None:
+        self._lock(db, ids)
         db.execute(
             f"DELETE FROM {self._c}_postings p USING ("
             f"SELECT s.key, unnest(s.terms) AS term FROM {self._c}_sentences s "

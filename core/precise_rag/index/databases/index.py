@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from precise_rag.checks import as_path, shown
 from precise_rag.encoded import encode_queries
-from precise_rag.errors import DatabaseError, EmptyIndexError, IndexFormatError, InputError
+from precise_rag.errors import EmptyIndexError, IndexFormatError, InputError
 from precise_rag.index.databases.engine import PostgresEngine
 from precise_rag.index.databases.rows import StoredDocument, checked_document, digest, rows_of_documents
 from precise_rag.index.databases.search import around, find
@@ -202,8 +202,6 @@ def read_settings(engine: PostgresEngine) -> dict[str, Any] | None:
         if made is not None:
             check_made(made)
             made["settings"] = usable_settings(DatabaseSettings, made["settings"])
-    except DatabaseError:
-        raise
     except (ValueError, TypeError, LookupError, OverflowError, RecursionError) as error:
         raise IndexFormatError(
             f"{engine.location}: its settings cannot be read ({error}); another program has changed or "

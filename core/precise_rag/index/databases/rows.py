@@ -52,7 +52,6 @@ class StoredSentence(NamedTuple):
     """A sentence as a row: the columns of the table of sentences from `start` on, and then `weights`.
 
     start, stop: place of the sentence in the document, without the white space around it.
-    n_tokens: its tokens.
     passage_start, passage_end: place of its passage.
     lottery: its draw, below `LOTTERY`; see `precise_rag.index.ranking`.
     text: the document's text from the sentence to the next one.
@@ -80,7 +79,6 @@ class StoredSentence(NamedTuple):
 class StoredDocument(NamedTuple):
     """A document and its rows; a document without text has none.
 
-    id: the document's id.
     digest: hash of the text and the title, which decide its rows.
     metadata: the document's metadata; JSON.
     sentences: its rows, in order.

@@ -60,8 +60,7 @@ def embed(module: Any, texts: Sequence[str]) -> Tensor:
             }
             parts.append(module(tokens)["sentence_embedding"].float())
     rows = torch.cat(parts)
-    places = torch.empty(len(order), dtype=torch.long)
-    places[torch.tensor(order)] = torch.arange(len(order))
+    places = torch.tensor(order).argsort()
     return torch.nn.functional.normalize(rows[places.to(rows.device)], dim=1)
 
 

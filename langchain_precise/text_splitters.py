@@ -5,12 +5,12 @@ pieces cut from pieces: `read_facts(piece)` gives `doc_id`, `start` and `end`.
 """
 
 from abc import abstractmethod
-from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from itertools import chain, groupby
+from itertools import chain
 from pathlib import Path
 from typing import Any, Literal
 
+import numpy as np
 from langchain_core.documents import Document
 from langchain_text_splitters import TextSplitter
 from pydantic import PrivateAttr
@@ -35,6 +35,9 @@ _MAX_CHARACTERS = 1200
 """Default limit of a semantic piece: four or ten of them answered more questions than pieces of 1,000
 characters, as LangChain's guides make them, with no more tokens."""
 
+_KNOWN = 100_000
+"""Pieces whose vectors are kept."""
+
 
 class SpanTextSplitter(TextSplitter):
     """Base of the text splitters: cuts by the spans of chunks.
@@ -56,8 +59,8 @@ class SpanTextSplitter(TextSplitter):
         self._show_progress = show_progress
 
     @abstractmethod
-    def _chunks(self, sources: Sequence[Source]) -> Iterable[Chunk]:
-        """Yield the chunks of the sources, source by source; blank ones have none."""
+    def _chunks(self, sources: Sequence[Source]) -> Iterable[Chunk | WeightedPiece]:
+        """Yield the chunks of the sources, with their vectors if there are any; blank sources have none."""
 
     def split_text(self, text: str) -> list[str]:
         """Return the pieces of `text`, in order."""
@@ -79,20 +82,17 @@ class SpanTextSplitter(TextSplitter):
         """Return the pieces of all `documents`, in order."""
         documents = list(items_of("documents", documents, Document))
         names = document_names(documents)
-        sources = [Source(str(row), document.page_content) for row, document in enumerate(documents)]
-        return [
-            self._piece(documents[int(row)], names[int(row)], chunk)
-            for row, chunks in groupby(self._chunks(sources), key=lambda chunk: chunk.doc_id)
-            for chunk in chunks
-            if chunk.text.strip() or not self._strip_whitespace
-        ]
-
-    def _in_context(self, pieces: Iterable[WeightedPiece]) -> Iterable[Chunk]:
-        """Yield the chunks of pieces, whose vectors `embeddings` then knows."""
-        for piece in pieces:
-            text = piece.text.strip() if self._strip_whitespace else piece.text
-            self.embeddings._vectors.setdefault(text, deque()).append(piece.vector)
-            yield piece.chunk
+        pieces, vectors = [], []
+        for cut in self._chunks([Source(str(row), one.page_content) for row, one in enumerate(documents)]):
+            chunk = cut.chunk if isinstance(cut, WeightedPiece) else cut
+            if chunk.text.strip() or not self._strip_whitespace:
+                row = int(chunk.doc_id)
+                pieces.append(self._piece(documents[row], names[row], chunk))
+                if isinstance(cut, WeightedPiece):
+                    vectors.append((pieces[-1].page_content, cut.vector))
+        if vectors:
+            self.embeddings._learn(vectors)
+        return pieces
 
     def _piece(self, source: Document, name: str, chunk: Chunk) -> Document:
         span = Span(chunk.start, chunk.end)
@@ -187,12 +187,12 @@ class SemanticSegmentationTextSplitter(SpanTextSplitter):
         else:
             raise InputError(f"model must be a name, a folder or a segmenter, got {type(model).__name__}")
 
-    def _chunks(self, sources: Sequence[Source]) -> Iterable[Chunk]:
+    def _chunks(self, sources: Sequence[Source]) -> Iterable[Chunk | WeightedPiece]:
         shown = self._show_progress
         if self.embeddings is None:
             return chain.from_iterable(self._segmenter.segment_many(sources, show_progress=shown))
         options: dict[str, Any] = {"whole": self._whole, "show_progress": shown}
-        return self._in_context(weighted_chunks(sources, self.embeddings.encoder, self._segmenter, **options))
+        return weighted_chunks(sources, self.embeddings.encoder, self._segmenter, **options)
 
 
 class SentenceContextTextSplitter(SpanTextSplitter):
@@ -230,9 +230,9 @@ class SentenceContextTextSplitter(SpanTextSplitter):
         )
         self._window = window_metadata_key
 
-    def _chunks(self, sources: Sequence[Source]) -> Iterable[Chunk]:
+    def _chunks(self, sources: Sequence[Source]) -> Iterable[WeightedPiece]:
         options = {"show_progress": self._show_progress, **self._settings}
-        return self._in_context(weighted_sentences(sources, self.embeddings.encoder, **options))
+        return weighted_sentences(sources, self.embeddings.encoder, **options)
 
     def _piece(self, source: Document, name: str, chunk: Chunk) -> Document:
         if self._window in source.metadata:
@@ -249,15 +249,15 @@ class SentenceContextTextSplitter(SpanTextSplitter):
 class ContextEmbeddings(PreciseEmbeddings):
     """Embeddings that know the pieces of a splitter by their vectors in context.
 
-    Other texts, and queries, are embedded by the encoder. Pieces with equal texts have their vectors in the
-    order in which they were split; embedded again, that of the last.
+    Equal texts are told apart: copies of a piece share the very text object. Another text that reads like
+    pieces has their vector if it is the same for all; queries and all others are embedded by the encoder.
+    The last 100,000 pieces are known, or all of the last split if it has more.
 
     model: a name or path, an encoder object, or anything else that `load_encoder` takes.
     """
 
-    _vectors: dict[str, deque[FloatArray]] = PrivateAttr(default_factory=dict)
-    _last: dict[str, FloatArray] = PrivateAttr(default_factory=dict)
-    """By the text of the pieces, the vectors that no call has got yet, and the last one that was got."""
+    _known: dict[int, tuple[str, FloatArray]] = PrivateAttr(default_factory=dict)
+    """By the `id` of their texts, which are held so that it stays theirs, the vectors of pieces."""
 
     @classmethod
     def is_lc_serializable(cls) -> bool:
@@ -266,11 +266,20 @@ class ContextEmbeddings(PreciseEmbeddings):
 
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         """Return the vector in context of each text that is a piece, and the encoder's of any other."""
-        others = [text for text in texts if text not in self._vectors]
-        new = dict(zip(others, super().embed_documents(others), strict=True)) if others else {}
-        return [new[text] if text in new else self._next(text).tolist() for text in texts]
+        texts = list(items_of("texts", texts, str))
+        own = {id(piece[0]): piece[1] for piece in map(self._known.get, map(id, texts)) if piece}
+        alike: dict[str, list[FloatArray]] = {text: [] for text in texts if id(text) not in own}
+        for text, vector in [*self._known.values()] if alike else ():
+            if text in alike:
+                alike[text].append(vector)
+        rest = {text: rows[0] for text, rows in alike.items() if rows and np.ptp(rows, axis=0).max() < 1e-3}
+        others = [text for text in alike if text not in rest]
+        rest |= dict(zip(others, np.array(super().embed_documents(others)), strict=True))
+        return [(own[id(text)] if id(text) in own else rest[text]).tolist() for text in texts]
 
-    def _next(self, text: str) -> FloatArray:
-        if self._vectors[text]:
-            self._last[text] = self._vectors[text].popleft()
-        return self._last[text]
+    def _learn(self, pieces: Sequence[tuple[str, FloatArray]]) -> None:
+        for text, vector in pieces:
+            self._known.pop(id(text), None)
+            self._known[id(text)] = text, vector
+        for key in [*self._known][: -max(len(pieces), _KNOWN)]:
+            self._known.pop(key, None)

@@ -1,13 +1,21 @@
 """What LangChain asks of text splitters; what they cut is in tests/adapters."""
 
 import asyncio
+import copy
 from uuid import UUID
 
 import numpy as np
 import pytest
 from langchain_core.documents import Document
+from langchain_core.indexing import InMemoryRecordManager, index
+from langchain_core.vectorstores import InMemoryVectorStore
 
-from langchain_precise import PreciseEmbeddings, SemanticSegmentationTextSplitter, SentenceContextTextSplitter
+from langchain_precise import (
+    PreciseEmbeddings,
+    SemanticSegmentationTextSplitter,
+    SentenceContextTextSplitter,
+    text_splitters,
+)
 from precise_rag import Segmenter
 from precise_rag.encoders.local import MINILM, packaged_encoder
 from precise_rag.errors import InputError
@@ -95,14 +103,48 @@ def test_a_segmenter_is_used_as_it_is_and_options_that_cannot_be_kept_are_refuse
             refused()
 
 
-def test_equal_sentences_have_vectors_of_their_own_contexts():
+INTRO = {"mill": "The mill is old.", "pool": "The pool is warm.", "well": "The well is deep."}
+
+
+def kept_by_an_index(splitter, *runs):
+    """The vectors of a store by document and text, after runs of `index` over the documents of some names."""
+    manager, store = InMemoryRecordManager("r"), InMemoryVectorStore(splitter.embeddings)
+    manager.create_schema()
+    for names in runs:
+        documents = [
+            Document(f"{INTRO[name]} It opens at nine.", metadata={"source": name}) for name in names
+        ]
+        options = {"cleanup": "incremental", "source_id_key": "source", "key_encoder": "sha256"}
+        index(splitter.split_documents(documents), manager, store, batch_size=3, **options)
+    return {(one["metadata"]["source"], one["text"]): one["vector"] for one in store.store.values()}
+
+
+def test_equal_sentences_have_vectors_of_their_own_contexts_in_any_order_also_where_a_store_skips():
     splitter = SentenceContextTextSplitter(embeddings=HashEncoder())
-    both = ["The mill is old. It opens at nine.", "The pool is warm. It opens at nine."]
-    pieces = [splitter.split_text(text)[1] for text in both]
-    first, second, last = splitter.embeddings.embed_documents([*pieces, pieces[0]])
-    assert first != second == last
-    again = [splitter.embeddings.embed_documents(splitter.split_text(text)[1:])[0] for text in both]
-    assert again == [first, second]
+    embed = splitter.embeddings.embed_documents
+    pieces = [splitter.split_text(f"{intro} It opens at nine.")[1] for intro in INTRO.values()]
+    mill, pool, well = embed(pieces)
+    assert len({*map(tuple, (mill, pool, well))}) == 3
+    assert embed([pieces[2], *pieces]) == [well, mill, pool, well]
+    assert embed(copy.deepcopy(pieces[:1])) == [mill]
+    plain = HashEncoder().encode(["It opens at nine."])[0]
+    np.testing.assert_allclose(embed(["".join([*"It opens at nine."])])[0], plain, atol=1e-6)
+    alone = SentenceContextTextSplitter(embeddings=HashEncoder())
+    [*_, read] = alone.split_text(f"{INTRO['mill']} It opens at nine.")
+    assert alone.embeddings.embed_documents(["".join([*read])]) == [mill]
+    at_once = kept_by_an_index(SentenceContextTextSplitter(HashEncoder()), INTRO)
+    nightly = kept_by_an_index(SentenceContextTextSplitter(HashEncoder()), ["mill", "pool"], INTRO)
+    assert nightly == at_once
+
+
+def test_the_pieces_of_many_splits_are_forgotten_but_none_of_the_last_one(monkeypatch):
+    monkeypatch.setattr(text_splitters, "_KNOWN", 4)
+    splitter = SentenceContextTextSplitter(embeddings=HashEncoder())
+    for _ in range(9):
+        few = splitter.split_text(TEXT[:90])
+        assert 0 < len(few) <= len(splitter.embeddings._known) <= 4
+    many = splitter.split_documents([Document(TEXT)] * 3)
+    assert len(splitter.embeddings._known) == len(many) > 4
 
 
 def test_one_argument_gives_vectors_in_context_and_another_a_progress_bar(capsys):

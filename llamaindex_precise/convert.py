@@ -43,7 +43,7 @@ from precise_rag.facts import (
     without_own_keys,
     write_facts,
 )
-from precise_rag.titles import PATH_KEYS, TITLE_KEYS, joined_titles, new_sections, titles_of
+from precise_rag.titles import PATH_KEYS, TITLE_KEYS, joined_fields, joined_titles, new_sections, titles_of
 from precise_rag.tokens import estimate_tokens
 from precise_rag.types import FIELDS_KEY, Candidate, Excerpt, ScoreScale, Selection, Span, with_scores
 from precise_rag.types import Document as CoreDocument
@@ -55,11 +55,6 @@ LAYOUT_FIELDS = (
     "metadata_separator",
     "text_template",
 )
-
-
-_NO_FIELDS = (FACTS_KEY, LAYOUT_KEY, SOURCE_KEY, SECTION_KEY, "page_label")
-_PATHS = ("file_path", "source", "url")
-_LONGEST_VALUE, _LARGEST_NUMBER = 200, 1e15
 
 
 class FoundNode(TextNode):
@@ -261,20 +256,10 @@ def shown_metadata(node: BaseNode) -> dict[str, Any]:
 
 
 def _fields(node: BaseNode) -> dict[str, str]:
-    """Return short metadata that a node shows its models, beside titles, as one entry: "city: Lille".
-
-    Of a path or address only the last name is taken.
-    """
-    hidden = {*node.excluded_llm_metadata_keys, *node.excluded_embed_metadata_keys, *TITLE_KEYS, *_NO_FIELDS}
-    fields = []
-    for key, value in node.metadata.items():
-        if key in hidden:
-            continue
-        if isinstance(value, str) and len(value) <= _LONGEST_VALUE:
-            fields.append(f"{key}: {value.rstrip('/').rpartition('/')[2] if key in _PATHS else value}")
-        elif isinstance(value, int | float) and abs(value) < _LARGEST_NUMBER:
-            fields.append(f"{key}: {value}")
-    return {FIELDS_KEY: ", ".join(fields)} if fields else {}
+    """Return the metadata that a node shows its models, beside titles, as one entry."""
+    hidden = {*node.excluded_llm_metadata_keys, *node.excluded_embed_metadata_keys, "page_label"}
+    line = joined_fields(without_own_keys(node.metadata), hidden)
+    return {FIELDS_KEY: line} if line else {}
 
 
 def _read_text(node: BaseNode, mode: MetadataMode) -> str:

@@ -13,7 +13,7 @@ Header 1 … Header 6      the same, as LangChain's MarkdownHeaderTextSplitter a
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from precise_rag.types import FIELDS_KEY, Candidate, Excerpt, Titles
@@ -26,6 +26,8 @@ TITLE_KEYS = ("title", "document_title", FIELDS_KEY, *PATH_KEYS)
 
 _LONGEST = 1_000
 """Characters of all titles that are read."""
+_PATHS, _SECTION = ("file_path", "source", "url"), "section"
+_LONGEST_FIELD, _LARGEST_FIELD = 200, 1e15
 _SLASH = re.compile(r"(?<!\\)/")
 _COLUMNS = " | "
 """Between the columns in the head of a table."""
@@ -43,6 +45,22 @@ def titles_of(metadata: Mapping[str, Any]) -> Titles:
         elif isinstance(value, list | tuple):
             titles += [item for item in value if isinstance(item, str)]
     return below((), *titles)
+
+
+def joined_fields(metadata: Mapping[str, Any], hidden: Collection[str]) -> str:
+    """Return short entries of metadata that are no titles as one line: "city: Lille, year: 1911".
+
+    hidden: their keys are left out. Of a path or an address only the last name is taken.
+    """
+    fields = []
+    for key, value in metadata.items():
+        if key in hidden or key in TITLE_KEYS or key == _SECTION:
+            continue
+        if isinstance(value, str) and len(value) <= _LONGEST_FIELD:
+            fields.append(f"{key}: {value.rstrip('/').rpartition('/')[2] if key in _PATHS else value}")
+        elif isinstance(value, int | float) and abs(value) < _LARGEST_FIELD:
+            fields.append(f"{key}: {value}")
+    return ", ".join(fields)
 
 
 def titles_above(candidate: Candidate) -> Titles:

@@ -9,6 +9,7 @@ from precise_rag.sentences.splitters import default_sentence_splitter, split_str
 from precise_rag.sentences.words import has_words, trimmed
 from precise_rag.structure import heading_title, read_structure
 from precise_rag.structure.marks import FIELD, TIME, ends_sentence
+from precise_rag.structure.running import without_page_lines
 from precise_rag.titles import above_piece, below, titles_above
 from precise_rag.tokens import estimate_tokens
 from precise_rag.types import Candidate, Stretch
@@ -25,7 +26,8 @@ def split_into_sentences(piece: Candidate, splitter: SentenceSplitter | None = N
     sentences = []
     structure, titles = read_structure(piece.text), titles_above(piece)
     first_block = piece.text[: structure.blocks[0].end] if structure.blocks else ""
-    for start, end in split_structured(piece.text, structure, splitter or default_sentence_splitter()):
+    spans = split_structured(piece.text, structure, splitter or default_sentence_splitter())
+    for start, end in without_page_lines(piece.text, spans):
         begin, stop = trimmed(piece.text, start, end)
         text = piece.text[begin:stop]
         if has_words(text):

@@ -19,11 +19,10 @@ from precise_rag.types import Span
 MAX_CHARACTERS = 1000
 """A longer sentence is cut, between lines or words if possible."""
 
-_RULES = 12
+_RULES = 13
 """Version of the rules in this package; part of every splitter's name."""
 
-_READ = 2048
-_AHEAD = 512
+_READ, _AHEAD = 2048, 512
 """Characters that a library reads at once, and those of them that are only read for their context.
 
 The libraries take quadratic time on some texts, for instance on a long run of question marks."""
@@ -40,8 +39,7 @@ _MARKS = re.compile(
 _GREEK = re.compile(r"[\u0370-\u03ff\u1f00-\u1fff]")
 _SPACED = re.compile(r"[\u0e00-\u0eff]")
 """Letters of Thai and Lao, where a space ends a clause."""
-_CLAUSES = 60
-_LONG = 200
+_CLAUSES, _LONG = 60, 200
 """Characters of Thai or Lao after which a space between letters, and after which any space ends a unit."""
 
 _NOTE_MARK = re.compile(r"(?:\[\^[\w-]{1,40}\]|\[{1,2}\w{1,4}\]{1,2}\(#[^()\s]{1,60}\)|[⁰¹²³⁴-⁹]{1,3})(?=\s)")

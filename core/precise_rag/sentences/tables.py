@@ -15,6 +15,7 @@ from precise_rag.sentences.splitters import load_sentence_splitter, split_struct
 from precise_rag.sentences.words import has_words, without_rules
 from precise_rag.structure import read_structure
 from precise_rag.structure.marks import without_tags
+from precise_rag.structure.running import without_page_lines
 from precise_rag.tokens import estimate_token_counts
 from precise_rag.types import Document, IntArray, SentenceTable
 
@@ -84,7 +85,7 @@ def _split(documents: list[Document], encoder: Encoder | None, splitter: Sentenc
     row_of: dict[str, int] = {}
     for document in documents:
         structure = read_structure(document.text)
-        sentences = split_structured(document.text, structure, splitter)
+        sentences = without_page_lines(document.text, split_structured(document.text, structure, splitter))
         spans.append(np.array(sentences, dtype=np.int64).reshape(-1, 2))
         paragraphs.append(paragraph_ids(document.text, sentences))
         shown = (without_rules(document.text[start:end]) for start, end in sentences)

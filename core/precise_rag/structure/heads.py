@@ -9,8 +9,7 @@ from precise_rag.structure.marks import without_marks
 Cells = tuple[str, ...]
 """The words of the cells of a row; "" of an empty one."""
 
-_BETWEEN_CELLS = " | "
-_LONGEST_TITLE = 200
+_BETWEEN_CELLS, _LONGEST_TITLE = " | ", 200
 _READ = 30
 """Rows below the head that are looked at."""
 _NUMBER = re.compile(r"\W{0,3}(?!(?:19|20)\d\d\b)\d")

@@ -139,21 +139,20 @@ def _starts(tokens: Sequence[Token], lines: Sequence[str], places: Sequence[int]
         yield places[bare if bare >= 0 else first], kind, level
         yield from ((places[number], "item", n_items + 2) for number in meanings if first < number < last)
         bare = -1
-        is_in_item = around[-1:] == ["list_item"] and token.type == "paragraph_open"
-        of_item = range(first + 1, last if is_in_item else 0)
-        yield from ((places[number], *lead_in) for number, lead_in in _lead_ins(lines, of_item, indents))
+        of_item = range(first + 1, last if kind == "item" else 0)
+        for number, lead_in, level in _lead_ins(lines, of_item, indents):
+            yield places[number], lead_in, level
 
 
-def _lead_ins(
-    lines: Sequence[str], of_item: range, indents: Sequence[int]
-) -> Iterator[tuple[int, tuple[BlockKind, int]]]:
+def _lead_ins(lines: Sequence[str], of_item: range, indents: Sequence[int]) -> Iterator[BlockStart]:
     """The lead-ins of other items that Markdown reads as lines of an item. indents: of the marks around."""
     for number in of_item:
         level = sum(mark < indent_of(lines[number]) for mark in indents)
         below = [line for line in lines[number : of_item.stop + 2] if line.strip()]
         if level < len(indents) and leads_in(lines[number - 1], below):
             is_title = not level and BOLD_LINE.match(lines[number])
-            yield number, ("heading", 6) if is_title else ("item" if level else "paragraph", level)
+            kind: BlockKind = "heading" if is_title else "item" if level else "paragraph"
+            yield number, kind, 6 if is_title else level
 
 
 def _numbered_titles(tokens: Sequence[Token], lines: Sequence[str]) -> set[int]:

@@ -209,24 +209,21 @@ def ends_sentence(text: str) -> bool:
 
 
 BOLD_LINE = re.compile(r"[ \t]{0,40}(\*\*|__)[^*_\n]{1,100}\1[ \t]*\Z")
-_NARROWEST = 40
-"""Columns of a line of an item that is wrapped, at least."""
+_NARROWEST = 40  # columns of a line of an item that is wrapped, at least
 
 
 def leads_in(before: str, lines: Sequence[str]) -> bool:
     """Check whether lines right below an item begin with the lead-in of other items.
 
-    before: the line above them. The lead-in ends in a colon or is bold; it may be wrapped, in brackets or
-    before a small letter. Below the full first line of an item, it is one line with a capital or a mark.
+    before: the line above them. The lead-in ends in a colon or is bold; it may be wrapped, but
+    not before a capital. Below the full first line of an item it begins with a capital or a mark.
     """
     lead = lines[: next((row for row, line in enumerate(lines[:4]) if ITEM.match(f"{line} ")), 0)]
-    is_open = [line.count("(") > line.count(")") for line in lead[:-1]]
-    starts = [line.lstrip()[0].islower() for line in lead[1:]]
-    is_parted = (False, False) in zip(is_open, starts, strict=True)
+    is_parted = any(line.lstrip()[0].isupper() for line in lead[1:])
     if not lead or is_parted or not (ends_in_colon(lead[-1]) or BOLD_LINE.match(lead[-1])):
         return False
     word = lead[0].split()[0]
     is_early = len(before.rstrip()) + len(word) < max(_NARROWEST, len(lead[0].rstrip()))
     is_first = ITEM.match(before) is not None or indent_of(before) > indent_of(lead[0])
-    is_new = is_first and all(is_open) and (word[0].isupper() or not word[0].isalpha())
+    is_new = is_first and (len(lead) == 1 or "(" in lead[0]) and (word[0].isupper() or not word[0].isalpha())
     return is_early or ends_sentence(before) or is_new

@@ -54,8 +54,7 @@ _WORDS_OF_TERM = 6
 """Of a term without a sign before it; its line ends before the first word of its meaning had to go below."""
 _LEVEL_OF_CAPITALS = 8
 """Below underlined titles, which count from 1 in the order of their styles, and above titles with numbers."""
-_LEVEL_OF_SHORT_LINES = 20
-_LONGEST_SHORT_TITLE = 60
+_LEVEL_OF_SHORT_LINES, _LONGEST_SHORT_TITLE = 20, 60
 _LONG_NUMBER = re.compile(r"\d+(?:\.\d+)+")
 _FIELD = re.compile(r":[\w -]{1,40}:(?:\s|\Z)")
 _VALUE = re.compile(r"[^\w\s]?\s?[\d.,:/–-]{1,20}\s?[%°€$£]?\w{0,2}")
@@ -130,8 +129,6 @@ class _Reader:
         """The number of the line behind the loose cells that are read, and of the next that may be one."""
         self.colon = False
         """Whether the block before ends in a colon."""
-        self.first = self.lead_in = -1
-        """The numbers of the first line of the block, and of the last lead-in between items."""
 
     def blocks(self) -> Iterator[BlockStart]:
         number = 0
@@ -159,7 +156,7 @@ class _Reader:
             number += 1
 
     def _open(self, number: int, kind: BlockKind, level: int) -> BlockStart:
-        self.kind, self.level, self.indent, self.first = kind, level, self.lines[number].indent, number
+        self.kind, self.level, self.indent = kind, level, self.lines[number].indent
         return self.lines[number].start, kind, level
 
     def _block(self, number: int) -> tuple[BlockKind, int] | None:
@@ -216,10 +213,8 @@ class _Reader:
         """The lead-in of other items that a line right below an item begins, not right of its mark."""
         line, indents = self.lines[number], [mark.indent for mark in self.marks] or [-1]
         before, *rest = (" " * one.indent + one.words for one in self.lines[number - 1 : number + 4])
-        is_left = self.kind == "item" and line.indent <= min(self.indent, indents[-1])
-        if not is_left or not leads_in(before, rest):
+        if self.kind != "item" or line.indent > min(self.indent, indents[-1]) or not leads_in(before, rest):
             return None
-        self.lead_in = number
         return ("item", self.level - 1) if line.indent > indents[0] else ("paragraph", 0)
 
     def _steps(self, line: Line) -> int:
@@ -254,7 +249,7 @@ class _Reader:
         if self.kind == "item" or line.words[0] in "-*+•‣▪◦·–・" or line.words[:1].isdigit():
             return not (self._heading_level(number) and line.after_blank)
         following = self.lines[number + 1].words if number + 1 < len(self.lines) else ""
-        return line.after_blank or self.first == self.lead_in or ITEM.match(following) is not None
+        return line.after_blank or (self.colon and self.marks != []) or ITEM.match(following) is not None
 
     def _title(self, number: int) -> tuple[BlockKind, int, int] | None:
         """A title with its adornment, or the head of a mail: its kind, level and number of lines."""

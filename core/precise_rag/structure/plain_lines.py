@@ -7,8 +7,7 @@ from unicodedata import normalize
 
 from precise_rag.structure.marks import CAPTION, COUNTED, STOPS, WIDE, ends_sentence, in_columns, indent_of
 
-LONGEST_HEADING = 100
-LEVEL_OF_NUMBERS = 9
+LONGEST_HEADING, LEVEL_OF_NUMBERS = 100, 9
 STOP = (*STOPS, *",;:，；：、")
 """What no heading ends in."""
 _TWO_SENTENCES = re.compile(r"[^\W\d]{2}[.!?][\"'”’»)\]]{0,3} +[\"'“‘«(\[]{0,3}[^\W\da-z]|[?!,][\"”’»]")
@@ -20,7 +19,7 @@ class Line(NamedTuple):
     """A line that is not blank.
 
     start: offset in the text. indent: columns before its words. after_blank: whether the line before is
-    blank, or there is none. before_blank: whether the line after is blank, or there is none.
+    blank or on another page, or there is none. before_blank: the same of the line after.
     """
 
     start: int
@@ -41,7 +40,9 @@ def read_lines(text: str) -> list[Line]:
     every = ["", *text.split("\n"), ""]
     for before, line, after in zip(every, every[1:], every[2:], strict=False):
         if words := line.strip():
-            lines.append(Line(start, words, indent_of(line), not before.strip(), not after.strip()))
+            pages = (before, line), (after, after)  # a form feed begins a page
+            is_apart = [not beside.strip() or page[:1] == "\f" for beside, page in pages]
+            lines.append(Line(start + (line[0] == "\f"), words, indent_of(line), *is_apart))
         start += len(line) + 1
     return lines
 

@@ -5,17 +5,22 @@ from collections import Counter
 from collections.abc import Sequence
 
 from precise_rag.structure.marks import ends_sentence
+from precise_rag.types import Span
 
 RUNNING_LINES = 3
 """Times that a running line occurs at least."""
 
+_PAGE_END = re.compile(r"\f|\n(?:[ \t]*+\n){3}")
+"""A form feed, or three blank lines."""
 _LONGEST = 100
 _PAGE = re.compile(
-    r"(?i:page|seite|página|стр\.|p\.|s\.)?[ \t]{0,4}[-–—]?[ \t]{0,4}\d{1,4}"
-    r"(?:[ \t]{0,4}(?i:of|/|von|de|из)[ \t]{0,4}\d{1,4})?[ \t]{0,4}[-–—]?"
+    r"\[?(?i:page|seite|página|стр\.|p\.|s\.)?[ \t]{0,4}[-–—]?[ \t]{0,4}\d{1,4}"
+    r"(?:[ \t]{0,4}(?i:of|/|von|de|из)[ \t]{0,4}\d{1,4})?[ \t]{0,4}[-–—]?\]?"
 )
 _NUMBER_FIRST = re.compile(r"\d{1,4}[ \t|·–—-]{1,20}(?=\S)")
-_NUMBER_LAST = re.compile(r"(?<=\S)[ \t,|·–—-]{1,20}(?:(?i:page|seite|página|p\.|s\.)[ \t]{0,4})?\d{1,4}\Z")
+_NUMBER_LAST = re.compile(
+    r"(?<=\S)[ \t,|·–—-]{1,20}(?:\[?(?i:page|seite|página|p\.|s\.)[ \t]{0,4})?\d{1,4}\]?\Z"
+)
 
 
 def running_lines(texts: Sequence[str]) -> list[bool]:
@@ -27,6 +32,14 @@ def running_lines(texts: Sequence[str]) -> list[bool]:
     keys = [running_key(text) for text in texts]
     counts = Counter(keys)
     return [bool(key) and counts[key] >= RUNNING_LINES for key in keys]
+
+
+def without_page_lines(text: str, spans: Sequence[Span]) -> Sequence[Span]:
+    """Leave out the spans that are running lines beside the end of a page; none if all are."""
+    texts = [text[start:end] for start, end in spans]
+    before = ("\f", *(one[len(one.rstrip()) :] for one in texts))
+    beside = [one if _PAGE_END.search(space + one) else "" for space, one in zip(before, texts, strict=False)]
+    return [span for span, runs in zip(spans, running_lines(beside), strict=True) if not runs] or spans
 
 
 def running_key(text: str) -> str:

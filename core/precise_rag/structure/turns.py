@@ -9,10 +9,8 @@ from itertools import zip_longest
 from precise_rag.structure.blocks import BlockStart
 from precise_rag.structure.marks import MAIL_HEAD, TURN, speaker
 
-_FEWEST_TURNS = 4
-_SHARE_OF_TURNS = 0.3
-_FEWEST_SPEAKERS = 2
-_TURNS_OF_A_SPEAKER = 2
+_FEWEST_TURNS, _SHARE_OF_TURNS = 4, 0.3
+_FEWEST_SPEAKERS, _TURNS_OF_A_SPEAKER = 2, 2
 
 
 def with_turns(text: str, starts: list[BlockStart]) -> list[BlockStart]:

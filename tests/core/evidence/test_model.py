@@ -315,6 +315,17 @@ def test_lines_without_a_time_belong_to_the_line_of_a_log_above_them_which_needs
     assert pairs(text) == {*belongs, (starts[1], trace[-1]), *beside}
 
 
+@pytest.mark.parametrize(
+    "foot", ["\n\n\n\nAda Brandt   Draft   [Page {}]\n\f\n", "\n\n\f", "\n\n      {}\n\f"]
+)
+def test_running_lines_are_no_sentences_and_the_halves_of_a_sentence_on_two_pages_need_each_other(foot):
+    page = "Pump {2} holds at most {0}{1}Draft on pumps   June\n\n\nlitres of oil. It is red.\n"
+    document = Document("draft", "".join(page.format(340 + n, foot.format(n), "ABCD"[n]) for n in range(4)))
+    found = HybridIndex.build([document], HashEncoder()).search("pump", 30, returns="sentence")
+    assert not [one for one in found if "Brandt" in one.text or "Draft" in one.text]
+    assert ("litres of oil.", "Pump B holds at most 341") in pairs(document.text)
+
+
 def test_a_record_grows_to_its_own_fields(half_model):
     fields = "Name: {0}\nRoom: {1}\nPhone: 3{1}\nDesk: {1}\n\n"
     records = "".join(fields.format(name, room) for name, room in (("A", 12), ("B", 14), ("C", 12)))

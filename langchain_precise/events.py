@@ -1,12 +1,12 @@
 """The records of a trace, as custom events for LangChain's callbacks."""
 
-import asyncio
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 
 from langchain_core.callbacks import adispatch_custom_event, dispatch_custom_event
 
 from precise_rag.trace import CallRecord, Record, RoundRecord, StageRecord
+from precise_rag.trace.sending import sent_in_order
 
 STAGE_EVENT = "precise_rag_stage"
 """A stage ended: its settings and time, and each candidate's rank, score, decision and reason."""
@@ -29,25 +29,6 @@ def observe(record: Record) -> None:
     dispatch_custom_event(_EVENTS[type(record)], record.to_dict())
 
 
-@asynccontextmanager
-async def observing() -> AsyncIterator[Callable[[Record], None]]:
-    """Yield the observer for a Trace in asynchronous code; it may be called from any thread.
-
-    Records are sent in order, on the event loop. When the block ends, all of them have been sent.
-    """
-    loop = asyncio.get_running_loop()
-    records: asyncio.Queue[Record | None] = asyncio.Queue()
-
-    def put(record: Record | None) -> None:
-        loop.call_soon_threadsafe(records.put_nowait, record)
-
-    async def send() -> None:
-        while (record := await records.get()) is not None:
-            await adispatch_custom_event(_EVENTS[type(record)], record.to_dict())
-
-    sender = loop.create_task(send())
-    try:
-        yield put
-    finally:
-        put(None)
-        await sender
+def observing() -> AbstractAsyncContextManager[Callable[[Record], None]]:
+    """Return the same for asynchronous code, see `sent_in_order`."""
+    return sent_in_order(lambda record: adispatch_custom_event(_EVENTS[type(record)], record.to_dict()))

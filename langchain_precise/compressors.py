@@ -42,7 +42,7 @@ class SelectionCompressor(BaseDocumentCompressor, RunnableSerializable[Mapping[s
     `read_facts`. Every decision, on dropped documents too, is sent to the callbacks as a custom event.
     """
 
-    model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
+    model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid", frozen=True)
 
     _part: parts.SelectionPart = PrivateAttr()
 

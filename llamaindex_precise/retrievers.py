@@ -16,14 +16,14 @@ from llamaindex_precise.convert import from_selection, piece_tokens, shown, to_c
 from llamaindex_precise.embeddings import EmbedModel, resolve_encoder
 from llamaindex_precise.events import dispatcher, observe
 from llamaindex_precise.filters import MetadataFilterInput, to_core_filter
-from llamaindex_precise.sources import StoreSource, query_vector
+from llamaindex_precise.sources import StoreSource, as_bundle, query_vector
 from precise_rag.checks import check_number
 from precise_rag.errors import EmptyIndexError
 from precise_rag.excerpts import Form, excerpts_of
 from precise_rag.pipeline import PreciseRAG, check_pipeline
 from precise_rag.protocols import Index
 from precise_rag.trace import Trace
-from precise_rag.types import Selection, check_query
+from precise_rag.types import Selection
 
 
 class PreciseRetriever(BaseRetriever):
@@ -148,11 +148,11 @@ class PreciseRetriever(BaseRetriever):
 
     def retrieve(self, str_or_query_bundle: QueryType) -> list[NodeWithScore]:
         """Return the selected nodes, in one span. Raises InputError for a query that is blank or no text."""
-        return list(unwrap(super().retrieve)(_bundle(str_or_query_bundle)))
+        return list(unwrap(super().retrieve)(as_bundle(str_or_query_bundle)))
 
     async def aretrieve(self, str_or_query_bundle: QueryType) -> list[NodeWithScore]:
         """Run `retrieve` without blocking the event loop."""
-        return list(await unwrap(super().aretrieve)(_bundle(str_or_query_bundle)))
+        return list(await unwrap(super().aretrieve)(as_bundle(str_or_query_bundle)))
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         return self._nodes(self.select(query_bundle))
@@ -166,7 +166,7 @@ class PreciseRetriever(BaseRetriever):
         return from_selection(Selection.keep_all(excerpts_of(selection, order, piece_tokens)))
 
     def _arguments(self, query: QueryType) -> dict[str, Any]:
-        bundle = _bundle(query)
+        bundle = as_bundle(query)
         wanted: Any = self.filters
         if wanted is not None and not isinstance(self.rag.index, StoreSource):
             wanted = to_core_filter(wanted)
@@ -177,9 +177,3 @@ class PreciseRetriever(BaseRetriever):
             "trace": Trace(bundle.query_str, observer=observe),
             "form": Form(shown, piece_tokens),
         }
-
-
-def _bundle(query: QueryType) -> QueryBundle:
-    bundle = query if isinstance(query, QueryBundle) else QueryBundle(check_query(query))
-    check_query(bundle.query_str)
-    return bundle

@@ -94,11 +94,6 @@ class SelfFeedbackQueryEngine(BaseQueryEngine):
         self.live_final = live_final or self.rag.feedback.max_rounds == 0
 
     @classmethod
-    def from_args(cls, retriever: BaseRetriever, llm: LLM | None = None, **kwargs: Any) -> Self:
-        """Return an engine over `retriever`; `kwargs` go to the constructor."""
-        return cls(retriever, llm, **kwargs)
-
-    @classmethod
     def from_rag(cls, rag: PreciseRAG, **kwargs: Any) -> Self:
         """Return an engine that answers by `rag`; `kwargs` are streaming, live_final, callback_manager."""
         return cls(rag=rag, **kwargs)

@@ -19,7 +19,7 @@ from precise_rag.checks import check_methods, check_number, items_of, shown
 from precise_rag.encoded import encode_queries
 from precise_rag.errors import InputError
 from precise_rag.protocols import Encoder
-from precise_rag.types import Candidate, FloatArray
+from precise_rag.types import Candidate, FloatArray, check_query
 
 
 class _Source:
@@ -38,7 +38,7 @@ class _Source:
         top_k: how many a store returns; 0 for its `fetch_k`. A retriever decides by itself.
         vector: searched for in place of the query's own.
         """
-        bundle = _bundle(query, vector)
+        bundle = as_bundle(query, vector)
         nodes = self._retriever(filter, top_k).retrieve(bundle)
         for postprocessor in self.node_postprocessors:
             nodes = postprocessor.postprocess_nodes(nodes, query_bundle=bundle)
@@ -48,7 +48,7 @@ class _Source:
         self, query: QueryType, top_k: int = 0, /, *, filter: Any = None, vector: FloatArray | None = None
     ) -> list[Candidate]:
         """Run `search` without blocking the event loop."""
-        bundle = _bundle(query, vector)
+        bundle = as_bundle(query, vector)
         nodes = await self._retriever(filter, top_k).aretrieve(bundle)
         for postprocessor in self.node_postprocessors:
             nodes = await postprocessor.apostprocess_nodes(nodes, query_bundle=bundle)
@@ -112,7 +112,9 @@ def query_vector(bundle: QueryBundle, encoder: Encoder | None) -> FloatArray | N
     return None
 
 
-def _bundle(query: QueryType, vector: FloatArray | None) -> QueryBundle:
-    if isinstance(query, QueryBundle):
-        return query
-    return QueryBundle(query, embedding=None if vector is None else vector.tolist())
+def as_bundle(query: QueryType, vector: FloatArray | None = None) -> QueryBundle:
+    """Return a query as a bundle. Raises InputError if it is blank or no text."""
+    if not isinstance(query, QueryBundle):
+        query = QueryBundle(check_query(query), embedding=None if vector is None else vector.tolist())
+    check_query(query.query_str)
+    return query

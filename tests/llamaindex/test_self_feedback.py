@@ -75,7 +75,7 @@ async def test_without_a_judge_the_answer_streams_while_it_is_written(retriever)
 def test_a_llamaindex_llm_writes_and_another_judges_and_neither_sees_what_is_hidden(retriever, scripted_chat):
     writer = scripted_chat(reply=lambda prompt: "Ada Holm.")
     judge = scripted_chat(reply=lambda prompt: verdict(9))
-    engine = SelfFeedbackQueryEngine.from_args(retriever, writer, judge=judge)
+    engine = SelfFeedbackQueryEngine(retriever, writer, judge=judge)
     assert str(engine.query("Who was the last keeper?")) == "Ada Holm."
     assert (len(writer.prompts), len(judge.prompts)) == (1, 1)
     for prompt in writer.prompts + judge.prompts:

@@ -25,11 +25,10 @@ from precise_rag.trace import Trace
 from precise_rag.types import Message, Selection, check_query
 
 _ROLES = {"human": "user", "ai": "assistant", "system": "system"}
-_KEYS = ("input", "chat_history", "options", "filter")
 
 
 class SelfFeedbackInput(TypedDict, total=False):
-    """A question as a mapping; all keys but `input` are optional.
+    """A question as a mapping; all keys but `input` are optional, and others are handed on.
 
     input: the question.
     chat_history: the messages before it; a model first makes the question self-contained.
@@ -48,7 +47,7 @@ ChainInput: TypeAlias = LanguageModelInput | BaseMessage | Mapping[str, Any]
 
 
 class SelfFeedbackOutput(TypedDict):
-    """The output for one question.
+    """The output for one question; of a mapping also the input's other keys, as of `create_retrieval_chain`.
 
     question: the question that was answered, as it can be understood without the chat before it.
     kind: "generated", or "context" if no model was asked.
@@ -129,8 +128,7 @@ class SelfFeedbackChain(RunnableSerializable[ChainInput, SelfFeedbackOutput]):
     ) -> Self:
         """Return a chain over a new index of `documents`.
 
-        embeddings: LangChain embeddings, a core encoder, or the name or path of one; default: the offline
-            encoder.
+        embeddings: LangChain's, a core encoder, or the name or path of one; default: the offline encoder.
         options: of `PreciseRAG.from_documents`, such as `preset="chunkrag"`.
         """
         encoder = load_encoder(embeddings, argument="embeddings")
@@ -173,27 +171,28 @@ class SelfFeedbackChain(RunnableSerializable[ChainInput, SelfFeedbackOutput]):
     def _answer(self, input: ChainInput) -> SelfFeedbackOutput:
         question = _read_question(input)
         trace = Trace(question["query"], observer=observe)
-        return _output(self.rag.answer(**question, trace=trace))
+        return _output(self.rag.answer(**question, trace=trace), input)
 
     async def _aanswer(self, input: ChainInput) -> SelfFeedbackOutput:
         question = _read_question(input)
         async with observing() as observer:
             trace = Trace(question["query"], observer=observer)
-            return _output(await self.rag.aanswer(**question, trace=trace))
+            return _output(await self.rag.aanswer(**question, trace=trace), input)
 
     def _stream(self, inputs: Iterator[ChainInput]) -> Iterator[SelfFeedbackOutput]:
-        question = _read_question(next(inputs))
+        question = _read_question(given := next(inputs))
         trace = Trace(question["query"], observer=observe)
-        yield from map(_piece, self.rag.stream(**question, trace=trace, live_final=self.live_final))
+        for item in self.rag.stream(**question, trace=trace, live_final=self.live_final):
+            yield _piece(item, given)
 
     async def _astream(self, inputs: AsyncIterator[ChainInput]) -> AsyncIterator[SelfFeedbackOutput]:
-        question = _read_question(await anext(inputs))
+        question = _read_question(given := await anext(inputs))
         async with observing() as observer:
             trace = Trace(question["query"], observer=observer)
             items = self.rag.astream(**question, trace=trace, live_final=self.live_final)
             async with aclosing(items):
                 async for item in items:
-                    yield _piece(item)
+                    yield _piece(item, given)
 
 
 def _read_question(given: Any) -> dict[str, Any]:
@@ -205,15 +204,12 @@ def _read_question(given: Any) -> dict[str, Any]:
     """
     if isinstance(given, PromptValue):
         given = given.to_messages()
-    if isinstance(given, Mapping) and set(given) == {"messages"}:
+    if isinstance(given, Mapping) and "messages" in given and "input" not in given:
         given = given["messages"]
     if isinstance(given, Mapping):
-        unknown = sorted(str(key) for key in given if key not in _KEYS)
-        if "input" not in given or unknown:
-            raise InputError(
-                f'the input must have the key "input", and may have {", ".join(_KEYS[1:])}; '
-                f"got {', '.join(map(str, given)) or 'no keys'}"
-            )
+        if "input" not in given:
+            keys = ", ".join(map(str, given)) or "no keys"
+            raise InputError(f'the input must have the key "input", got {keys}')
         question = _read_question(given["input"])
         before = _messages("chat_history", given.get("chat_history") or ())
         further = {"options": given.get("options") or (), "filter": given.get("filter")}
@@ -233,9 +229,8 @@ def _messages(name: str, given: Sequence[Any]) -> list[Message]:
     try:
         converted = convert_to_messages(given)
     except (NotImplementedError, TypeError, ValueError) as error:
-        raise InputError(
-            f"{name} must hold messages, as LangChain takes them: {str(error).splitlines()[0]}"
-        ) from error
+        why = str(error).splitlines()[0]
+        raise InputError(f"{name} must hold messages, as LangChain takes them: {why}") from error
     return [
         Message(_ROLES[message.type], str(message.text))  # type: ignore[arg-type]
         for message in converted
@@ -243,14 +238,14 @@ def _messages(name: str, given: Sequence[Any]) -> list[Message]:
     ]
 
 
-def _output(answer: Answer) -> SelfFeedbackOutput:
+def _output(answer: Answer, given: ChainInput) -> SelfFeedbackOutput:
     context = from_selection(Selection.keep_all(passage.excerpt for passage in answer.passages))
-    return cast(SelfFeedbackOutput, {**answer.facts, "answer": answer.text, "context": context})
+    handed_on = given if isinstance(given, Mapping) else {}
+    return cast(SelfFeedbackOutput, {**handed_on, **answer.facts, "answer": answer.text, "context": context})
 
 
-def _piece(item: str | Answer) -> SelfFeedbackOutput:
+def _piece(item: str | Answer, given: ChainInput) -> SelfFeedbackOutput:
     """Return one part of a stream, which LangChain can add to others: of the answer, or all the rest."""
-    if isinstance(item, str):
-        return cast(SelfFeedbackOutput, AddableDict(answer=item))
-    rest = {key: value for key, value in _output(item).items() if key != "answer"}
-    return cast(SelfFeedbackOutput, AddableDict(rest))
+    whole = {"answer": item} if isinstance(item, str) else _output(item, given)
+    parts = {key: value for key, value in whole.items() if (key == "answer") is isinstance(item, str)}
+    return cast(SelfFeedbackOutput, AddableDict(parts))

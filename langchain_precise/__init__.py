@@ -9,13 +9,8 @@
     DOCUMENT_PROMPT                    writes an excerpt below its headings, for chains that ask how
     read_facts                         what a result says about itself: its document, place and score
 
-For a single stage, as the papers have them:
-
-    RerankCompressor                   scores documents against the query
-    GradientSelectionCompressor        keeps documents up to the first sharp drop of the score (SAGE)
-    RedundancyCompressor               drops documents that repeat a better one (ChunkRAG)
-    RelevanceFilterCompressor          keeps documents that a language model finds relevant (ChunkRAG)
-    SentenceContextTextSplitter        makes a document of each sentence, in its context (ParetoRAG)
+For a single stage of the papers: RerankCompressor, GradientSelectionCompressor, RedundancyCompressor,
+RelevanceFilterCompressor, SentenceContextTextSplitter.
 """
 
 from typing import TYPE_CHECKING, Any

@@ -54,6 +54,9 @@ class SelectionCompressor(BaseDocumentCompressor, RunnableSerializable[Mapping[s
         """Check the settings and load the models now, not at the first query."""
         self._part = self._make_part()
 
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and self.__dict__ == other.__dict__
+
     @classmethod
     def is_lc_serializable(cls) -> bool:
         """Return True: settings can be saved, but a model only if it is given by name."""

@@ -11,7 +11,7 @@ the document has the text that they are about, and no other component has scored
 `metadata["relevance_score"]`. Documents passed in are never changed.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from hashlib import blake2b
 from typing import Any
 
@@ -29,6 +29,7 @@ from precise_rag.facts import (
     noted_fields,
     noted_place,
     piece_id,
+    place_facts,
     read_facts,
     scores_on_a_scale,
     without_own_keys,
@@ -50,6 +51,8 @@ above it in its metadata "section", the others an empty text. Others' documents 
 _START_INDEX = "start_index"
 """Metadata key under which text splitters of LangChain keep the place of a piece."""
 
+_HEAD = 200  # characters that tell documents of one source apart
+
 _FOREIGN_SCORE = "relevance_score"
 """Metadata key under which the compressors of LangChain's partners write their scores."""
 
@@ -57,13 +60,15 @@ _FOREIGN_SCORE = "relevance_score"
 class FoundDocument(Document):
     """A document that we found: it equals one of its id, text, place and metadata, found by any question.
 
-    It is shown, written and pickled as LangChain's own class, so readers need nothing of ours.
+    It is shown, saved and pickled as LangChain's own class: checkpoints of LangGraph take no class of others.
     """
 
     def __eq__(self, other: object) -> bool:
-        both = [one for one in (self, other) if isinstance(one, Document)]
-        same, *others = [(one.id, one.page_content, _lasting(one.metadata)) for one in both]
-        return others == [same] and len({*map(piece_place, both)} - {None}) < 2
+        places = {piece_place(one) for one in (self, other) if isinstance(one, Document)} - {None}
+        if not isinstance(other, Document) or len(places) > 1 or self.id != other.id:
+            return False
+        same_text = self.page_content == other.page_content
+        return same_text and _lasting(self.metadata) == _lasting(other.metadata)
 
     def __reduce__(self) -> Any:
         return Document.model_validate, (dict(self),)
@@ -73,20 +78,19 @@ FoundDocument.__name__, FoundDocument.__module__ = Document.__name__, Document._
 
 
 def to_core_documents(documents: Iterable[Document]) -> list[CoreDocument]:
-    """Return a core document for each document, with the names of `document_names`."""
+    """Return a core document for each document, with its id or a hash of all it holds; repeats get `#2` …"""
     documents = list(items_of("documents", documents, Document))
+    names = distinct_names((_own_name(document), None) for document in documents)
     return [
         CoreDocument(name, document.page_content, without_own_keys(document.metadata))
-        for name, document in zip(document_names(documents), documents, strict=True)
+        for name, document in zip(names, documents, strict=True)
     ]
 
 
-def document_names(documents: Iterable[Document]) -> list[str]:
-    """Return an id for each document: its own, or a hash of its text and metadata.
-
-    If an id comes again, `#2`, `#3` … is added.
-    """
-    return distinct_names((document.id or _content_id(document), None) for document in documents)
+def split_names(documents: Iterable[Document]) -> list[str]:
+    """Return an id for each document to cut, which stays while its metadata and the start of its text do."""
+    names = [one.id or source_name(one, one.page_content[:_HEAD]) or _own_name(one) for one in documents]
+    return distinct_names((name, None) for name in names)
 
 
 def to_candidates(documents: Iterable[Document], score_scale: ScoreScale | None = None) -> list[Candidate]:
@@ -100,17 +104,9 @@ def to_candidates(documents: Iterable[Document], score_scale: ScoreScale | None 
     scored = [_scored(document) for document in documents]
     scores, scale = scores_on_a_scale(scored, score_scale)
     candidates = [
-        Candidate(
-            doc_id=doc_id,
-            start=span.start,
-            end=span.end,
-            text=document.page_content,
-            score=0.0,
-            score_scale=scale,
-            metadata={**document.metadata, SOURCE_KEY: document},
-            **noted_fields(facts),
-        )
-        for document, (_, facts), (doc_id, span) in zip(documents, scored, _places(documents), strict=True)
+        Candidate(name, *span, one.page_content, 0.0, scale, metadata=metadata, **noted_fields(facts))
+        for one, (_, facts), (name, span) in zip(documents, scored, _places(documents), strict=True)
+        for metadata in ({**one.metadata, SOURCE_KEY: one},)
     ]
     return with_scores(candidates, scores)
 
@@ -125,8 +121,8 @@ def from_candidate(candidate: Candidate, reason: str = "") -> Document:
     """
     metadata = _lasting(candidate.metadata)
     given = metadata.pop(SOURCE_KEY, None)
-    if isinstance(given, Document) and isinstance(first := metadata.get(_START_INDEX), int):
-        metadata[_START_INDEX] = first + candidate.start - _place(given)[1].start
+    if isinstance(given, Document) and (first := finite_score(metadata.get(_START_INDEX))) is not None:
+        metadata[_START_INDEX] = int(first) + candidate.start - _place(given)[1].start
     facts = candidate_facts(candidate, reason)
     foreign = finite_score(metadata.get(_FOREIGN_SCORE))
     if foreign is not None:
@@ -158,8 +154,22 @@ def shown(pieces: Iterable[Candidate]) -> list[str]:
 
 
 def piece_place(document: Document) -> tuple[str, Span] | None:
-    """Return the document's place in its source, or None if it names none or one of another length."""
-    return noted_place(read_facts(document), len(document.page_content))
+    """Return the document's place in its source, or None if it names none or one of another length.
+
+    Without facts it is the `start_index` by LangChain's splitters, in the document of `source_name`.
+    """
+    facts, length = read_facts(document), len(document.page_content)
+    start, name = finite_score(document.metadata.get(_START_INDEX)), source_name(document)
+    if FACTS_KEY not in document.metadata and start is not None and name:
+        facts = place_facts(name, Span(int(start), int(start) + length))
+    return noted_place(facts, length)
+
+
+def source_name(document: Document, head: str = "") -> str | None:
+    """Return a name that all pieces of a document share: its `source`, and a hash of its other metadata."""
+    metadata, own = _lasting(document.metadata), ("source", _START_INDEX, _FOREIGN_SCORE)
+    rest = {key: value for key, value in metadata.items() if key not in own and not str(key).startswith("_")}
+    return f"{metadata['source']}:{_hashed(head, rest)}" if isinstance(metadata.get("source"), str) else None
 
 
 def _lasting(metadata: Mapping[str, Any]) -> dict[str, Any]:
@@ -176,24 +186,40 @@ def _scored(document: Document) -> tuple[object, dict[str, Any]]:
     facts = read_facts(document)
     if noted_place(facts, len(document.page_content)) is None:
         return foreign, {}
-    if "score" in facts and finite_score(foreign) == facts.get("foreign_score"):
-        return facts["score"], facts
-    return foreign, facts
+    is_ours = "score" in facts and finite_score(foreign) == facts.get("foreign_score")
+    return facts["score"] if is_ours else foreign, facts
 
 
-def _places(documents: Iterable[Document]) -> list[tuple[str, Span]]:
-    """Return the place of each document; `#2`, `#3` … is added to the id if a place comes again."""
-    places = [_place(document) for document in documents]
-    return [(name, span) for name, (_, span) in zip(distinct_names(places), places, strict=True)]
+def _places(documents: Sequence[Document]) -> list[tuple[str, Span]]:
+    """Return the place of each document; `#2`, `#3` … is added to the id if a place comes again.
+
+    If chunks of one source say different things at one place, it has several documents: each is its own.
+    """
+    places, shared = [_place(one) for one in documents], set()
+    furthest: dict[str, tuple[int, str]] = {}
+    for (name, span), text in sorted((p, d.page_content) for p, d in zip(places, documents, strict=True)):
+        start, before = furthest.get(name, (0, ""))
+        both = min(start + len(before), span.end) - span.start
+        if both > 0 and before[span.start - start :][:both] != text[:both]:
+            shared.add(name)
+        if span.end >= start + len(before):
+            furthest[name] = span.start, text
+    own = [
+        (_own_name(one) if name in shared and FACTS_KEY not in one.metadata else name, span)
+        for one, (name, span) in zip(documents, places, strict=True)
+    ]
+    return [(name, span) for name, (_, span) in zip(distinct_names(own), own, strict=True)]
 
 
 def _place(document: Document) -> tuple[str, Span]:
     """Return the document's source and its span there, or the document itself if that is not known."""
-    whole = Span(0, len(document.page_content))
-    return piece_place(document) or (document.id or _content_id(document), whole)
+    return piece_place(document) or (_own_name(document), Span(0, len(document.page_content)))
 
 
-def _content_id(document: Document) -> str:
-    metadata = sorted(map(repr, without_own_keys(document.metadata).items()))
-    content = "\n".join([document.page_content, *metadata]).encode("utf-8", "surrogatepass")
+def _own_name(document: Document) -> str:
+    return document.id or _hashed(document.page_content, without_own_keys(document.metadata))
+
+
+def _hashed(text: str, metadata: Mapping[str, Any]) -> str:
+    content = "\n".join([text, *sorted(map(repr, metadata.items()))]).encode("utf-8", "surrogatepass")
     return blake2b(content, digest_size=8).hexdigest()

@@ -67,8 +67,7 @@ class PreciseRetriever(BaseRetriever):
     ) -> Self:
         """Return a retriever over a new index of `documents`.
 
-        embeddings: LangChain embeddings, a core encoder, or the name or path of one; default: the offline
-            encoder.
+        embeddings: LangChain's, a core encoder, or the name or path of one; default: the offline encoder.
         k, search_kwargs: as for the constructor.
         options: of `PreciseRAG.from_documents`, such as `preset="sage"`.
         """

@@ -25,11 +25,10 @@ from precise_rag.trace import Record, Trace
 from precise_rag.types import Message, Selection, check_query
 
 _ROLES = {"human": "user", "ai": "assistant", "system": "system"}
-_KEYS = ("input", "chat_history", "options", "filter")
 
 
 class SelfFeedbackInput(TypedDict, total=False):
-    """A question as a mapping; all keys but `input` are optional.
+    """A question as a mapping; all keys but `input` are optional, and others are handed on.
 
     input: the question.
     chat_history: the messages before it; a model first makes the question self-contained.
@@ -49,7 +48,7 @@ ChainInput: TypeAlias = LanguageModelInput | BaseMessage | Mapping[str, Any]
 
 
 class SelfFeedbackOutput(TypedDict):
-    """The output for one question.
+    """The output for one question; of a mapping also the input's other keys, as of `create_retrieval_chain`.
 
     question: the question that was answered, as it can be understood without the chat before it.
     kind: "generated", or "context" if no model was asked.
@@ -130,7 +129,7 @@ class SelfFeedbackChain(RunnableSerializable[ChainInput, SelfFeedbackOutput]):
     ) -> Self:
         """Return a chain over a new index of `documents`.
 
-        embeddings: as for the retriever.
+        embeddings: LangChain's, a core encoder, or the name or path of one; default: the offline encoder.
         options: of `PreciseRAG.from_documents`, such as `preset="chunkrag"`.
         """
         encoder = load_encoder(embeddings, argument="embeddings")
@@ -171,22 +170,24 @@ class SelfFeedbackChain(RunnableSerializable[ChainInput, SelfFeedbackOutput]):
         return self._atransform_stream_with_config(once(), self._astream, config, **kwargs)
 
     def _answer(self, input: ChainInput) -> SelfFeedbackOutput:
-        return _output(self.rag.answer(**_arguments(input, observe)))
+        return _output(self.rag.answer(**_arguments(input, observe)), input)
 
     async def _aanswer(self, input: ChainInput) -> SelfFeedbackOutput:
         async with observing() as observer:
-            return _output(await self.rag.aanswer(**_arguments(input, observer)))
+            return _output(await self.rag.aanswer(**_arguments(input, observer)), input)
 
     def _stream(self, inputs: Iterator[ChainInput]) -> Iterator[SelfFeedbackOutput]:
-        arguments = _arguments(next(inputs), observe)
-        yield from map(_piece, self.rag.stream(**arguments, live_final=self.live_final))
+        given = next(inputs)
+        items = self.rag.stream(**_arguments(given, observe), live_final=self.live_final)
+        yield from (_piece(item, given) for item in items)
 
     async def _astream(self, inputs: AsyncIterator[ChainInput]) -> AsyncIterator[SelfFeedbackOutput]:
+        given = await anext(inputs)
         async with observing() as observer:
-            arguments = _arguments(await anext(inputs), observer)
+            arguments = _arguments(given, observer)
             async with aclosing(self.rag.astream(**arguments, live_final=self.live_final)) as items:
                 async for item in items:
-                    yield _piece(item)
+                    yield _piece(item, given)
 
 
 def _arguments(given: ChainInput, observer: Callable[[Record], None]) -> dict[str, Any]:
@@ -199,14 +200,12 @@ def _read_question(given: Any) -> dict[str, Any]:
     """Return the question, its history and what else is given. Raises InputError for no `ChainInput`."""
     if isinstance(given, PromptValue):
         given = given.to_messages()
-    if isinstance(given, Mapping) and set(given) == {"messages"}:
+    if isinstance(given, Mapping) and "messages" in given and "input" not in given:
         given = given["messages"]
     if isinstance(given, Mapping):
-        if "input" not in given or not set(given) <= set(_KEYS):
-            raise InputError(
-                f'the input must have the key "input", and may have {", ".join(_KEYS[1:])}; '
-                f"got {', '.join(map(str, given)) or 'no keys'}"
-            )
+        if "input" not in given:
+            keys = ", ".join(map(str, given)) or "no keys"
+            raise InputError(f'the input must have the key "input", got {keys}')
         question = _read_question(given["input"])
         before = _messages("chat_history", given.get("chat_history") or ())
         further = {"options": given.get("options") or (), "filter": given.get("filter")}
@@ -226,9 +225,8 @@ def _messages(name: str, given: Sequence[Any]) -> list[Message]:
     try:
         converted = convert_to_messages(given)
     except (NotImplementedError, TypeError, ValueError) as error:
-        raise InputError(
-            f"{name} must hold messages, as LangChain takes them: {str(error).splitlines()[0]}"
-        ) from error
+        why = str(error).splitlines()[0]
+        raise InputError(f"{name} must hold messages, as LangChain takes them: {why}") from error
     return [
         Message(_ROLES[message.type], str(message.text))  # type: ignore[arg-type]
         for message in converted
@@ -236,14 +234,14 @@ def _messages(name: str, given: Sequence[Any]) -> list[Message]:
     ]
 
 
-def _output(answer: Answer) -> SelfFeedbackOutput:
+def _output(answer: Answer, given: ChainInput) -> SelfFeedbackOutput:
     context = from_selection(Selection.keep_all(passage.excerpt for passage in answer.passages))
-    return cast(SelfFeedbackOutput, {**answer.facts, "answer": answer.text, "context": context})
+    handed_on = given if isinstance(given, Mapping) else {}
+    return cast(SelfFeedbackOutput, {**handed_on, **answer.facts, "answer": answer.text, "context": context})
 
 
-def _piece(item: str | Answer) -> SelfFeedbackOutput:
+def _piece(item: str | Answer, given: ChainInput) -> SelfFeedbackOutput:
     """Return one part of a stream, which LangChain can add to others: of the answer, or all the rest."""
-    if isinstance(item, str):
-        return cast(SelfFeedbackOutput, AddableDict(answer=item))
-    rest = {key: value for key, value in _output(item).items() if key != "answer"}
-    return cast(SelfFeedbackOutput, AddableDict(rest))
+    whole = {"answer": item} if isinstance(item, str) else _output(item, given)
+    parts = {key: value for key, value in whole.items() if (key == "answer") is isinstance(item, str)}
+    return cast(SelfFeedbackOutput, AddableDict(parts))

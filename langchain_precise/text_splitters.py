@@ -15,7 +15,7 @@ from langchain_core.documents import Document
 from langchain_text_splitters import TextSplitter
 from pydantic import PrivateAttr
 
-from langchain_precise.convert import document_names, piece_place
+from langchain_precise.convert import piece_place, split_names
 from langchain_precise.embeddings import PreciseEmbeddings
 from precise_rag.checks import check_number, items_of
 from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
@@ -32,11 +32,9 @@ from precise_rag.types import Document as Source
 _CONTEXT = ContextSettings()
 
 _MAX_CHARACTERS = 1200
-"""Default limit of a semantic piece: four or ten of them answered more questions than pieces of 1,000
-characters, as LangChain's guides make them, with no more tokens."""
+"""Default limit of a semantic piece."""
 
-_KNOWN = 100_000
-"""Pieces whose vectors are kept."""
+_KNOWN = 100_000  # pieces whose vectors are kept
 
 
 class SpanTextSplitter(TextSplitter):
@@ -74,14 +72,13 @@ class SpanTextSplitter(TextSplitter):
         metadatas = metadatas or [{}] * len(texts)
         if len(metadatas) != len(texts):
             raise InputError(f"metadatas must be one for each text, got {len(metadatas)} for {len(texts)}")
-        return self.split_documents(
-            Document(text, metadata=metadata) for text, metadata in zip(texts, metadatas, strict=True)
-        )
+        pairs = zip(texts, metadatas, strict=True)
+        return self.split_documents(Document(text, metadata=metadata) for text, metadata in pairs)
 
     def split_documents(self, documents: Iterable[Document]) -> list[Document]:
         """Return the pieces of all `documents`, in order."""
         documents = list(items_of("documents", documents, Document))
-        names = document_names(documents)
+        names = split_names(documents)
         pieces, vectors = [], []
         for cut in self._chunks([Source(str(row), one.page_content) for row, one in enumerate(documents)]):
             chunk = cut.chunk if isinstance(cut, WeightedPiece) else cut
@@ -117,26 +114,21 @@ class SemanticSegmentationTextSplitter(SpanTextSplitter):
 
     model: "small" (CPU), "sage", "sage-minilm", "greedy", a folder, or a segmenter of the core.
     chunk_size: longest piece, always kept to; in characters, or in units of `length_function`. Default:
-    1,200 characters. `max_tokens` sets it in tokens instead, of the
-    packaged encoder or by `count_tokens`.
+    1,200 characters. `max_tokens` sets it in tokens instead, of the packaged encoder or by `count_tokens`.
     length_function: measures a text for `chunk_size`; `from_huggingface_tokenizer` and
     `from_tiktoken_encoder` set it.
-    embeddings: LangChain embeddings, a core encoder, or the name or path of one. The splitter's
-    `embeddings` then give each piece its vector in context. It is the mean of its sentences' vectors,
-    weighted with that of the text around it and with the vector of the whole piece. Give them to any vector
-    store in place of your own. Default: none.
+    embeddings: LangChain embeddings, a core encoder, or the name or path of one. The splitter's `embeddings`
+    then give your vector store each piece's vector in context: the mean of its sentences' vectors, weighted
+    with that of the text around it and with the vector of the whole piece. Default: none.
     whole: largest weight of the piece embedded as a whole in that vector (0 to 1); 0: it is not embedded.
     options: further options of `Segmenter.from_pretrained`, such as threshold, min_tokens, paragraphs.
 
-    `model="greedy"` joins neighbouring sentences while their vectors by `embeddings` are alike (ChunkRAG,
-    section 3). Its one further option is `threshold`, a cosine; its default limit is the paper's, 500
-    characters.
+    `model="greedy"` joins neighbouring sentences while their vectors by `embeddings` are alike (ChunkRAG).
+    Its one further option is `threshold`, a cosine; its default limit is the paper's, 500 characters.
 
-    A piece below a heading has the titles above it in `metadata["header_path"]`, unless its document has
-    that key.
+    A piece below a heading has the titles above it in `metadata["header_path"]`, unless its source has it.
 
-    Raises InputError for options beside a segmenter, which has its own, and for a `chunk_overlap` other
-    than 0.
+    Raises InputError for options beside a segmenter, and for a `chunk_overlap` other than 0.
     """
 
     def __init__(
@@ -164,16 +156,11 @@ class SemanticSegmentationTextSplitter(SpanTextSplitter):
             self.embeddings = ContextEmbeddings(model=load_encoder(embeddings, argument="embeddings"))
         if isinstance(model, Segmenter | GreedySegmenter):
             if options or chunk_size is not None or length_function is not None:
-                raise InputError(
-                    "a segmenter has its own options, and chunk_size or length_function cannot change them; "
-                    "set them where it is made, or pass the name of a model here"
-                )
+                raise InputError("a segmenter has its own chunk_size and options; set them where it is made")
             self._segmenter = model
         elif model == "greedy":
             if self.embeddings is None:
-                raise InputError(
-                    'model="greedy" needs embeddings, whose vectors say which sentences are alike'
-                )
+                raise InputError('model="greedy" needs embeddings, to say which sentences are alike')
             limits = {"max_chars": chunk_size, "length_function": length_function}
             options |= {name: limit for name, limit in limits.items() if limit is not None}
             self._segmenter = GreedySegmenter(self.embeddings.encoder, **options)
@@ -198,12 +185,10 @@ class SemanticSegmentationTextSplitter(SpanTextSplitter):
 class SentenceContextTextSplitter(SpanTextSplitter):
     """Text splitter that makes a document of each sentence, its context in its vector (ParetoRAG).
 
-    The splitter's `embeddings` give each sentence a vector that knows the passage around it. Give them to any
-    vector store in place of your own: `FAISS.from_documents(splitter.split_documents(…),
-    splitter.embeddings)`. The passage is in the metadata. White space between sentences belongs to none.
+    The splitter's `embeddings` give your vector store each sentence's vector, which knows the passage around
+    it. The passage is in the metadata. White space between sentences belongs to none.
 
-    embeddings: LangChain embeddings, a core encoder, or the name or path of one; default: the offline
-        encoder.
+    embeddings: LangChain's, a core encoder, or the name or path of one; default: the offline encoder.
     alpha: weight of the sentence against its context (0 to 1).
     context: "mean", from the vectors of the sentences, or "encode", which encodes each context, as in the
         paper.
@@ -225,9 +210,7 @@ class SentenceContextTextSplitter(SpanTextSplitter):
         super().__init__(add_start_index=add_start_index, strip_whitespace=True, show_progress=show_progress)
         self._settings: dict[str, Any] = {"alpha": alpha, "context": context, "passages": passages}
         ContextSettings(**self._settings)  # checks them
-        self.embeddings: ContextEmbeddings = ContextEmbeddings(
-            model=load_encoder(embeddings, argument="embeddings")
-        )
+        self.embeddings = ContextEmbeddings(model=load_encoder(embeddings, argument="embeddings"))
         self._window = window_metadata_key
 
     def _chunks(self, sources: Sequence[Source]) -> Iterable[WeightedPiece]:
@@ -236,10 +219,8 @@ class SentenceContextTextSplitter(SpanTextSplitter):
 
     def _piece(self, source: Document, name: str, chunk: Chunk) -> Document:
         if self._window in source.metadata:
-            raise InputError(
-                f"document {source.id} has metadata under {self._window!r} already; "
-                "set window_metadata_key= to another key"
-            )
+            taken = f"document {source.id} has metadata under {self._window!r} already"
+            raise InputError(f"{taken}; set window_metadata_key= to another key")
         piece = super()._piece(source, name, chunk)
         start, end = read_facts(chunk.metadata)["passage"]
         piece.metadata[self._window] = source.page_content[start:end]

@@ -8,14 +8,8 @@
     prune_tool_results               cuts long results of an agent's tools
     read_facts                       what a result says about itself: its document, place and score
 
-For a single stage, as the papers have them:
-
-    PreciseRerankPostprocessor       scores nodes against the query
-    GradientSelectionPostprocessor   keeps nodes up to the first sharp drop of the score (SAGE)
-    RedundancyPostprocessor          drops nodes that repeat a better one (ChunkRAG)
-    RelevanceFilterPostprocessor     keeps nodes that a language model finds relevant (ChunkRAG)
-    SentenceContextNodeParser        makes a node of each sentence, in its context (ParetoRAG)
-
+For a single stage of the papers: PreciseRerankPostprocessor, GradientSelectionPostprocessor,
+RedundancyPostprocessor, RelevanceFilterPostprocessor, SentenceContextNodeParser.
 Instrumentation events are in `llamaindex_precise.events`.
 """
 

@@ -1,9 +1,8 @@
 """Core encoders as LlamaIndex embeddings, and the bases of components, which are saved as settings."""
 
 import asyncio
-from collections.abc import Mapping
 from functools import cached_property, partial
-from typing import Any, ClassVar, Self, TypeAlias
+from typing import Any, Self, TypeAlias
 
 from llama_index.core.base.embeddings.base import BaseEmbedding
 from llama_index.core.bridge.pydantic import ConfigDict, Field
@@ -20,6 +19,9 @@ EmbedModel: TypeAlias = BaseEmbedding | Encoder | str | None
 """A LlamaIndex embedding, a core encoder, the name or path of one, or None for the default."""
 
 
+_ONE_LIMIT = {"chunk_size", "max_tokens"}
+
+
 class SettingsComponent(BaseComponent):
     """A component that `to_dict`, `from_dict` and `pickle` carry as its settings alone.
 
@@ -30,9 +32,6 @@ class SettingsComponent(BaseComponent):
 
     model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid")
 
-    _same: ClassVar[Mapping[str, str]] = {}
-    """The other name of settings that have two."""
-
     def __init__(self, **settings: Any) -> None:
         with own_errors(type(self).__name__, type(self).model_fields):
             super().__init__(**settings)
@@ -42,7 +41,7 @@ class SettingsComponent(BaseComponent):
         settings = self.__dict__.get("_given")
         if name == "callback_manager" or name not in type(self).model_fields or settings is None:
             return super().__setattr__(name, value)
-        kept = {field: given for field, given in settings.items() if field != self._same.get(name)}
+        kept = {field: given for field, given in settings.items() if not {field, name} <= _ONE_LIMIT}
         made = type(self)(**{**kept, name: value})
         for part in ("__dict__", "__pydantic_private__"):
             object.__setattr__(self, part, getattr(made, part))

@@ -5,11 +5,11 @@ nodes cut from nodes.
 """
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, fields
 from functools import partial
 from itertools import groupby
-from typing import Any, ClassVar, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from llama_index.core.bridge.pydantic import Field, PrivateAttr, field_serializer
 from llama_index.core.node_parser import NodeParser
@@ -161,7 +161,6 @@ class SemanticSegmentationNodeParser(SpanNodeParser):
     whole: float = WHOLE
     weights_sha256: str = ""
 
-    _same: ClassVar[Mapping[str, str]] = {"chunk_size": "max_tokens", "max_tokens": "chunk_size"}
     _segmenter: Segmenter | GreedySegmenter = PrivateAttr()
     _encoder: Encoder | None = PrivateAttr(default=None)
 

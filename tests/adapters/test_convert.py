@@ -165,6 +165,29 @@ def test_documents_with_one_id_are_told_apart(ids):
     assert [one.id for one in repeated] == ["x:0-1", "x#2:0-1", "x#3:0-1"]
 
 
+def test_the_chunks_of_stock_splitters_have_their_place_in_the_document_of_their_source():
+    def place(start, **metadata):
+        chunk = Document("Eels", id="chunk", metadata={"start_index": start, **metadata})
+        [candidate] = langchain.to_candidates([chunk])
+        assert langchain.from_candidate(candidate).metadata["start_index"] == start
+        return candidate.doc_id, candidate.start
+
+    first = place(40, source="a.md", page=1)
+    assert place(80.0, source="a.md", page=1, _id="x", relevance_score=0.5) == (first[0], 80)
+    others = [place(40, source="a.md", page=2), place(40, source="b.md", page=1)]
+    assert len({first, *others}) == 3
+    assert {start for _, start in (first, *others)} == {40}
+    assert place(40) == ("chunk", 0)
+    assert place(-1, source="a.md") == place("4", source="a.md") == ("chunk", 0)
+    here = {"source": "a.md", "start_index": 5}
+    agreeing = [Document(text, metadata=here) for text in ("swim. Cods", "swim.", "swim.")]
+    names = [one.doc_id for one in langchain.to_candidates(agreeing)]
+    assert names[1:] == [names[0], f"{names[0]}#2"]
+    two = langchain.to_candidates([*agreeing, Document("sleep", metadata=here, id="other")])
+    assert len({one.doc_id for one in two}) == 4
+    assert {langchain.from_candidate(one).metadata["start_index"] for one in two} == {5}
+
+
 # What only nodes of LlamaIndex have: offsets, hidden metadata, relationships and hashes.
 
 

@@ -106,3 +106,9 @@ def test_objects_are_not_written_and_say_so():
     dumped = json.loads(dumps(RelevanceFilterCompressor(llm=FakeListChatModel(responses=["x"]))))
     assert dumped["kwargs"]["llm"]["type"] == "not_implemented"
     assert "prices" not in dumped["kwargs"]
+
+
+def test_compressors_with_equal_settings_are_equal():
+    assert EvidenceCompressor(max_tokens=50) == EvidenceCompressor(max_tokens=50)
+    assert EvidenceCompressor(max_tokens=50) != EvidenceCompressor()
+    assert RedundancyCompressor() != GradientSelectionCompressor()

@@ -132,7 +132,6 @@ async def test_a_follow_up_is_made_self_contained_first(given):
         ("", "must not be blank"),
         (5, "must be a string"),
         ({"question": "q"}, 'must have the key "input"'),
-        ({"input": "q", "k": 3}, "may have chat_history, options, filter"),
         ([AIMessage("Hello")], "the last message must be the user's"),
         ([], "the last message must be the user's"),
         ({"input": "q", "chat_history": [1]}, "chat_history must hold messages"),
@@ -150,3 +149,13 @@ def test_other_inputs_are_refused_in_one_line(given, message):
 def test_choices_are_part_of_the_input():
     chain = make_chain(ScriptedLLM(["B", verdict(9)]))
     assert chain.invoke({"input": QUESTION, "options": ["Runa Stell", "Ada Brandt"]})["choice"] == 1
+
+
+async def test_other_keys_of_the_input_are_handed_on(scripted_chat):
+    chain, given = make_chain(scripted_chat(reply=good)), {"input": QUESTION, "language": "en", "answer": "?"}
+    for output in (chain.invoke(given), await chain.ainvoke(given)):
+        assert (output["input"], output["language"]) == (QUESTION, "en")
+        assert output["answer"].startswith("Ada")
+    assert list(chain.stream(given))[-1]["language"] == "en"
+    assert [part async for part in chain.astream(given)][-1]["language"] == "en"
+    assert chain.invoke({"messages": CHAT[2:], "user": 1})["user"] == 1

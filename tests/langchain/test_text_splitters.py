@@ -158,3 +158,15 @@ def test_one_argument_gives_vectors_in_context_and_another_a_progress_bar(capsys
     np.testing.assert_allclose(vectors[:-1], expected, atol=1e-6)
     np.testing.assert_allclose(vectors[-1], encoder.encode(["another text"])[0], atol=1e-6)
     assert len(splitter.embeddings.embed_query("lamp")) == encoder.dimension
+
+
+def test_pieces_of_a_document_without_an_id_stay_when_the_text_after_them_changes(splitter):
+    def split(*texts, **metadata):
+        return splitter.split_documents(
+            [Document(text, metadata={"source": "a", **metadata}) for text in texts]
+        )
+
+    before, after = split(TEXT), split(f"{TEXT}\n\nEels are smoked.")
+    assert before[:-1] == after[: len(before) - 1] != []
+    names = {read_facts(piece)["doc_id"] for piece in (*split(TEXT, TEXT), *split(TEXT, tenant="b"))}
+    assert len(names) == 3

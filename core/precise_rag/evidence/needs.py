@@ -138,7 +138,7 @@ def _said_with(row: int, sentence: _Sentence, before: _Sentence) -> Iterator[tup
 def _replies(sentence: _Sentence, before: _Sentence) -> bool:
     """Whether a sentence replies to the quote before it, or ends it on a new page; both are short."""
     is_quoted = before.block.kind == "quote" and not _CALLOUT.match(before.text)
-    goes_on = sentence.text.lstrip()[0].islower() and not ends_sentence(before.text)
+    goes_on = sentence.text.lstrip()[:1].islower() and not ends_sentence(before.text)
     is_rest = goes_on and before.block.end < sentence.block.start
     is_reply = is_quoted and sentence.block.kind == "paragraph"
     return (is_rest or is_reply) and sentence.is_short and before.is_short

@@ -105,14 +105,17 @@ def read_structure(text: str, text_format: TextFormat | None = None) -> Structur
 def _read(text: str, text_format: TextFormat | None) -> Structure:
     lines = _CARRIAGE_RETURN.sub("\n", text).replace("\r\n", " \n")  # as long as before
     chosen = text_format or detect_format(lines)
+    above: list[tuple[int, tuple[str, ...]]] | None = None
     if chosen in _OF_BLOCKS:
         read = list(_OF_BLOCKS[chosen](lines)) if text else []
-        blocks = [block for block, _, _ in read if block]
-        return Structure.of(text, chosen, blocks, [(place, above) for _, place, above in read])
+        found = [block for block, _, _ in read if block]
+        above = [(place, titles) for _, place, titles in read]
+    else:
+        found = with_turns(lines, list(_READERS[chosen](lines)))
     starts: list[BlockStart] = []
-    for block in with_turns(lines, list(_READERS[chosen](lines))):
+    for block in found:
         if not starts or block[0] > starts[-1][0]:
             starts.append(block)
     if starts and starts[0][0] > 0:
         starts[0] = (0, *starts[0][1:])
-    return Structure.of(text, chosen, starts or ([(0, "paragraph", 0)] if text else []))
+    return Structure.of(text, chosen, starts or ([(0, "paragraph", 0)] if text else []), above)

@@ -41,8 +41,9 @@ def test_a_definition_stands_above_its_body_and_its_comment(text, words, above) 
     assert structure.above(text.index(words)) == above
 
 
-@pytest.mark.parametrize("text", [PYTHON, TYPESCRIPT, GO, SQL])
+@pytest.mark.parametrize("text", [PYTHON, TYPESCRIPT, f"\n\n{GO}", SQL])
 def test_lines_of_code_are_never_cut(text: str) -> None:
+    assert read_structure(text).blocks[0].start == 0
     for start, end in split_sentences(text):
         unit, line = text[start:end], text[text.rfind("\n", 0, start) + 1 : start]
         assert not line.strip(' \t/*#-"') or line.split()[0] in ('"""Counts', '"""Wait', "//", "@param"), unit

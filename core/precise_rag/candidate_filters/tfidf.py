@@ -31,13 +31,12 @@ def similar_earlier(texts: Sequence[str], at_least: float) -> list[dict[int, flo
             if len(with_term[term]) < _MOST:
                 with_term[term].append(row)
             rest -= weight * weight
-        cosines = {other: _dot(vector, vectors[other]) for other in sorted(others)}
+        cosines = {
+            other: sum(weight * vectors[other].get(term, 0.0) for term, weight in vector.items())
+            for other in sorted(others)
+        }
         similar.append({other: cosine for other, cosine in cosines.items() if cosine >= at_least})
     return similar
-
-
-def _dot(vector: dict[str, float], other: dict[str, float]) -> float:
-    return sum(weight * other[term] for term, weight in vector.items() if term in other)
 
 
 def _vectors(texts: Sequence[str]) -> Iterator[dict[str, float]]:

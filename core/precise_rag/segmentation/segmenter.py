@@ -111,7 +111,7 @@ class Segmenter:
                 end,
                 document.text[start:end],
                 length,
-                with_header_path(copied(document.metadata), segmentation.structure.above(start)),
+                with_header_path(copied(document.metadata), segmentation.structure.above_all(start, end)),
             )
             for start, end, length in zip(starts, ends, segmentation.lengths.tolist(), strict=True)
         ]

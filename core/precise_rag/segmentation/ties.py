@@ -12,14 +12,13 @@ The weights are log-odds, like the model's own, and are subtracted from the gain
 
 from collections import Counter
 from collections.abc import Sequence
-from itertools import groupby, pairwise, takewhile
-from operator import eq
+from itertools import groupby, pairwise
 
 import numpy as np
 import numpy.typing as npt
 
 from precise_rag.structure import Block, Structure
-from precise_rag.structure.blocks import BlockKind
+from precise_rag.structure.blocks import BlockKind, shared
 from precise_rag.structure.marks import CAPTION, NUMBERED_TITLE, ends_in_colon, ends_sentence
 from precise_rag.structure.running import running_lines
 from precise_rag.types import FloatArray, IntArray, Titles
@@ -36,8 +35,7 @@ _TURNS = 2.0
 _FRONT_MATTER = "---"
 _BEFORE_CODE = 4.0
 _BEFORE_HEADING = -3.0
-_LEVEL = 6.0
-"""For each level of nested data or code."""
+_LEVEL = 6.0  # for each level of nested data or code
 _OPEN_ENDED = ("paragraph", "item", "quote", "turn")
 
 
@@ -107,13 +105,10 @@ def _short_lists(
 
 
 def _nested(sentence: str, above: Titles, following: str, then_above: Titles) -> float:
-    """A tie in nested data or source code: the more keys or definitions are above both, the deeper it is.
-
-    A definition is not parted from its comment, and the first line of what is nested not from the next.
-    """
+    """A tie in data or source code: what is above both counts, and a definition keeps its comment."""
     if following.startswith(above[-1:]) or sentence.startswith(then_above[-1:]):
         return NEVER
-    return _LEVEL * len(list(takewhile(bool, map(eq, above, then_above))))
+    return _LEVEL * len(shared(above, then_above))
 
 
 def _between(before: Block, after: Block) -> float:

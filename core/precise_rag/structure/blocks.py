@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from functools import reduce
+from itertools import pairwise, takewhile
+from operator import eq, itemgetter
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -83,6 +85,17 @@ class Structure:
         """
         place = bisect_right(self._above, position, key=lambda change: change[0]) - 1
         return self._above[place][1] if place >= 0 else ()
+
+    def above_all(self, start: int, end: int) -> tuple[str, ...]:
+        """Return what stands above the start of a part; of data and source code, above all of it."""
+        first, last = (bisect_left(self._above, place, key=itemgetter(0)) for place in (start + 1, end))
+        inside = self._above[first:last] if self.format in ("data", "source") else ()
+        return reduce(shared, (path for _, path in inside), self.above(start))
+
+
+def shared(above: tuple[str, ...], other: tuple[str, ...]) -> tuple[str, ...]:
+    """Return the beginning that two paths of titles share."""
+    return above[: len(list(takewhile(bool, map(eq, above, other))))]
 
 
 DEEPEST = 12

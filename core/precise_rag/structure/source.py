@@ -33,7 +33,6 @@ _LIKELY = re.compile(
     r"\A#!|\A<\?php|(?m:^[ \t]{0,40}(?:[a-z]{3,12}[ \t]{1,4}){0,5}"
     rf"(?:{_NAMING}|(?i:create))[ \t]{{1,4}}\w|[;{{}}][ \t]{{0,9}}$)"
 )
-"""What source code has."""
 _OTHER = re.compile(r"(?m)^(?:```|~~~|=(?:head\d|pod|begin)\b|\.\. [\w-]{1,40}::|\\[a-z]{3,15}\{)|\AWEBVTT")
 """What it has not: marks of Markdown, reStructuredText, LaTeX, captions, or manuals of Perl and Ruby."""
 _ATTRIBUTE = re.compile(r"@\w|#\[|\[\w")
@@ -53,7 +52,7 @@ _CODE = re.compile(
 )
 """What lines of prose do not have, or seldom."""
 _FEWEST_LINES, _SHARE_OF_CODE = 5, 0.5
-"""Of the lines that are no comments, in source code."""
+"""Source code has so many lines of code at least, and this share of its lines without comments."""
 _LONGEST_TITLE, _LINES_OF_TITLE = 160, 20
 
 
@@ -103,14 +102,11 @@ def source_blocks(text: str) -> Iterator[tuple[BlockStart | None, int, tuple[str
     They are the outermost first. The comment in front of a definition, and its docstring, are below its name.
     """
     lines = list(_lines(text))
-    around: list[tuple[int, str]] = []
-    """Indent and title of the definitions around."""
+    around: list[tuple[int, str]] = []  # indents and titles of the definitions around
     opened: tuple[str, ...] | None = None
     """What is above the block of code that is being read; None if none is."""
-    body: tuple[str, ...] = ()
-    """What is above its next lines."""
-    is_named = False
-    """Whether a docstring goes on with the block that a definition begins."""
+    body: tuple[str, ...] = ()  # what is above its next lines
+    is_named = False  # whether a docstring goes on with the block that a definition begins
     number = 0
     while number < len(lines):
         line = lines[number]
@@ -157,10 +153,7 @@ def _title_below(lines: Sequence[_Line], number: int, indent: int) -> str:
 
 
 def _definition(lines: Sequence[_Line], number: int) -> tuple[str, int]:
-    """The words of a definition, "" if a line begins none, and the number of the line behind it.
-
-    It has several lines if its brackets do.
-    """
+    """The words of a definition, "" if a line begins none, and the number behind its last line."""
     if _DEFINITION.match(lines[number].words) is None:
         return "", number + 1
     words = ""

@@ -14,8 +14,10 @@ Header 1 … Header 6      the same, as LangChain's MarkdownHeaderTextSplitter a
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import accumulate
 from typing import Any
 
+from precise_rag.structure import Structure
 from precise_rag.types import FIELDS_KEY, Candidate, Excerpt, Titles
 
 HEADER_PATH = "header_path"
@@ -34,10 +36,10 @@ _COLUMNS = " | "
 _BETWEEN, _SAVED_BETWEEN = " > ", "\n"
 
 
-def titles_of(metadata: Mapping[str, Any]) -> Titles:
+def titles_of(metadata: Mapping[str, Any], keys: Sequence[str] = TITLE_KEYS) -> Titles:
     """Return the titles in the metadata of a document. Values that are no texts are left out."""
     titles: list[str] = []
-    for key in TITLE_KEYS:
+    for key in keys:
         value = metadata.get(key)
         if isinstance(value, str):
             parts = [part.replace(r"\/", "/") for part in _SLASH.split(value)]
@@ -91,13 +93,27 @@ def below(titles: Titles, *further: str) -> Titles:
     return tuple(kept)
 
 
-def above_piece(titles: Titles, first_block: str, offset: int) -> Titles:
-    """Return the titles above a piece that stand above a place in it, too.
+def titles_at(
+    titles: Titles, metadata: Mapping[str, Any], text: str, structure: Structure, places: Sequence[int]
+) -> list[Titles]:
+    """Return the titles above places in a piece of text: those above the piece, then those in it.
 
-    first_block: with which the piece begins. The head of a table whose rows it holds ends with them.
+    titles, metadata: of the piece. The head of a table whose rows the piece begins with ends with them. Below
+    a heading of Markdown or HTML of level n, n - 1 headings above the piece hold.
     """
-    is_past_head = titles and _COLUMNS in titles[-1] and "|" in first_block and offset >= len(first_block)
-    return titles[:-1] if is_past_head else titles
+    blocks = structure.blocks
+    first_end = blocks[0].end if blocks else 0
+    is_row = bool(titles) and _COLUMNS in titles[-1] and "|" in text[:first_end]
+    n_own = len(titles_of(metadata, TITLE_KEYS[: -len(PATH_KEYS)]))
+    is_marked = structure.format in ("markdown", "html")
+    levels = (one.level if is_marked and one.kind == "heading" else len(titles) + 1 for one in blocks)
+    left = [n_own + level - 1 for level in accumulate(levels, min)]
+    ends = [len(titles) - (is_row and place >= first_end) for place in places]
+    numbers = structure.block_numbers(places).tolist()
+    return [
+        below(titles[: min(left[number], end)], *structure.above(place))
+        for place, number, end in zip(places, numbers, ends, strict=True)
+    ]
 
 
 def joined_titles(titles: Iterable[str]) -> str:

@@ -3,8 +3,8 @@ from typing import Any
 
 import pytest
 
+from precise_rag.evidence.stretches import split_into_sentences
 from precise_rag.titles import (
-    above_piece,
     below,
     joined_titles,
     new_sections,
@@ -36,15 +36,44 @@ def test_all_spellings_of_titles_are_read_alike(metadata: dict[str, Any], expect
     assert titles_of(metadata) == expected
 
 
-def test_titles_of_the_index_come_first_long_ones_are_cut_and_a_section_is_named_once() -> None:
+def test_titles_of_the_index_come_first_and_long_ones_are_cut() -> None:
     unknown = Candidate("a", 0, 1, "x", 0.0, "rank", metadata={"title": "Pumps"})
     assert titles_above(unknown) == ("Pumps",)
     assert titles_above(replace(unknown, above=("Pumps", "Oil"))) == ("Pumps", "Oil")
     assert below((), "a" * 5_000, "b") == ("a" * 1_000,)
     assert joined_titles(below(("a",), "b", "a")) == "a > b"
-    above, row = ("Parts", "No | Price"), "| 7 | 12 |\n\n"
-    assert [above_piece(above, row, place) for place in (3, len(row))] == [above, ("Parts",)]
-    assert above_piece(above, "The store.\n\n", 12) == above
+
+
+@pytest.mark.parametrize(
+    ("metadata", "text", "expected"),
+    [
+        (
+            {"header_path": "/Parts/No | Price/"},
+            "| 7 | 12 |\n\nWe sell parts.",
+            ["Parts > No | Price", "Parts"],
+        ),
+        ({"header_path": "/Parts/No | Price/"}, "The store.\n\nIt sells.", ["Parts > No | Price"] * 2),
+        (
+            {"title": "Farm", "header_path": "/Yard/Pump/"},
+            "Oil it weekly.\n\n### Belt\n\nIt is new.\n\n## Saw\n\nIt is old.",
+            ["Farm > Yard > Pump", "Farm > Yard > Pump > Belt", "Farm > Yard > Saw"],
+        ),
+        (
+            {"Header 1": "Yard", "Header 2": "Pump"},
+            "## Pump\n\nOil it.\n\n# Barn\n\nShut it.",
+            ["Yard > Pump", "Barn"],
+        ),
+    ],
+)
+def test_titles_above_a_piece_hold_up_to_the_heading_in_it_that_ends_them(metadata, text, expected) -> None:
+    sentences = split_into_sentences(
+        Candidate("a", 0, len(text), text, 0.0, "rank", metadata=metadata)
+    ).sentences
+    told = [joined_titles(one.above) for one in sentences if one.text.endswith((".", "|"))]
+    assert told == expected
+
+
+def test_a_section_is_named_once() -> None:
 
     def excerpt(start: int, first: tuple[str, ...], last: tuple[str, ...]) -> Excerpt:
         parts = [

@@ -10,7 +10,7 @@ from precise_rag.sentences.words import has_words, trimmed
 from precise_rag.structure import heading_title, read_structure
 from precise_rag.structure.marks import FIELD, TIME, ends_sentence
 from precise_rag.structure.running import without_page_lines
-from precise_rag.titles import above_piece, below, titles_above
+from precise_rag.titles import below, titles_above, titles_at
 from precise_rag.tokens import estimate_tokens
 from precise_rag.types import Candidate, Stretch
 
@@ -23,24 +23,23 @@ def split_into_sentences(piece: Candidate, splitter: SentenceSplitter | None = N
     the sentences that follow them, below what is above the piece. Offsets count from `piece.start`, also if
     the piece's text is not exactly that of a document. The tokens are estimated.
     """
-    sentences = []
-    structure, titles = read_structure(piece.text), titles_above(piece)
-    first_block = piece.text[: structure.blocks[0].end] if structure.blocks else ""
+    structure = read_structure(piece.text)
     spans = split_structured(piece.text, structure, splitter or default_sentence_splitter())
-    for start, end in without_page_lines(piece.text, spans):
-        begin, stop = trimmed(piece.text, start, end)
-        text = piece.text[begin:stop]
-        if has_words(text):
-            first = piece.start + begin
-            sentence = replace(
-                piece,
-                start=first,
-                end=first + len(text),
-                text=text,
-                n_tokens=estimate_tokens(text),
-                above=below(above_piece(titles, first_block, begin), *structure.above(begin)),
-            )
-            sentences.append(sentence)
+    kept = [trimmed(piece.text, *span) for span in without_page_lines(piece.text, spans)]
+    kept = [span for span in kept if has_words(piece.text[slice(*span)])]
+    places = [start for start, _ in kept]
+    titles = titles_at(titles_above(piece), piece.metadata, piece.text, structure, places)
+    sentences = [
+        replace(
+            piece,
+            start=piece.start + start,
+            end=piece.start + end,
+            text=piece.text[start:end],
+            n_tokens=estimate_tokens(piece.text[start:end]),
+            above=above,
+        )
+        for (start, end), above in zip(kept, titles, strict=True)
+    ]
     if not sentences:
         return Stretch("", ())
     first, last = sentences[0].start - piece.start, sentences[-1].end - piece.start

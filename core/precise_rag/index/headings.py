@@ -21,7 +21,7 @@ from precise_rag.index.table import Block, Columns
 from precise_rag.index.words import word_columns
 from precise_rag.protocols import Encoder
 from precise_rag.structure import read_structure
-from precise_rag.titles import above_piece, below, joined_titles, read_titles, saved_titles, titles_of
+from precise_rag.titles import joined_titles, read_titles, saved_titles, titles_at, titles_of
 from precise_rag.types import Document, FloatArray, IntArray, Titles
 from precise_rag.vectors import dots, slice_places
 
@@ -32,13 +32,8 @@ WEIGHT = 12.0
 
 def headings_above(document: Document, spans: IntArray) -> list[Titles]:
     """Return what stands above each of the (n, 2) sentences of a document: see `Structure.above`."""
-    titles = titles_of(document.metadata)
-    structure = read_structure(document.text)
-    first_block = document.text[: structure.blocks[0].end] if structure.blocks else ""
-    return [
-        below(above_piece(titles, first_block, start), *structure.above(start))
-        for start in spans[:, 0].tolist()
-    ]
+    text, metadata = document.text, document.metadata
+    return titles_at(titles_of(metadata), metadata, text, read_structure(text), spans[:, 0].tolist())
 
 
 def heading_columns(

@@ -68,11 +68,11 @@ class _PrunedTool(FunctionTool):
         self._tool, self._pruner = tool, pruner
 
     def call(self, *args: Any, **kwargs: Any) -> ToolOutput:
-        return self._cut(self._tool.call(*args, **kwargs), question_of(kwargs))
+        return self._cut(self._tool.call(*args, **kwargs), question_of({**dict(enumerate(args)), **kwargs}))
 
     async def acall(self, *args: Any, run_context: Context | None = None, **kwargs: Any) -> ToolOutput:
         asked = run_context and await run_context.store.get("user_msg_str", default="")
-        question = question_of(kwargs, asked or "")
+        question = question_of({**dict(enumerate(args)), **kwargs}, asked or "")
         if run_context and isinstance(self._tool, FunctionTool) and self._tool.ctx_param_name:
             kwargs[self._tool.ctx_param_name] = run_context
         output = await self._tool.acall(*args, **kwargs)

@@ -98,7 +98,7 @@ def test_blocks_of_text_and_values_are_cut_and_pictures_errors_and_what_goes_to_
     assert estimate_tokens(text.text) <= 300
     assert same == picture
     listed, _ = pruned(FunctionTool.from_defaults(lambda query: RECORDS, name="items"))
-    output = listed.call(query="Which item was discontinued?")
+    output = listed.call("Which item was discontinued?")
     assert output.raw_output == RECORDS
     assert str(RECORDS[77]) in output.content
     assert estimate_tokens(output.content) <= 300

@@ -140,7 +140,7 @@ def _cut_note(reference: str, before: int, after: int) -> str:
     )
 
 
-def question_of(arguments: Mapping[str, Any], message: str = "") -> str:
+def question_of(arguments: Mapping[Any, Any], message: str = "") -> str:
     """Return what a call of a tool is for, as a question.
 
     arguments: of the call. Those that say what is looked for, such as `query`, come first.

@@ -35,7 +35,7 @@ from precise_rag.facts import (
     without_own_keys,
     write_facts,
 )
-from precise_rag.titles import joined_titles, new_sections, titles_of
+from precise_rag.titles import joined_titles, sections, titles_of
 from precise_rag.types import Candidate, ScoreScale, Selection, Span, finite_score, with_scores
 from precise_rag.types import Document as CoreDocument
 
@@ -138,12 +138,12 @@ def from_candidate(candidate: Candidate, reason: str = "") -> Document:
 def from_selection(selection: Selection) -> list[Document]:
     """Return the documents of what is kept, in its order, with the facts about them.
 
-    The metadata "section" of the first one of each section is what stands above it, such as "Pump > Oil",
-    for `DOCUMENT_PROMPT`; that of the others is empty. An entry of this name that is the user's stays.
+    The metadata "section" is what stands above it, such as "Pump > Oil", for `DOCUMENT_PROMPT`. An entry of
+    this name that is the user's stays.
     """
     kept = [(d.candidate, d.reason) for d in selection.decisions if d.kept]
     documents = [from_candidate(candidate, reason) for candidate, reason in kept]
-    for document, titles in zip(documents, new_sections([piece for piece, _ in kept]), strict=True):
+    for document, titles in zip(documents, sections([piece for piece, _ in kept]), strict=True):
         document.metadata.setdefault(SECTION_KEY, joined_titles(titles))
     return documents
 

@@ -43,7 +43,7 @@ from precise_rag.facts import (
     without_own_keys,
     write_facts,
 )
-from precise_rag.titles import PATH_KEYS, TITLE_KEYS, joined_fields, joined_titles, new_sections, titles_of
+from precise_rag.titles import PATH_KEYS, TITLE_KEYS, joined_fields, joined_titles, sections, titles_of
 from precise_rag.tokens import estimate_tokens
 from precise_rag.types import FIELDS_KEY, Candidate, Excerpt, ScoreScale, Selection, Span, with_scores
 from precise_rag.types import Document as CoreDocument
@@ -150,13 +150,13 @@ def from_candidate(candidate: Candidate, reason: str = "") -> NodeWithScore:
 def from_selection(selection: Selection) -> list[NodeWithScore]:
     """Return the nodes of the kept candidates, in their order, with their scores and reasons.
 
-    The metadata "section" of the first excerpt of each section is what stands above it, such as "Pump > Oil",
-    without titles that its metadata shows to LLMs anyway. LLMs do not see the headings that other entries
-    repeat, such as "header_path". If the user has an entry "section", all stay as they are.
+    The metadata "section" of an excerpt is what stands above it, such as "Pump > Oil", without titles that
+    its metadata shows to LLMs anyway. LLMs do not see the headings that other entries repeat, such as
+    "header_path". If the user has an entry "section", all stay as they are.
     """
     kept = [(d.candidate, d.reason) for d in selection.decisions if d.kept]
     nodes = []
-    for (piece, reason), titles in zip(kept, new_sections([piece for piece, _ in kept]), strict=True):
+    for (piece, reason), titles in zip(kept, sections([piece for piece, _ in kept]), strict=True):
         nodes.append(from_candidate(piece, reason))
         if isinstance(piece, Excerpt):
             _without_path(nodes[-1], piece)

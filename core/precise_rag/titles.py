@@ -121,20 +121,23 @@ def joined_titles(titles: Iterable[str]) -> str:
     return _BETWEEN.join(titles)
 
 
-def new_sections(pieces: Sequence[Candidate]) -> list[Titles]:
-    """Return the titles above each piece; none where the piece before it ends below the same ones.
+def sections(pieces: Sequence[Candidate]) -> list[Titles]:
+    """Return the titles above each piece, after the source of its document if another one has its title."""
+    above = [titles_above(piece) for piece in pieces]
+    firsts = {(piece.doc_id, titles[0]) for piece, titles in zip(pieces, above, strict=True) if titles}
+    shared = Counter(title for _, title in firsts)
+    sources = [piece.metadata.get("source") for piece in pieces]
+    return [
+        (source, *titles) if titles and shared[titles[0]] > 1 and isinstance(source, str) else titles
+        for source, titles in zip(sources, above, strict=True)
+    ]
 
-    They begin with the source of its document, if another document has the same title.
-    """
-    starts = [(piece.doc_id, titles_above(piece)) for piece in pieces]
-    ends = [(piece.doc_id, titles_at_end(piece)) for piece in pieces]
-    shared = Counter(title for _, title in {(doc_id, titles[0]) for doc_id, titles in starts if titles})
-    sections = []
-    for row, (piece, (_, titles)) in enumerate(zip(pieces, starts, strict=True)):
-        source = piece.metadata.get("source")
-        named = (source, *titles) if titles and shared[titles[0]] > 1 and isinstance(source, str) else titles
-        sections.append(() if row and ends[row - 1] == starts[row] else named)
-    return sections
+
+def new_sections(pieces: Sequence[Candidate]) -> list[Titles]:
+    """Return the same; none where the piece before it ends below the same titles."""
+    ends = [None, *((piece.doc_id, titles_at_end(piece)) for piece in pieces)]
+    is_new = [end != (piece.doc_id, titles_above(piece)) for end, piece in zip(ends, pieces, strict=False)]
+    return [titles if new else () for titles, new in zip(sections(pieces), is_new, strict=True)]
 
 
 def saved_titles(titles: Iterable[str]) -> str:

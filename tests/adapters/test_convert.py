@@ -144,7 +144,7 @@ def test_what_two_questions_find_is_one_document_and_leaves_as_langchains_own():
     titled = replace(FOUND, metadata={"source": "s", "tags": ["fish"]})
     kept = [(titled, True, "q"), (titled, True, ""), (replace(titled, scores={}, score=0.5), True, "")]
     found, *again = langchain.from_selection(Selection.of(kept))
-    assert [one.metadata["section"] for one in (found, *again)] == ["Fish", "", ""]
+    assert [one.metadata["section"] for one in (found, *again)] == ["Fish"] * 3
     stock = Document("Eels", id=found.id, metadata=titled.metadata)
     assert all(found == one == found for one in (*again, stock, found.model_copy()))
     other = replace(titled, end=10), replace(titled, text="Cods"), replace(titled, metadata={"source": "t"})

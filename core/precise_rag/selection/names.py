@@ -1,6 +1,7 @@
-"""Names in the query that nothing selected mentions."""
+"""Names in the query: those that nothing selected mentions, and what is selected of something else."""
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import product
 
 from precise_rag.stems import QUESTION_WORDS, read_words
 from precise_rag.titles import joined_titles, titles_above
@@ -8,6 +9,7 @@ from precise_rag.types import Candidate
 
 _MOST = 0.5
 """Where a greater share of the query's words looks like names, capitals mean nothing."""
+_MOST_COMPARED = 100
 
 
 def name_bearers(
@@ -41,6 +43,28 @@ def name_bearers(
         yield chosen, spelled.strip(".,;:?!()\"'“”‘’")
         names = names - there
         new = {row: more - there for row, more in new.items()}
+
+
+def of_something_else(query: str, kept: Sequence[Candidate]) -> Iterator[tuple[str, str]]:
+    """Yield the ids of candidates that say the like of another, but of something else, each with that one's.
+
+    "The shop opens at nine." below "city: Lyon", where the query names Lille, beside "The shop opens at ten."
+    below "city: Lille": as many titles stand above both, half of the words of both are the same, and the
+    other has all words of the query that are here, and more of them, one at least above it.
+
+    query: may be empty. kept: the likeliest first; each is compared with the first 100.
+    """
+    terms = frozenset(read_words(query).stems) - QUESTION_WORDS
+    told = [one for one in kept if terms and titles_above(one)]
+    asked = {one.id: _mentioned(one) & terms for one in told}
+    above = {one.id: frozenset(read_words(joined_titles(titles_above(one))).stems) for one in told}
+    said = {one.id: frozenset(read_words(one.text).stems) for one in told}
+    for one, other in product(told, told[:_MOST_COMPARED]):
+        is_else = asked[one.id] < asked[other.id] and above[other.id] & asked[other.id] - asked[one.id]
+        if is_else and len(titles_above(one)) == len(titles_above(other)):
+            words, others = said[one.id], said[other.id]
+            if 2 * len(words & others) >= len(words | others):
+                yield one.id, other.id
 
 
 def _mentioned(candidate: Candidate) -> frozenset[str]:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from precise_rag.checks import check_number
-from precise_rag.selection.names import name_bearers
+from precise_rag.selection.names import name_bearers, of_something_else
 from precise_rag.selection.ratios import ratio_scores
 from precise_rag.tokens import candidate_tokens, estimate_in_english
 from precise_rag.types import INSISTENT, UNSCORED, Candidate, Selection, best_first
@@ -23,8 +23,9 @@ class ProbabilitySelector:
     best is then likely to be the answer; where nothing is likely, more is kept. A text that is repeated often
     (`INSISTENT`) does not count as the best, if there is another, nor among what is enough. Repeating a text
     must not raise the bar for others. Where much is alike, the likeliest are enough, as many as hold
-    `enough_tokens`; more where even the best is improbable, and of much text. A name in the question that
-    nothing kept mentions brings one candidate more, see `name_bearers`.
+    `enough_tokens`; more where even the best is improbable, and of much text. What is said like another,
+    but of something else than the question names, is left out, see `of_something_else`. A name in the
+    question that nothing kept mentions brings one candidate more, see `name_bearers`.
 
     share_of_best: lowest probability to keep, as a share of the best candidate's, in [0, 1]; 0: `min_score`
         alone decides.
@@ -96,6 +97,12 @@ class ProbabilitySelector:
             verdict, left = self._if_it_fits(candidate, f"worth {worth:.2g}{among}", left)
             verdicts.append(verdict)
         kept = [candidate for candidate, is_kept, _ in verdicts if is_kept]
+        like = dict(of_something_else(query, kept))
+        verdicts = [
+            (one[0], False, f"like {like[one[0].id]}, but of something else") if one[0].id in like else one
+            for one in verdicts
+        ]
+        kept = [candidate for candidate in kept if candidate.id not in like]
         verdicts += [
             (candidate, False, self._why_dropped(worth, best))
             for candidate, worth in zip(ranked[n_first:], worths[n_first:], strict=True)

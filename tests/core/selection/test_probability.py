@@ -157,3 +157,24 @@ def test_the_selector_keeps_one_more_if_it_fits_and_anything_is_kept_and_says_wh
     sizes = [len(selector.select(given, query=QUERY, step=step).kept) for step in (0, 1, 2)]
     assert sizes == sorted(set(sizes))
     assert COLDPLAY in selector.select(given, query=QUERY, step=1).kept
+
+
+@pytest.mark.parametrize(
+    ("query", "kept"),
+    [
+        ("When does the hall of Lille open?", ["Lille", "Brest"]),
+        ("when does the hall of lille open", ["Lille", "Brest"]),
+        ("Which hall opens first, that of Lyon or of Lille?", ["Lyon", "Lille", "Brest"]),
+        ("Which halls open at nine?", ["Lyon", "Lille", "Nice", "Brest"]),
+        ("", ["Lyon", "Lille", "Nice", "Brest"]),
+    ],
+)
+def test_what_is_said_like_another_but_of_something_else_than_the_question_names_is_left_out(query, kept):
+    hours = {"Lyon": "nine", "Lille": "ten", "Nice": "noon"}
+    halls = [
+        sentence(f"The hall opens at {hour} on weekdays.", 0.5 - n / 10, precise_fields=f"city: {city}")
+        for n, (city, hour) in enumerate(hours.items())
+    ]
+    other = sentence("On holidays everything is shut.", 0.1, precise_fields="city: Brest")
+    selection = ProbabilitySelector(min_keep=1).select([*halls, other], query=query)
+    assert [one.metadata["precise_fields"].removeprefix("city: ") for one in selection.kept] == kept

@@ -43,15 +43,17 @@ def numbered(draft: str, mark: str) -> str:
 
 def problem_of(draft: str, mark: str, question: str) -> str:
     """Return what keeps a prompt's draft from being an answer; an empty string if nothing does."""
-    if _REFUSAL.fullmatch(draft):
+    said = [one.strip() for one in _SENTENCE.findall(_CITATION.sub("", draft))] or [""]
+    rest = (one for one in said[1:] if not _AFTER_REFUSAL.match(one))
+    if all(map(_REFUSAL.fullmatch, (said[0], *rest))):
         return REFUSED
     lines = [" ".join(line.split()) for line in draft.splitlines()]
     of_prompt = [line for line in lines if len(line) > len(NOT_IN_PASSAGES) and line in _OURS]
     marks = [word for word in re.findall(r"\w+", draft.lower()) if word.rstrip(string.digits) == mark]
     if of_prompt or marks or draft.split() == question.split() != []:
         return "the reply repeats the prompt"
-    said = "".join(filter(str.isprintable, _CITATION.sub(" ", " ".join(lines))))
-    words = re.findall(r"<[^<>\s]*>|\w{1,40}", said) or "".join(said.split())
+    shown = "".join(filter(str.isprintable, _CITATION.sub(" ", " ".join(lines))))
+    words = re.findall(r"<[^<>\s]*>|\w{1,40}", shown) or "".join(shown.split())
     # The words of a text grow at least with the root of its length (Heaps' law), unless it repeats itself.
     if not words or len(words) > max(2, len(set(words)) ** 2):
         return "the reply is empty or repeats itself"
@@ -79,15 +81,34 @@ def chosen_option(text: str, options: Sequence[str]) -> int | None:
     return index if index >= 0 else None
 
 
+_PASSAGES = (
+    "(?:(?:the|these|this|any|all|your|of|given|provided|above|retrieved|available) )*"
+    "(?:passage|context|text|document|source|excerpt|material)s?(?: (?:above|given|provided))?"
+)
+_NOT = "(?: ?n.t| not|not)"
+_SAY = (
+    r"(?:\w+ly )?(?:contain|mention|sa[yi]|state|provid|give|includ|specif|indicat|answer|address|discuss"
+    r"|descri|explain|tell|offer|find|found|know|determin)\w*"
+)
+_IS_NOT = rf"[^.,;]{{1,60}}? (?:is|are|was|were|can|could|be){_NOT}"
+_DENIALS = (
+    rf"{_PASSAGES} (?:only [^.,;]{{1,60}} and )?(?:do|does|did){_NOT} {_SAY}",
+    rf"{_PASSAGES} {_SAY} (?:no|nothing)\b",
+    rf"(?:none|neither|nothing|no)(?: of| in)? {_PASSAGES} {_SAY}",
+    rf"(?:there is )?no (?:information|mention|answer)\b[^.,;]{{0,60}} (?:{_PASSAGES}$|given|provided)",
+    rf"(?:I (?:do|ca|can|could){_NOT}|(?:I['’]?m |I am )?(?:unable|not able) to) (?:have enough|{_SAY})",
+    rf"{_IS_NOT} (?:be )?(?:{_SAY} )?(?:in|from|by) {_PASSAGES}$",
+    rf"(?:based on|according to) {_PASSAGES}, {_IS_NOT} {_SAY}",
+    rf"(?:not {_SAY}|n/a)$",
+)
 _REFUSAL = re.compile(
-    r"(?:[\W\d]*+(?:(?:\w+ )?answer[\W\d]++|(?!yes|no,)(?:\w+|[^.!?,;\[]{1,20} passages?), |i \w+ that )?(?:"
-    r"(?:the )?(?:\w+ )?(?:passages?|(?:given|provided) (?:text|context)) (?:do(?:es)? ?n.t|\w+ no(?= \w))"
-    r"|no(?:ne of the)? (?:\w+ )?passages?"
-    r"|(?>[^.!?,;\[]*?\bnot?\b)[^.!?,;\[]*?\bin the (?:\w+ )?passages?"
-    r")\b[^.!?,;\[]*+[\W\d]*+)+",
+    rf"(?:(?:I['’]?m sorry|sorry|unfortunately|note|answer|but)[\W\d]++)*+(?:{'|'.join(_DENIALS)})"
+    r"(?:(?! but\b| however\b)[^,;])*",
     re.I,
 )
-"""That the passages do not contain the answer, or do not say something else, and nothing more."""
+"""A sentence that says that the passages do not contain the answer, or do not say something else."""
+_SENTENCE = re.compile(r"\w[^.!?\n]*+")
+_AFTER_REFUSAL = re.compile(r"(?:they|the passages|please)\b", re.I)
 _OURS = " ".join([*(ANSWER_TASK.format(form=form) for form in FORMS.values()), DATA_RULE])
 _WITH_NUMBER = re.compile(r"[\[(]?(?<!^)\b([a-z]+)(\d+)\b(?!:)[\])]?", re.I | re.M)
 _CITATION = re.compile(

@@ -5,6 +5,7 @@ candidates the one with the better score is kept, and one that says something el
 more, or the same below other titles.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -20,6 +21,8 @@ from precise_rag.structure.marks import FIELD
 from precise_rag.types import Candidate, Selection, best_first
 
 _NEGATIONS = frozenset({"no", "not", "never", "nor", "neither", "without", "cannot", "t"})
+_SIGN = re.compile(r"[-−+<>≤≥±$€£¥#/:]\s?(?=\d)|(?<=\d)\s?[%°€$£¥]|(?<=\w)(?:\+\+|#)")
+"""What tells apart texts of the same words: -5 and +5, $5 and 5 €, 1/2 and 1:2, C and C++."""
 _REPLACED = 1
 """Words by which two texts differ that are alike but for a value: "within two weeks", "within four weeks"."""
 
@@ -53,6 +56,7 @@ class RedundancyFilter:
         ranked = best_first(candidates)
         texts = [c.text for c in ranked]
         words = [tuple(read_words(text).stems) for text in texts]
+        signs = [_SIGN.findall(text) for text in texts]
         similar = similar_earlier(
             texts, self.similarity_threshold if self.encoder is None else self.prefilter
         )
@@ -77,6 +81,7 @@ class RedundancyFilter:
                     for o in similar[row]
                     if o in kept_rows
                     and may_be_of_one_thing(candidate, ranked[o])
+                    and (len(words[row]) != len(words[o]) or signs[row] == signs[o])
                     and _says_the_same(words[row], words[o], self.encoder is not None)
                 ]
                 best = max(others, key=lambda o: (similar[row][o], -o), default=row)

@@ -64,6 +64,14 @@ def test_another_word_number_or_order_is_not_a_repetition(changed: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("one", "other"), [("+5", "-5"), ("$5", "€5"), ("< 5", "> 5"), ("1/2", "1:2"), ("5 %", "5"), ("C", "C++")]
+)
+def test_another_sign_is_not_a_repetition(one: str, other: str) -> None:
+    texts = [f"Tonight the gauge in the greenhouse of Ada is set to {value}." for value in (one, other, one)]
+    assert len(RedundancyFilter().filter(candidates(texts)).kept) == 2
+
+
+@pytest.mark.parametrize(
     ("code", "other"), [("10000", "1000"), ("E4200", "E420"), ("b12es", "b12"), ("0xdeade", "0xdead")]
 )
 def test_another_code_is_not_a_repetition(code: str, other: str) -> None:

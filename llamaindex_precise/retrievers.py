@@ -16,7 +16,7 @@ from llamaindex_precise.convert import from_selection, piece_tokens, shown, to_c
 from llamaindex_precise.embeddings import EmbedModel, resolve_encoder
 from llamaindex_precise.events import dispatcher, observe
 from llamaindex_precise.filters import MetadataFilterInput, to_core_filter
-from llamaindex_precise.sources import StoreSource, as_bundle, query_vector
+from llamaindex_precise.sources import OverPipeline, StoreSource, as_bundle, query_vector
 from precise_rag.checks import check_number
 from precise_rag.errors import EmptyIndexError
 from precise_rag.excerpts import Form, excerpts_of
@@ -26,7 +26,7 @@ from precise_rag.trace import Trace
 from precise_rag.types import Selection
 
 
-class PreciseRetriever(BaseRetriever):
+class PreciseRetriever(OverPipeline, BaseRetriever):
     """Retriever that runs the whole path: search, reranking, filters and selection.
 
     It returns excerpts: verbatim parts of the documents in the order of the text, the document with the best

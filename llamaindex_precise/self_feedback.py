@@ -25,7 +25,7 @@ from llamaindex_precise.convert import from_candidate, from_selection, to_candid
 from llamaindex_precise.embeddings import EmbedModel, resolve_encoder
 from llamaindex_precise.events import dispatcher, observe
 from llamaindex_precise.filters import to_core_filter
-from llamaindex_precise.sources import RetrieverSource, query_vector
+from llamaindex_precise.sources import OverPipeline, RetrieverSource, query_vector
 from precise_rag.answer import Answer
 from precise_rag.context import context_passages
 from precise_rag.errors import InputError
@@ -48,7 +48,7 @@ class AnswerFacts(dict[str, Any]):
         return str(self["note"])
 
 
-class SelfFeedbackQueryEngine(BaseQueryEngine):
+class SelfFeedbackQueryEngine(OverPipeline, BaseQueryEngine):
     """Query engine that has its answer judged and tries again with more or less context (SAGE, section VI).
 
     It configures one `PreciseRAG`, which splits what the retriever finds into sentences, reranks them, drops

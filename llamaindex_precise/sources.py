@@ -22,6 +22,15 @@ from precise_rag.protocols import Encoder
 from precise_rag.types import Candidate, FloatArray, check_query
 
 
+class OverPipeline:
+    """A component over a pipeline, `rag`, whose settings are given when it is made."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name in vars(self.__dict__.get("rag", self)) and name not in self.__dict__:
+            raise InputError(f"{name} is a setting of the pipeline; pass it when you make the component")
+        super().__setattr__(name, value)
+
+
 class _Source:
     """What is found for a question, as candidates."""
 

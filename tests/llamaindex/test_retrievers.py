@@ -7,6 +7,7 @@ from collections import Counter
 import pytest
 from llama_index.core.instrumentation import get_dispatcher
 from llama_index.core.instrumentation.span_handlers import SimpleSpanHandler
+from llama_index.core.llms import MockLLM
 from llama_index.core.node_parser import MarkdownNodeParser, SentenceSplitter
 from llama_index.core.schema import Document, MetadataMode, NodeRelationship, NodeWithScore, QueryBundle
 from llama_index.core.vector_stores.types import (
@@ -16,7 +17,12 @@ from llama_index.core.vector_stores.types import (
     MetadataFilters,
 )
 
-from llamaindex_precise import EvidencePostprocessor, PreciseRetriever, SemanticSegmentationNodeParser
+from llamaindex_precise import (
+    EvidencePostprocessor,
+    PreciseRetriever,
+    SelfFeedbackQueryEngine,
+    SemanticSegmentationNodeParser,
+)
 from llamaindex_precise.filters import to_core_filter
 from precise_rag.errors import InputError
 from precise_rag.facts import FACTS_KEY
@@ -162,3 +168,13 @@ def test_filters_that_the_core_does_not_have_or_that_nest_too_deeply_are_refused
         nested = MetadataFilters(filters=[nested])
     with pytest.raises(InputError, match="nested"):
         to_core_filter(nested)
+
+
+def test_a_setting_of_the_pipeline_that_is_set_later_is_refused(documents):
+    retriever = PreciseRetriever.from_documents(documents, HashEncoder(), reranker="packaged")
+    engine = SelfFeedbackQueryEngine(retriever, MockLLM())
+    for component in (retriever, engine):
+        with pytest.raises(InputError, match="max_tokens is a setting of the pipeline"):
+            component.max_tokens = 20
+    retriever.similarity_top_k = 2
+    assert len(retriever.retrieve(QUESTION)) == 2

@@ -21,7 +21,7 @@ from precise_rag.structure.marks import FIELD
 from precise_rag.types import Candidate, Selection, best_first
 
 _NEGATIONS = frozenset({"no", "not", "never", "nor", "neither", "without", "cannot", "t"})
-_SIGN = re.compile(r"[-−+<>≤≥±$€£¥#/:]\s?(?=\d)|(?<=\d)\s?[%°€$£¥]|(?<=\w)(?:\+\+|#)")
+_SIGN = re.compile(r"[-−+<>≤≥±$€£¥#/:]\s?(?=\d)|(?<=\d)\s?[%°€$£¥]|(?<=\w)[+#]|[=!<>]=")
 """What tells apart texts of the same words: -5 and +5, $5 and 5 €, 1/2 and 1:2, C and C++."""
 _REPLACED = 1
 """Words by which two texts differ that are alike but for a value: "within two weeks", "within four weeks"."""

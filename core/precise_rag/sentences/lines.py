@@ -8,6 +8,8 @@ from precise_rag.structure.marks import CODE_LINE, STOPS, TIME, WIDE, in_columns
 
 _FEWEST = 4
 """Lines of a paragraph whose lines can be units."""
+_MANY = 8
+"""Lines of a list that has no other sign of one than capitals, numbers or single words."""
 _ALIKE = 0.8
 """Share of lines that begin alike."""
 _SHARE_BROKEN_EARLY = 0.4
@@ -29,8 +31,9 @@ _KEY = re.compile(r"[^\W\d][^\s:=]*[:=]\S*\Z|[^\s\w]*[=:>|]\Z")
 def are_units(lines: Sequence[str]) -> bool:
     """Whether each line stands for itself.
 
-    Lines do if some begin with a time, or nearly all alike with a number or a name with its sign; or if most
-    of them end before the width is used, and neither end nor begin as a sentence that goes on.
+    Lines do if some begin with a time, or nearly all alike with a number or a name with its sign; if they are
+    many, as those of a list, see `_is_list`; or if most of them end before the width is used, and neither end
+    nor begin as a sentence that goes on.
 
     lines: of one paragraph, without white space around them. A mark of comments before each is not read.
     """
@@ -40,7 +43,7 @@ def are_units(lines: Sequence[str]) -> bool:
         return False
     (beginning, n_alike), *_ = Counter(map(_beginning, lines)).most_common(1)
     is_log = sum(map(bool, map(TIME.match, lines))) >= max(_FEW * len(lines), _FEWEST - 1)
-    if is_log or (n_alike >= _ALIKE * len(lines) and set(beginning) != {"word"}):
+    if is_log or (n_alike >= _ALIKE * len(lines) and set(beginning) != {"word"}) or _is_list(lines):
         return True
     sizes = [len(in_columns(line)) for line in lines]
     free = [max(sizes[max(i - 2, 0) : i + 3]) - size for i, size in enumerate(sizes)]
@@ -59,9 +62,20 @@ def are_units(lines: Sequence[str]) -> bool:
 def _beginning(line: str) -> tuple[str, ...]:
     """What the first two words of a line are."""
     return tuple(
-        "number" if any(map(str.isdigit, word)) else "key" if _KEY.match(word) else "word"
+        "key" if _KEY.match(word) else "number" if any(map(str.isdigit, word)) else "word"
         for word in line.split(None, 2)[:2]
     )
+
+
+def _is_list(lines: Sequence[str]) -> bool:
+    """Whether many lines, few of which have an end, begin with a capital, have a number or are one word."""
+    ends = [line for line in lines if line[-1] in STOPS or _END_WITHIN.search(line) or _GOES_ON.search(line)]
+    if len(lines) < _MANY or len(ends) > _FEW * len(lines):
+        return False
+    n_begun = sum(line[0].isdigit() or (line[0].isupper() and not line.isupper()) for line in lines)
+    n_numbered = sum(any(map(str.isdigit, line)) for line in lines)
+    is_names = all(len(line.split()) == 1 and not WIDE.match(line) for line in lines)
+    return n_begun >= 0.95 * len(lines) or n_numbered >= _ALIKE * len(lines) or is_names
 
 
 def is_unit(line: str) -> bool:

@@ -64,7 +64,16 @@ def test_another_word_number_or_order_is_not_a_repetition(changed: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("one", "other"), [("+5", "-5"), ("$5", "€5"), ("< 5", "> 5"), ("1/2", "1:2"), ("5 %", "5"), ("C", "C++"), ("!= 5", "== 5")]
+    ("one", "other"),
+    [
+        ("+5", "-5"),
+        ("$5", "€5"),
+        ("< 5", "> 5"),
+        ("1/2", "1:2"),
+        ("5 %", "5"),
+        ("C", "C++"),
+        ("!= 5", "== 5"),
+    ],
 )
 def test_another_sign_is_not_a_repetition(one: str, other: str) -> None:
     texts = [f"Tonight the gauge in the greenhouse of Ada is set to {value}." for value in (one, other, one)]

@@ -110,11 +110,7 @@ class RelevanceFilter:
         return await adrive(self.steps(query, candidates, self._session(query, trace)))
 
     def steps(
-        self,
-        query: str,
-        candidates: Iterable[Candidate],
-        session: Session,
-        wording: Wording | None = None,
+        self, query: str, candidates: Iterable[Candidate], session: Session, wording: Wording | None = None
     ) -> Conversation[Selection]:
         """Filter in the session of a pipeline, see `precise_rag.llm.session`.
 

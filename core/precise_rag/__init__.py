@@ -64,52 +64,31 @@ if TYPE_CHECKING:
     from precise_rag.types import Span as Span
 
 _NAMES = {
-    "answer": ["Answer"],
-    "candidate_filters": ["DynamicThreshold", "RedundancyFilter", "RelevanceFilter"],
-    "documents": ["read_documents"],
-    "encoders": ["load_encoder"],
-    "errors": [
-        "BudgetExceeded",
-        "ContentFilterError",
-        "DatabaseError",
-        "EmptyIndexError",
-        "IndexChangedError",
-        "IndexFormatError",
-        "IndexLockedError",
-        "IndexWriteError",
-        "InputError",
-        "LLMError",
-        "MissingExtra",
-        "ModelError",
-        "PreciseRagError",
-        "ScoreScaleError",
-    ],
-    "evidence": ["EvidenceExtractor", "EvidenceGrower", "ToolResultPruner", "prune"],
-    "facts": ["read_facts"],
-    "feedback": ["FeedbackController"],
-    "filters": ["Field", "Filter"],
-    "index": [
-        "DatabaseIndex",
-        "DenseIndex",
-        "HybridIndex",
-        "SentenceContextIndex",
-        "WordSentenceIndex",
-        "load_index",
-        "weighted_chunks",
-        "weighted_sentences",
-    ],
-    "llm": ["Budget", "OpenAIChat", "load_llm"],
-    "pipeline": ["PreciseRAG"],
-    "rerank": ["load_reranker"],
-    "rewriting": ["QueryRewriter"],
-    "segmentation": ["GreedySegmenter", "Segmenter"],
-    "selection": ["GradientSelector", "ProbabilitySelector"],
-    "sentences": ["split_sentences"],
-    "trace": ["Ledger", "PriceTable", "Trace"],
-    "types": ["Candidate", "Chunk", "Document", "Selection", "Span"],
+    "answer": "Answer",
+    "candidate_filters": "DynamicThreshold RedundancyFilter RelevanceFilter",
+    "documents": "read_documents",
+    "encoders": "load_encoder",
+    "errors": "BudgetExceeded ContentFilterError DatabaseError EmptyIndexError IndexChangedError "
+    "IndexFormatError IndexLockedError IndexWriteError InputError LLMError MissingExtra ModelError "
+    "PreciseRagError ScoreScaleError",
+    "evidence": "EvidenceExtractor EvidenceGrower ToolResultPruner prune",
+    "facts": "read_facts",
+    "feedback": "FeedbackController",
+    "filters": "Field Filter",
+    "index": "DatabaseIndex DenseIndex HybridIndex SentenceContextIndex WordSentenceIndex load_index "
+    "weighted_chunks weighted_sentences",
+    "llm": "Budget OpenAIChat load_llm",
+    "pipeline": "PreciseRAG",
+    "rerank": "load_reranker",
+    "rewriting": "QueryRewriter",
+    "segmentation": "GreedySegmenter Segmenter",
+    "selection": "GradientSelector ProbabilitySelector",
+    "sentences": "split_sentences",
+    "trace": "Ledger PriceTable Trace",
+    "types": "Candidate Chunk Document Selection Span",
 }
 """The public names of each module."""
-_MODULE = {name: module for module, names in _NAMES.items() for name in names}
+_MODULE = {name: module for module, names in _NAMES.items() for name in names.split()}
 
 __version__ = "0.1.0"
 __all__ = sorted(_MODULE)

@@ -21,18 +21,7 @@ WORD = re.compile(rf"[{_UNSPACED}]|[^\W{_UNSPACED}]+")
 """A word. Each ideograph, kana, and letter of Thai, Lao, Khmer or Burmese is one: they put no spaces between
 words."""
 
-_ENDINGS = (
-    ("ingly", ""),
-    ("edly", ""),
-    ("ing", ""),
-    ("ies", "y"),
-    ("ied", "y"),
-    ("ed", ""),
-    ("es", ""),
-    ("ly", ""),
-    ("s", ""),
-    ("e", ""),
-)
+_ENDINGS = ("ingly", "edly", "ing", "ies", "ied", "ed", "es", "ly", "s", "e")
 
 
 class Words(NamedTuple):
@@ -92,9 +81,9 @@ def stem(word: str) -> str:
     """
     if any(map(str.isdigit, word)):
         return word
-    for ending, instead in _ENDINGS:
+    for ending in _ENDINGS:
         if word.endswith(ending) and len(word) - len(ending) >= 3:
-            word = word[: -len(ending)] + instead
+            word = word.removesuffix(ending) + ("y" if ending in ("ies", "ied") else "")
             break
     return word[:-1] if len(word) > 4 and word[-1] == word[-2] else word
 

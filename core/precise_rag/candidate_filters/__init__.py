@@ -5,10 +5,4 @@ from precise_rag.candidate_filters.relevance import RelevanceFilter, RelevanceSe
 from precise_rag.candidate_filters.relevance_scoring import Relevance
 from precise_rag.candidate_filters.threshold import DynamicThreshold
 
-__all__ = [
-    "DynamicThreshold",
-    "RedundancyFilter",
-    "Relevance",
-    "RelevanceFilter",
-    "RelevanceSettings",
-]
+__all__ = ["DynamicThreshold", "RedundancyFilter", "Relevance", "RelevanceFilter", "RelevanceSettings"]

@@ -4,7 +4,7 @@ Source: ChunkRAG, section 3. Differs: one call scores a batch of chunks by defau
 cannot be read stays unscored.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal
@@ -110,11 +110,7 @@ class RelevanceFilter:
         return await adrive(self.steps(query, candidates, self._session(query, trace)))
 
     def steps(
-        self,
-        query: str,
-        candidates: Iterable[Candidate],
-        session: Session,
-        wording: Wording | None = None,
+        self, query: str, candidates: Iterable[Candidate], session: Session, wording: Wording | None = None
     ) -> Conversation[Selection]:
         """Filter in the session of a pipeline, see `precise_rag.llm.session`.
 
@@ -127,8 +123,11 @@ class RelevanceFilter:
         llm = session.model(self.llm, "the relevance filter")
         check_query(query)
         ask = partial(session.ask, "relevance", llm, max_concurrency=settings.max_concurrency)
-
-        results = yield from _scoring(settings, ask, query, [candidate.text for candidate in ranked])
+        score: Callable[..., Scoring] = score_one_by_one
+        if settings.mode == "batch":
+            score = partial(score_in_batches, batch_size=settings.batch_size)
+        rules = {"heuristics": settings.heuristics, "instructions": settings.instructions}
+        results = yield from score(ask, query, [candidate.text for candidate in ranked], **rules)
         scores = [result.score for result in results if isinstance(result, Relevance)]
         if ranked and not scores:
             session.trace.notes.append(f"no chunk has a relevance score: {results[0]}")
@@ -139,13 +138,6 @@ class RelevanceFilter:
 
     def _session(self, query: str, trace: Trace | None) -> Session:
         return Session.start(query, budget=self.budget, prices=self.prices, trace=trace)
-
-
-def _scoring(settings: RelevanceSettings, ask: Ask, query: str, texts: Sequence[str]) -> Scoring:
-    rules: dict[str, Any] = {"heuristics": settings.heuristics, "instructions": settings.instructions}
-    if settings.mode == "single":
-        return score_one_by_one(ask, query, texts, **rules)
-    return score_in_batches(ask, query, texts, batch_size=settings.batch_size, **rules)
 
 
 def _threshold(

@@ -82,12 +82,7 @@ def score_one_by_one(
     def prompt(stage: RelevanceStage, rows: Sequence[int]) -> Prompt:
         (row,) = rows
         return single_relevance_prompt(
-            question,
-            texts[row],
-            stage,
-            earlier=scores[row],
-            heuristics=heuristics,
-            instructions=instructions,
+            question, texts[row], stage, earlier=scores[row], heuristics=heuristics, instructions=instructions
         )
 
     for stage in RELEVANCE_STAGES:

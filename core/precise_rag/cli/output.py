@@ -25,6 +25,7 @@ Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 _BAR = "| "
 _LONGEST_ERROR = 2_000
+_DROPPED, _WIDTH = 3, 72
 
 
 def shorten(text: str, length: int) -> str:
@@ -100,19 +101,16 @@ def source_of(passage: Passage) -> str:
     return visible_line(f"{place}: {' › '.join(passage.titles)}" if passage.titles else place)
 
 
-def print_selection(selection: Selection, *, dropped: int = 3, width: int = 72) -> None:
-    """Print one line per kept candidate, then the cut with its reason and the first dropped candidates.
-
-    dropped: candidates to print after the cut. width: characters of text per line.
-    """
+def print_selection(selection: Selection) -> None:
+    """Print one line per kept candidate, then the cut with its reason and the first dropped candidates."""
     decisions = selection.decisions
     last = max((decision.rank for decision in decisions if decision.kept), default=0)
-    after = [d for d in decisions if d.rank > last and not d.reason.startswith("repeats")][:dropped]
+    after = [d for d in decisions if d.rank > last and not d.reason.startswith("repeats")][:_DROPPED]
     for rank, candidate, kept, reason in [*(d for d in decisions if d.kept), *after]:
         if after and rank == after[0].rank:
             show(f"  ── cut after rank {last}: {reason}")
-        text = shorten(" ".join(candidate.text.split()), width)
-        show(f"  {rank:>3} {'keep' if kept else 'drop'} {candidate.score:6.3f}  {text:<{width}}  {reason}")
+        text = shorten(" ".join(candidate.text.split()), _WIDTH)
+        show(f"  {rank:>3} {'keep' if kept else 'drop'} {candidate.score:6.3f}  {text:<{_WIDTH}}  {reason}")
     others = sum(not decision.kept for decision in decisions) - len(after)
     if others:
         show(f"      … and {others} more dropped")

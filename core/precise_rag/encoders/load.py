@@ -15,10 +15,7 @@ DEFAULT_ENCODER = E5
 
 
 def load_encoder(
-    name_or_path_or_object: object = DEFAULT_ENCODER,
-    device: str | None = None,
-    *,
-    argument: str = "encoder",
+    name_or_path_or_object: object = DEFAULT_ENCODER, device: str | None = None, *, argument: str = "encoder"
 ) -> Encoder:
     """Load an encoder. All in a process who name a model of this machine share it while one of them holds it.
 

@@ -46,19 +46,9 @@ FOUND_FEATURES = ("bias", "probability")
 """What is known about a found sentence, in the order of the columns."""
 
 STEP_FEATURES = (
-    "bias",
-    "same",
-    "break",
-    "leans",
-    "after_question",
-    "forward",
-    "tokens",
-    "is_found",
-    "probability",
+    *("bias", "same", "break", "leans", "after_question", "forward", "tokens", "is_found", "probability"),
     *TEXT_FEATURES,
-    "query_words",
-    *QUESTION_KINDS,
-    "asks_for_more",
+    *("query_words", *QUESTION_KINDS, "asks_for_more"),
 )
 """What is known about the step from a sentence to a neighbour, in the order of the columns."""
 

@@ -128,11 +128,7 @@ class EvidenceModel:
         probability = 1.0 - (1.0 - alone) * (1.0 - because)
         if read.headed:
             probability[0] = min(probability[0], _BELOW * probability[1])
-        return Growth(
-            probability.astype(np.float32),
-            alone,
-            np.where(because > 0.0, sources[rows, best], -1),
-        )
+        return Growth(probability.astype(np.float32), alone, np.where(because > 0.0, sources[rows, best], -1))
 
 
 def same_probabilities(texts: Sequence[str]) -> FloatArray:

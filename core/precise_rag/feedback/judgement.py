@@ -59,9 +59,7 @@ def _first(fields: Mapping[str, Any], keys: tuple[str, ...]) -> Any:
 
 def _score(value: Any) -> int | None:
     number = _number(value)
-    if number is None or not 1 <= number <= 10:
-        return None
-    return math.floor(number)
+    return math.floor(number) if number is not None and 1 <= number <= 10 else None
 
 
 def _adjustment(value: Any) -> Adjustment:

@@ -164,11 +164,7 @@ def locked(path: str | Path, timeout: float = WAIT) -> Iterator[None]:
 
 
 def write_index(
-    path: str | Path,
-    manifest: Mapping[str, Any],
-    parts: Sequence[Part],
-    *,
-    known: set[str] | None = None,
+    path: str | Path, manifest: Mapping[str, Any], parts: Sequence[Part], *, known: set[str] | None = None
 ) -> None:
     """Save into a folder that is `locked`, replacing an index that is already there.
 

@@ -221,12 +221,7 @@ class DocumentIndex(Searched):
     lock = staticmethod(locked)
 
     @classmethod
-    def load(
-        cls,
-        path: str | Path,
-        encoder: Encoder | None = None,
-        **settings: Any,
-    ) -> Self:
+    def load(cls, path: str | Path, encoder: Encoder | None = None, **settings: Any) -> Self:
         """Load a saved index; its vectors are memory-mapped. Each file is read once to compare checksums.
 
         encoder: the encoder that the index was built with.

@@ -25,11 +25,7 @@ KINDS: dict[str, type[DocumentIndex]] = {
 
 
 def load_index(
-    path: str | Path,
-    encoder: Any = None,
-    *,
-    device: str | None = None,
-    **settings: Any,
+    path: str | Path, encoder: Any = None, *, device: str | None = None, **settings: Any
 ) -> DocumentIndex | DatabaseIndex:
     """Load a saved index of any kind, or open one in a database.
 

@@ -115,18 +115,13 @@ class WordSentenceIndex(DocumentIndex):
         limit = self.settings.max_candidates
         if limit is None or len(rows) <= limit:
             return rows
-        shared = self._shared(view, terms)
-        return rows[fair_rows(shared[rows], limit, lambda places: view.draws(rows[places]))]
-
-    def _shared(self, view: View, terms: npt.NDArray[np.int64]) -> FloatArray:
-        """(n,) sum of the idf of the distinct terms that each row contains."""
         counts = [part.prepared.postings.frequencies(terms, part.rows) for part in view.parts]
         weights = idf(np.sum(counts, axis=0), sum(len(part) for part in view.parts))
-        shared = np.zeros(view.n_rows, dtype=np.float32)
-        for part, rows in view.slices():
+        shared = np.zeros(view.n_rows, dtype=np.float32)  # sum of the idf of the terms in each row
+        for part, its in view.slices():
             for term, weight in zip(terms.tolist(), weights, strict=True):
-                shared[rows][part.prepared.postings.rows_of(term)] += weight
-        return shared
+                shared[its][part.prepared.postings.rows_of(term)] += weight
+        return rows[fair_rows(shared[rows], limit, lambda places: view.draws(rows[places]))]
 
     def _tokens(self, texts: Sequence[str]) -> list[npt.NDArray[np.int32]]:
         """The tokens of each text without stop words, punctuation and special tokens."""

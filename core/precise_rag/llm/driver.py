@@ -2,21 +2,21 @@
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Iterator, Sequence
+from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing, closing, contextmanager
 from functools import partial
 from typing import Any
 
 from precise_rag.errors import LLMError, LLMResponseError
 from precise_rag.failures import failure_of
-from precise_rag.llm.budget import Spending, most_call_seconds
+from precise_rag.llm.budget import most_call_seconds
 from precise_rag.llm.calls import Call, aask, ask, check_budget, counted
 from precise_rag.llm.deadline import Deadline
 from precise_rag.llm.session import Ask, CallOutcome, Conversation, Request, Result, Work
 from precise_rag.llm.usage import checked_completion, counted_completion
 from precise_rag.protocols import StreamingLLM
 from precise_rag.tokens import estimate_prompt_tokens
-from precise_rag.types import Completion, Message
+from precise_rag.types import Completion
 
 _END: Any = object()
 
@@ -164,28 +164,19 @@ def _show(live: _LiveReply) -> Iterator[str]:
 
 
 async def _ashow(live: _LiveReply) -> AsyncGenerator[str, None]:
-    llm, messages = live.request.llm, live.prompt.messages
+    llm, spending = live.request.llm, live.request.session.spending
     assert isinstance(llm, StreamingLLM)
     with live.read():
-        async with aclosing(_timed(llm, messages, live.request.session.spending)) as items:
-            async for item in items:
+        items = llm.astream(live.prompt.messages)
+        ends_at = time.monotonic() + most_call_seconds(llm)
+        try:
+            while True:
+                async with spending.time_limit(ends_at - time.monotonic()):
+                    item = await anext(items, _END)
+                if item is _END:
+                    return
                 if piece := live.add(item):
                     yield piece
-
-
-async def _timed(
-    llm: StreamingLLM, messages: Sequence[Message], spending: Spending
-) -> AsyncGenerator[str | Completion, None]:
-    """The stream of a model, within the seconds that are left; a generator is closed at the end."""
-    items = llm.astream(messages)
-    ends_at = time.monotonic() + most_call_seconds(llm)
-    try:
-        while True:
-            async with spending.time_limit(ends_at - time.monotonic()):
-                item = await anext(items, _END)
-            if item is _END:
-                return
-            yield item
-    finally:
-        if isinstance(items, AsyncGenerator):
-            await items.aclose()
+        finally:
+            if isinstance(items, AsyncGenerator):
+                await items.aclose()

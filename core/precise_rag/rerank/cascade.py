@@ -96,12 +96,7 @@ class CascadeReranker(Loaded):
     is_calibrated = True
 
     def __init__(
-        self,
-        folder: str | Path = _FOLDER,
-        *,
-        n_read: int = 24,
-        least: float = 0.2,
-        device: str | None = None,
+        self, folder: str | Path = _FOLDER, *, n_read: int = 24, least: float = 0.2, device: str | None = None
     ) -> None:
         check_number("least", least, least=0, most=1)
         if n_read < 1:

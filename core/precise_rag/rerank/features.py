@@ -16,45 +16,19 @@ from precise_rag.stems import QUESTION_KINDS, IdfTable, Words, question_kinds, r
 from precise_rag.types import Candidate, FloatArray, IntArray
 
 _COVERED = ("coverage", "window_coverage", "pair_coverage", "lexical", "rarest_covered")
-_COMPARED = (
-    "coverage",
-    "lexical",
-    "here_coverage",
-    "here_lexical",
-    "dense",
-    "core",
-    "bm25_share",
-    "bm25_passage_share",
-)
+_RETRIEVED = ("dense", "core", "bm25_share", "bm25_passage_share")
+_COMPARED = ("coverage", "lexical", "here_coverage", "here_lexical", *_RETRIEVED)
+_TO_OWN = ("lexical", "here_lexical", *_RETRIEVED)
 FEATURES = (
     *_COVERED,
-    "name_coverage",
-    "log_words",
+    *("name_coverage", "log_words"),
     *(f"here_{name}" for name in _COVERED),
-    "novelty",
-    "answer_type",
-    "letter_share",
-    "sentence_end",
-    "dense",
-    "core",
-    "bm25_share",
-    "bm25_passage_share",
-    "lexical_to_own",
-    "here_lexical_to_own",
-    "dense_to_own",
-    "core_to_own",
-    "bm25_to_own",
-    "bm25_passage_to_own",
+    *("novelty", "answer_type", "letter_share", "sentence_end"),
+    *_RETRIEVED,
+    *(f"{name.removesuffix('_share')}_to_own" for name in _TO_OWN),
     *(f"{name.removesuffix('_share')}_over_usual" for name in _COMPARED),
-    "usual_coverage",
-    "usual_dense",
-    "near_lexical",
-    "near_coverage",
-    "near_dense",
-    "query_terms",
-    "query_rarity",
-    "query_rarity_here",
-    *QUESTION_KINDS,
+    *("usual_coverage", "usual_dense", "near_lexical", "near_coverage", "near_dense"),
+    *("query_terms", "query_rarity", "query_rarity_here", *QUESTION_KINDS),
 )
 """Names of the features, in the order of their columns."""
 

@@ -73,7 +73,16 @@ class SageModel(NetworkModel):
             check_config(folder, config, {"words": dict})
             check_config(folder, config["words"], {"model": str, "weights_sha256": str})
         check_tensors(folder, tensors, _shapes(config))
-        model = cls(config, tensors, folder, encoder, device, _small_model(config.get("words"), device))
+        small = None
+        if "words" in config:
+            name, wanted = config["words"]["model"], config["words"]["weights_sha256"]
+            small = SmallModel.load(packaged_model(name), device=device)
+            if small.weights_sha256 != wanted:
+                raise ModelError(
+                    f"the packaged {name} must have sha256 {wanted}, as when this model was trained, got "
+                    f"{small.weights_sha256}; train the model again"
+                )
+        model = cls(config, tensors, folder, encoder, device, small)
         model._again = partial(cls.load, folder, encoder=encoder, device=device)
         return model
 
@@ -143,16 +152,3 @@ def _shapes(config: dict[str, Any]) -> dict[str, tuple[int, ...]]:
 def blend(first: FloatArray, second: FloatArray, weights: FloatArray) -> FloatArray:
     """Return the (n, 2) weighted sum of two models' logits. weights: (3, 2) for first, second and 1."""
     return np.asarray(weights[0] * first + weights[1] * second + weights[2], dtype=np.float32)
-
-
-def _small_model(wanted: dict[str, str] | None, device: str | None) -> SmallModel | None:
-    """Load the packaged small model that a head is blended with; ModelError if it has changed since."""
-    if wanted is None:
-        return None
-    model = SmallModel.load(packaged_model(wanted["model"]), device=device)
-    if model.weights_sha256 != wanted["weights_sha256"]:
-        raise ModelError(
-            f"the packaged {wanted['model']} must have sha256 {wanted['weights_sha256']}, as when this model "
-            f"was trained, got {model.weights_sha256}; train the model again"
-        )
-    return model

@@ -4,10 +4,4 @@ from precise_rag.selection.gradient import DEFAULT_SELECTOR, GradientSelector, g
 from precise_rag.selection.probability import ProbabilitySelector
 from precise_rag.selection.ratios import ratio_scores
 
-__all__ = [
-    "DEFAULT_SELECTOR",
-    "GradientSelector",
-    "ProbabilitySelector",
-    "gradient_cut",
-    "ratio_scores",
-]
+__all__ = ["DEFAULT_SELECTOR", "GradientSelector", "ProbabilitySelector", "gradient_cut", "ratio_scores"]

@@ -30,7 +30,9 @@ def ratio_scores(candidates: Sequence[Candidate], *, assume_ratio: bool = False)
         return scores
     scale = scales[0]
     if scale == "logit":
-        return scores if assume_ratio else [_sigmoid(score) for score in scores]
+        if assume_ratio:
+            return scores
+        return [math.exp(min(s, 0.0)) / (1.0 + math.exp(-abs(s))) for s in scores]  # without an overflow
     if scale in ("cosine", "rank") and not assume_ratio:
         raise ScoreScaleError(
             f"selection needs scores on a ratio scale, got score_scale {scale!r}; "
@@ -49,11 +51,3 @@ def ratio_scores(candidates: Sequence[Candidate], *, assume_ratio: bool = False)
             f"got {low:.4g} to {high:.4g}; rerank first"
         )
     return scores
-
-
-def _sigmoid(logit: float) -> float:
-    """Logistic function that does not overflow."""
-    if logit >= 0.0:
-        return 1.0 / (1.0 + math.exp(-logit))
-    odds = math.exp(logit)
-    return odds / (1.0 + odds)

@@ -224,18 +224,14 @@ def _sentencex_ends(block: str) -> Iterable[int]:
     import sentencex
 
     readable = _SURROGATES.sub("\ufffd", block)
+    counts = {language: len(letters.findall(block)) for language, letters in _LANGUAGES}
     try:
-        boundaries = sentencex.get_sentence_boundaries(_language(block), readable)
+        boundaries = sentencex.get_sentence_boundaries(max(counts, key=counts.__getitem__), readable)
     except BaseException as error:
         if type(error).__name__ != "PanicException":  # what Rust raises, as for "Z\u2028." in English
             raise
         return _nupunkt_ends(block)
     return [boundary["end_index"] for boundary in boundaries]
-
-
-def _language(block: str) -> str:
-    counts = {language: len(letters.findall(block)) for language, letters in _LANGUAGES}
-    return max(counts, key=counts.__getitem__)
 
 
 def _with_words(text: str, spans: Iterable[Span]) -> Iterator[Span]:

@@ -62,12 +62,12 @@ def test_the_cut_is_shown_once_with_its_reason(capsys):
         Candidate("d", 10 * i, 10 * i + 5, f"text {i}", score, "probability")
         for i, score in enumerate([0.9, 0.8, 0.1, 0.05, 0.04, 0.03])
     )
-    print_selection(selection, dropped=2)
+    print_selection(selection)
     lines = capsys.readouterr().out.splitlines()
     assert [line for line in lines if "cut after" in line] == [
         "  ── cut after rank 2: sharp drop: 0.1 is not above 0.3 × 0.8"
     ]
-    assert lines[-1].strip() == "… and 2 more dropped"
+    assert lines[-1].strip() == "… and 1 more dropped"
 
 
 def test_every_control_character_is_escaped_and_an_error_one_line_of_bounded_length(capsys):

@@ -184,10 +184,7 @@ def test_what_takes_something_back_comes_along(text: str) -> None:
         ),
         (
             "It costs 12 euros[^fee]. Ada left.\n\nOil is dear.²\n\n² At night.\n\n[^fee]: Members: 8.\n",
-            {
-                ("It costs 12 euros[^fee].", "[^fee]: Members: 8."),
-                ("Oil is dear.²", "² At night."),
-            },
+            {("It costs 12 euros[^fee].", "[^fee]: Members: 8."), ("Oil is dear.²", "² At night.")},
         ),
         (
             "It is 14.[[1]](#footnote-1) Midi* is 9.\n\n\\* At first.\n\n1. Then 29. [x](#footnote-ref-1)\n",

@@ -108,7 +108,6 @@ def test_a_judgement_is_read(text, score, adjustment):
         '{"score": [8]}',
         "{",
         "Evaluation Score: 85",
-        "The year is 2024.",
         "Score: 8.5-9",
     ],
 )

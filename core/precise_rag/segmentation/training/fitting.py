@@ -78,7 +78,6 @@ def fit(
     settings: TrainingSettings,
     *,
     is_trained: bool = False,
-    show_progress: bool = True,
 ) -> dict[str, Any]:
     """Fit a network, leave it with the weights of its best epoch, and return their held-out figures.
 
@@ -107,7 +106,7 @@ def fit(
         network.train()
         total = 0.0
         desc = f"epoch {epoch + 1}/{settings.epochs}"
-        bar = progress_bar(plan[epoch], shown=show_progress, desc=desc)
+        bar = progress_bar(plan[epoch], shown=True, desc=desc)
         for batch in bar:
             done = step / n_steps  # of the rate: a short rise, then a fall along a cosine
             pace = min(done / _WARM_UP, 1.0) * 0.5 * (1 + math.cos(math.pi * done)) + 1e-3

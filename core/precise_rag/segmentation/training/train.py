@@ -45,7 +45,6 @@ def train_small(
     encoder: Encoder | None = None,
     start: Path | None = None,
     device: str | None = None,
-    show_progress: bool = True,
 ) -> dict[str, Any]:
     """Train a model of the family `small` and return its held-out figures.
 
@@ -62,10 +61,7 @@ def train_small(
     given = None if start is None else SmallModel.load(start)
     word_pieces = given.word_pieces if given else _word_pieces(documents, corpus, vocabulary_size)
     ids, offsets = word_pieces.encode(text for document in documents for text in document.sentences)
-    if given:
-        network = small_network(given.config, given.tensors)
-    else:
-        network = _new_network(word_pieces, ids, encoder, show_progress)
+    network = small_network(given.config, given.tensors) if given else _new_network(word_pieces, ids, encoder)
     network.to(place)
 
     def forward(batch: Batch, dropout: float) -> Tensor:
@@ -79,29 +75,20 @@ def train_small(
             logits: Tensor = network(tokens, starts, places, batch.n_places, dropout)
         return logits.float()
 
-    report = fit(
-        network,
-        forward,
-        corpus,
-        settings,
-        is_trained=start is not None,
-        show_progress=show_progress,
-    )
+    report = fit(network, forward, corpus, settings, is_trained=start is not None)
     config = {"family": "small", "options": {}, **asdict(network.config), "training": asdict(settings)}
     SmallModel.save(folder, config, small_tensors(network), word_pieces)
     return report
 
 
-def _new_network(
-    word_pieces: WordPieces, ids: IntArray, encoder: Encoder | None, show_progress: bool
-) -> SmallNetwork:
+def _new_network(word_pieces: WordPieces, ids: IntArray, encoder: Encoder | None) -> SmallNetwork:
     network = SmallNetwork(SmallConfig(vocabulary=len(word_pieces.pieces)))
     with torch.no_grad():
         network.weights.copy_(torch.from_numpy(frequency_weights(ids, len(word_pieces.pieces))))
         if encoder is not None:
             pieces = [piece.removeprefix("##") for piece in word_pieces.pieces]
             vectors = principal_components(
-                encode_documents(encoder, pieces, show_progress=show_progress), network.config.dimension
+                encode_documents(encoder, pieces, show_progress=True), network.config.dimension
             )
             network.vectors.copy_(torch.from_numpy(vectors))
     return network
@@ -116,7 +103,6 @@ def train_sage(
     config: SageConfig | None = None,
     fine_tune: bool = False,
     device: str | None = None,
-    show_progress: bool = True,
 ) -> dict[str, Any]:
     """Train a model of the family `sage` on an encoder's vectors and return its held-out figures.
 
@@ -142,12 +128,12 @@ def train_sage(
         source = "encoder"
         with trainable(module):
             forward = _forward(network, lambda rows: embed(module, [texts[row] for row in rows]), half=False)
-            report = fit(trained, forward, corpus, settings, show_progress=show_progress)
+            report = fit(trained, forward, corpus, settings)
     else:
         place = torch.device(best_device(device))
-        vectors = torch.from_numpy(encode_documents(encoder, texts, show_progress=show_progress)).half()
+        vectors = torch.from_numpy(encode_documents(encoder, texts, show_progress=True)).half()
         forward = _forward(network.to(place), lambda rows: vectors[rows].float().to(place), half=True)
-        report = fit(network, forward, corpus, settings, show_progress=show_progress)
+        report = fit(network, forward, corpus, settings)
     fields = {"family": "sage", "encoder": source, "options": {}, **asdict(network.config)}
     if fine_tune:
         module.save_pretrained(str(folder / source))

@@ -44,7 +44,7 @@ def test_fine_tuning_changes_the_encoder_and_saves_it_with_the_head(
         epochs=8, batch_size=64, held_out=0.2, learning_rate=1e-2, encoder_learning_rate=1e-2, dropout=0.1
     )
     encoder = load_encoder(encoder_folder, device="cpu")
-    report = train_sage(documents(), tmp_path, settings, encoder=encoder, fine_tune=True, show_progress=False)
+    report = train_sage(documents(), tmp_path, settings, encoder=encoder, fine_tune=True)
     assert report["section_auc"] > 0.85
     segmenter = Segmenter.from_pretrained(tmp_path, device="cpu")
     before = load_encoder(encoder_folder, device="cpu").encode(["Cat dog."])

@@ -45,7 +45,7 @@ def test_training_in_half_precision_learns(
     monkeypatch.setattr(train, "half_precision_on_gpu", lambda device: torch.autocast("cpu", torch.bfloat16))
     documents = list(read_labelled(toy_file))
     settings = TrainingSettings(batch_size=128, held_out=0.2, learning_rate=0.01, epochs=3)
-    report = train_small(documents, tmp_path, settings, vocabulary_size=200, show_progress=False)
+    report = train_small(documents, tmp_path, settings, vocabulary_size=200)
     assert report["section_auc"] > 0.9
 
 
@@ -53,9 +53,7 @@ def test_training_in_half_precision_learns(
 def test_sage_learns_on_frozen_vectors(tmp_path: Path, toy_file: Path, loss: str) -> None:
     encoder = HashEncoder()
     settings = TrainingSettings(batch_size=128, held_out=0.2, learning_rate=1e-3, epochs=8, loss=loss)
-    report = train_sage(
-        list(read_labelled(toy_file)), tmp_path, settings, encoder=encoder, show_progress=False
-    )
+    report = train_sage(list(read_labelled(toy_file)), tmp_path, settings, encoder=encoder)
     assert report["section_auc"] > 0.9
     calls = len(encoder.calls)
     segmenter = Segmenter.from_pretrained(tmp_path, encoder=encoder)

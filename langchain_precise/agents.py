@@ -67,7 +67,7 @@ class ToolResultPruningMiddleware(AgentMiddleware[Any, Any, Any]):
         name, tool = request.tool_call["name"], request.tool
         if name in (READ_RESULT, *self.exclude_tools) or (tool is not None and tool.return_direct):
             return result
-        asked = [one for one in request.state["messages"] if isinstance(one, HumanMessage)]
+        asked = [one for one in request.state.get("messages", ()) if isinstance(one, HumanMessage)]
         question = question_of(request.tool_call["args"], str(asked[-1].text) if asked else "")
         if isinstance(result, ToolMessage):
             cut: ToolMessage = self._message(result, question)
@@ -88,6 +88,5 @@ class ToolResultPruningMiddleware(AgentMiddleware[Any, Any, Any]):
     def _block(self, block: Any, question: str) -> Any:
         if isinstance(block, str):
             return self._pruner.prune(block, question)
-        if block.get("type") != "text":
-            return block
-        return {**block, "text": self._pruner.prune(block["text"], question)}
+        text = block.get("text") if block.get("type") == "text" else None
+        return {**block, "text": self._pruner.prune(text, question)} if isinstance(text, str) else block

@@ -200,13 +200,12 @@ def _read_question(given: Any) -> dict[str, Any]:
     """Return the question, its history and what else is given. Raises InputError for no `ChainInput`."""
     if isinstance(given, PromptValue):
         given = given.to_messages()
-    if isinstance(given, Mapping) and "messages" in given and "input" not in given:
-        given = given["messages"]
     if isinstance(given, Mapping):
-        if "input" not in given:
+        asked = given.get("input", given.get("messages"))
+        if asked is None or isinstance(asked, Mapping):
             keys = ", ".join(map(str, given)) or "no keys"
-            raise InputError(f'the input must have the key "input", got {keys}')
-        question = _read_question(given["input"])
+            raise InputError(f'the input must have the key "input", with text or messages, got {keys}')
+        question = _read_question(asked)
         before = _messages("chat_history", given.get("chat_history") or ())
         further = {"options": given.get("options") or (), "filter": given.get("filter")}
         return question | {"history": [*question["history"], *before], **further}

@@ -55,7 +55,8 @@ def report() -> str:
 @tool
 def show(question: str) -> list:
     """Show a page with its picture."""
-    return [{"type": "text", "text": PAGE}, {"type": "image_url", "image_url": {"url": "data:,"}}]
+    picture = {"type": "image_url", "image_url": {"url": "data:,"}}
+    return [{"type": "text", "text": PAGE}, picture, {"type": "text", "text": None}]
 
 
 TOOLS = [tool(read_file), list_items, report, show]
@@ -104,10 +105,10 @@ def test_blocks_and_lists_are_cut_and_pictures_and_short_results_stay():
     assert RECORDS[77] in json.loads(items.content.partition("\n")[0])
     assert estimate_tokens(items.content) <= 300
     blocks: list[Any] = list(shown.content)
-    text, picture = blocks
+    text, picture, odd = blocks
     assert "__exit__" in text["text"]
     assert estimate_tokens(text["text"]) <= 300
-    assert picture["type"] == "image_url"
+    assert (picture["type"], odd["text"]) == ("image_url", None)
     assert note.content == "  short, and with space \n"
 
 

@@ -52,7 +52,10 @@ def pdf_markdown(stream: BinaryIO) -> dict[str, Any]:
         for size, several in groupby(page, lambda line: round(line.size) * (line.size > _LARGER * body)):
             lines = list(several)
             title = "\n".join(line.text for line in lines)
-            if size and len(title) <= _TITLE and any(map(str.isalpha, title)) and " ..." not in title:
+            gaps = ["   " in one.text for one in lines]
+            gaps += [_between(one, two, step) == "   " for one, two in pairwise(lines)]
+            is_table = " ..." in title or sum(gaps) > 1
+            if size and len(title) <= _TITLE and any(map(str.isalpha, title)) and not is_table:
                 title = _PARTED.sub(lambda m: "-" * m[1].isupper() + m[1], title).replace("\n", " ")
                 text += "\n\n" * bool(text) + f"{'#' * min(6, levels.index(size) + 1)} {title}"
                 last = None

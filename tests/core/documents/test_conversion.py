@@ -97,6 +97,9 @@ def test_a_pdf_has_headings_and_paragraphs_but_no_running_heads(tmp_path: Path) 
             draw(y, f"On night {page} the fare of the ferry is paid at the pier or on board in coins")
         draw(662, "\u2022 coins" if page == 1 else "From 1 to 2 . . . . . . . . . . . 3")
         draw(640, "# wait for the ferry" if page == 1 else "The last lines of a page go on in the")
+        for y in (600, 586) if page == 3 else ():  # rows that are larger than the text
+            draw(y, f"Adult {y}", 14)
+            canvas.drawString(300, y, "12.50")
         draw(40, str(page))
         canvas.showPage()
     canvas.save()
@@ -113,6 +116,7 @@ def test_a_pdf_has_headings_and_paragraphs_but_no_running_heads(tmp_path: Path) 
         "The last lines of a page go on in the\nand one more",
         f"{third}\nFrom 1 to 2 ... 3",
         "The last lines of a page go on in the",
+        "Adult 600   12.50\nAdult 586   12.50",
     ]
 
 

@@ -55,19 +55,23 @@ CODE_DIRECTIVES = (
 
 _OF_LABEL = r"[^\n:.!?;,\"“”(){}<>|=\[\]]"
 
-_TIME = (
-    r"[\[(]?(?:(?:\d{4}-\d\d-\d\d|\d{1,2}[./]\d{1,2}[./]\d{2,4})(?:T|,?[ \t]+))?"
-    r"\d{1,2}:\d\d(?::\d\d)?(?:[.,]\d{3})?(?:[ \u202f]?[AaPp][Mm])?[\])]?(?:[ \t]+-)?[ \t]+"
+_DATE = (
+    r"(?:\d{4}-\d\d-\d\d|\d{1,2}[./-](?:\d{1,2}|[A-Z][a-z]{2})[./-]\d{2,4}|[A-Z][a-z]{2} \d\d?)(?:T|,?[ \t]+)"
 )
+_CLOCK = rf"[\[(]?(?:{_DATE})?\d{{1,2}}:\d\d(?::\d\d)?(?:[.,]\d{{3}})?(?:[ \u202f]?[AaPp][Mm])?[\])]?"
+_TIME = rf"{_CLOCK}(?:[ \t]+-)?[ \t]+"
+_NAME = rf"[^\W\d_]{_OF_LABEL}{{0,39}}"
 
 TURN = re.compile(
     r"(?m)^(?P<indent>[ \t]*)(?:<[A-Za-z][^<>\n]{0,200}>[ \t]*){0,3}(?:\*\*|__)?"
-    rf"(?:{_TIME}<(?P<nick>[^\s<>]{{1,40}})>[ \t]"
+    rf"(?:{_TIME}<[ @+%&~]?(?P<nick>[^\s<>]{{1,40}})>[ \t]"
     rf"|(?P<label>(?:{_TIME}(?:\*\*|__)?\w|[^\W\d_a-z]){_OF_LABEL}{{0,39}}(?:[.]{_OF_LABEL}{{0,20}}){{0,2}}"
-    r"(?:\([^\n()]{1,30}\))?):(?:\*\*|__|</[A-Za-z]{1,8}>)?[ \t\n])"
+    r"(?:\([^\n()]{1,30}\))?):(?:\*\*|__|</[A-Za-z]{1,8}>)?[ \t\n]"
+    rf"|(?P<head>{_TIME}{_NAME}|{_NAME}(?:,[^\n:]{{0,20}})?[ \t,|·(\[—–-]{{1,4}}{_CLOCK})"
+    rf"[ \t]*(?=\n(?!{_CLOCK}|[^\n]{{0,60}}{_CLOCK}[ \t]*$)[^\n]))"
 )
-"""A speaker's label at the start of a line, also in bold or after tags. After a time it may begin with a
-small letter."""
+"""A speaker's label at the start of a line, also in bold or after tags, or a line of a name and a time above
+what is said. After a time the label may begin with a small letter."""
 
 _FOLDED = r":[^\n]*\n(?:[ \t]+[^\s:][^\n]*\n)*+"
 _POSTMARK = r"From [^\s:]+ {1,3}\w{3} \w{3} [^\n]+\n"
@@ -86,7 +90,8 @@ fields in any order. And the head of an entry in the log of git, or in a change 
 SMALL_PRINT = re.compile(rf"(?m)^(?:{_POSTMARK}|{_SMALL_PRINT})")
 """The lines of the head of a mail that say how it came."""
 
-_TIME_BEFORE = re.compile(_TIME)
+_WHEN = re.compile(_CLOCK)
+_BESIDE_NAME = re.compile(r",|[ \t][—–|·-]|\t|  |[\[(]")
 TIME = re.compile(r"[\[(]?[\w./, -]{0,24}?(?<!\d)\d\d:\d\d:\d\d\b")
 """The beginning of a line of a log."""
 
@@ -152,7 +157,8 @@ def label_end(line: str, below: str) -> int:
 
 def speaker(match: re.Match[str]) -> str:
     """Return the name in a match of TURN."""
-    return match["nick"] or _TIME_BEFORE.sub("", match["label"]).strip(" *_")
+    name = _WHEN.sub("", match["nick"] or match["label"] or match["head"])
+    return _BESIDE_NAME.split(name.strip(" \t*_-"), maxsplit=1)[0].strip(" *_")
 
 
 FIELD = re.compile(r"(?:[-*] )?(?:\*\*)?[^\W\d][^:=\n]{0,40}[:=]\*{0,2}\s")

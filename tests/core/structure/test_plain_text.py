@@ -187,9 +187,22 @@ def test_lines_that_nobody_says_are_titles_of_a_transcript() -> None:
 def test_turns_of_a_chat_begin_with_a_time(stamp: str) -> None:
     lines = [f"{stamp}{name} eels: {i}\n" for i, name in enumerate(("anna:", "ben_2:") * 4)]
     assert kinds(read_structure("".join(lines))) == ["turn"] * 8
-    lines = [f"{stamp}<{name}> eels: {i}\n" for i, name in enumerate(("anna", "ben_2") * 4)]
-    assert kinds(read_structure("".join(lines))) == ["turn"] * 8
+    for form in ("{0}<{1}> eels: {2}\n", "{0}< {1}> eels: {2}\n", "{0}{1}\neels: {2}\n\n"):
+        lines = [form.format(stamp, name, i) for i, name in enumerate(("anna", "ben_2") * 4)]
+        assert kinds(read_structure("".join(lines))) == ["turn"] * 8
     assert "turn" not in kinds(read_structure("".join(line.removeprefix(stamp) for line in lines)))
+
+
+@pytest.mark.parametrize(
+    "head", ["{}  9:12 AM", "{}, [01.03.2024 09:12]", "{} — 01/03/2024 9:12 PM", "{} (09:12)"]
+)
+def test_a_line_of_a_name_and_a_time_begins_a_turn(head: str) -> None:
+    heads = [head.format(name) for name in ("Ilse", "Jonas B") * 4]
+    assert (
+        kinds(read_structure("\n\n".join(f"{one}\nThey come in May, or later." for one in heads)))
+        == ["turn"] * 8
+    )
+    assert "turn" not in kinds(read_structure("\n".join(heads)))
 
 
 @pytest.mark.parametrize("label", ["{}:", "**{}:**", "**{}**:", "<p>{}:", "<p><b>{}:</b>", "  <p>{}:"])

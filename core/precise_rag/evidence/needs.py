@@ -23,7 +23,7 @@ import numpy as np
 from precise_rag.evidence.leaning import language_of, leans, takes_back
 from precise_rag.evidence.stretches import records
 from precise_rag.structure import Block, BlockKind, heading_title, read_structure
-from precise_rag.structure.marks import TIME, ends_in_colon, ends_sentence
+from precise_rag.structure.marks import TIME, WHEN, ends_in_colon, ends_sentence
 from precise_rag.types import Stretch
 
 LONGEST_BEFORE = 60
@@ -54,8 +54,8 @@ _CALLOUT = re.compile(r"[> \t]*(?:\[!|\*\*|\w+:)")
 """What begins a quote that says something of its own, as a note in Markdown does."""
 _ERROR = re.compile(r"(?:Caused by|[A-Za-z][\w.$]{2,99}): ")
 _QUESTION_MARKS = "?", "？", "؟"
-_ASKS = re.compile(r"[\s{\[,]{0,100}\"[^\n]{0,400}[?？؟]\"")
-"""A value of nested data that asks."""
+_ASKS = re.compile(rf"[\s{{\[,]{{0,100}}\"[^\n]{{0,400}}[?？؟]\"|{WHEN.pattern}[^\n]{{1,400}}[?？؟]\"?\Z")
+"""A value of nested data, or a row with a time, that asks."""
 _WHOLE_TURN = 240
 """Characters of a turn that is sent whole."""
 _PROSE: tuple[BlockKind, ...] = ("paragraph", "item", "quote", "turn")

@@ -90,7 +90,8 @@ fields in any order. And the head of an entry in the log of git, or in a change 
 SMALL_PRINT = re.compile(rf"(?m)^(?:{_POSTMARK}|{_SMALL_PRINT})")
 """The lines of the head of a mail that say how it came."""
 
-_WHEN = re.compile(_CLOCK)
+WHEN = re.compile(_CLOCK)
+"""A time, also with its date."""
 _BESIDE_NAME = re.compile(r",|[ \t][—–|·-]|\t|  |[\[(]")
 TIME = re.compile(r"[\[(]?[\w./, -]{0,24}?(?<!\d)\d\d:\d\d:\d\d\b")
 """The beginning of a line of a log."""
@@ -157,7 +158,7 @@ def label_end(line: str, below: str) -> int:
 
 def speaker(match: re.Match[str]) -> str:
     """Return the name in a match of TURN."""
-    name = _WHEN.sub("", match["nick"] or match["label"] or match["head"])
+    name = WHEN.sub("", match["nick"] or match["label"] or match["head"])
     return _BESIDE_NAME.split(name.strip(" \t*_-"), maxsplit=1)[0].strip(" *_")
 
 

@@ -157,6 +157,10 @@ def test_what_takes_something_back_comes_along(text: str) -> None:
             {("Ann: Phew.", "When?"), ("When?", "Ann: Phew."), ("When?", "Bob: At nine.")},
         ),
         (
+            "09:10\tann\tHello to all of you in the hall.\n" * 20 + "09:12\tann\tWhich?\n09:13\tben\tBlue.\n",
+            {("09:12 ann Which?", "09:13 ben Blue.")},
+        ),
+        (
             '[{"by": "Ann", "text": "Which?"},\n'
             f'{{"by": "Bob", "text": "{"Old " * 40}"}},\n{{"by": "{"Eve " * 30}"}}]',
             {('[{"by": "Ann", "text": "Which?"},', f'{{"by": "Bob", "text": "{"Old " * 40}"}},')},

@@ -205,6 +205,18 @@ def test_a_line_of_a_name_and_a_time_begins_a_turn(head: str) -> None:
     assert "turn" not in kinds(read_structure("\n".join(heads)))
 
 
+def test_the_first_of_labels_that_come_again_in_one_order_is_a_heading() -> None:
+    dishes = [f"Title: {name}\nServes: 4\nTime: 50\n\nPeel it. Bake it for {name}.\n\n" for name in "ABCD"]
+    text = "".join(dishes)
+    found = read_structure(text)
+    assert [text[block.start : block.end].strip() for block in found.blocks if block.kind == "heading"] == [
+        f"Title: {name}" for name in "ABCD"
+    ]
+    assert [found.above(text.index(f"for {name}")) for name in "ABCD"] == [
+        (f"Title: {name}",) for name in "ABCD"
+    ]
+
+
 @pytest.mark.parametrize("label", ["{}:", "**{}:**", "**{}**:", "<p>{}:", "<p><b>{}:</b>", "  <p>{}:"])
 def test_turns_begin_with_a_label_also_with_marks(label: str) -> None:
     end = "</p>" if "<" in label else ""

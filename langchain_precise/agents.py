@@ -12,13 +12,7 @@ from langchain_core.tools import StructuredTool
 from langgraph.types import Command
 from pydantic import BaseModel
 
-from precise_rag.evidence.tool_results import (
-    READ_RESULT,
-    READ_RESULT_DESCRIPTION,
-    ToolResultPruner,
-    excluded_names,
-    question_of,
-)
+from precise_rag.evidence.tool_results import READ_RESULT, ToolResultPruner, excluded_names, question_of
 
 ToolResult: TypeAlias = ToolMessage | Command[Any]
 """What a tool returns to an agent."""
@@ -47,7 +41,7 @@ class ToolResultPruningMiddleware(AgentMiddleware[Any, Any, Any]):
         self.exclude_tools = excluded_names(exclude_tools)
         self._pruner = ToolResultPruner(max_tokens, **options)
         read = StructuredTool.from_function(
-            self._pruner.read, name=READ_RESULT, description=READ_RESULT_DESCRIPTION, args_schema=_Part
+            self._pruner.read, name=READ_RESULT, description=self._pruner.read_description, args_schema=_Part
         )
         self.tools = [read]
 

@@ -12,13 +12,7 @@ from llama_index.core.workflow import Context
 
 from precise_rag.checks import shown
 from precise_rag.errors import InputError
-from precise_rag.evidence.tool_results import (
-    READ_RESULT,
-    READ_RESULT_DESCRIPTION,
-    ToolResultPruner,
-    excluded_names,
-    question_of,
-)
+from precise_rag.evidence.tool_results import READ_RESULT, ToolResultPruner, excluded_names, question_of
 
 
 def prune_tool_results(
@@ -51,7 +45,7 @@ def prune_tool_results(
             raise InputError(f"a tool is called {name} already; pass the tools themselves, and only once")
         is_whole = tool.metadata.return_direct or name in excluded
         wrapped.append(tool if is_whole else _PrunedTool(tool, pruner))
-    read = FunctionTool.from_defaults(pruner.read, name=READ_RESULT, description=READ_RESULT_DESCRIPTION)
+    read = FunctionTool.from_defaults(pruner.read, name=READ_RESULT, description=pruner.read_description)
     return [*wrapped, read]
 
 

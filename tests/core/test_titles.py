@@ -13,6 +13,7 @@ from precise_rag.titles import (
     with_header_path,
 )
 from precise_rag.types import Candidate, Decision, Excerpt
+from support.documents import read_cases
 
 
 @pytest.mark.parametrize(
@@ -44,27 +45,7 @@ def test_titles_of_the_index_come_first_and_long_ones_are_cut() -> None:
     assert joined_titles(below(("a",), "b", "a")) == "a > b"
 
 
-@pytest.mark.parametrize(
-    ("metadata", "text", "expected"),
-    [
-        (
-            {"header_path": "/Parts/No | Price/"},
-            "| 7 | 12 |\n\nWe sell parts.",
-            ["Parts > No | Price", "Parts"],
-        ),
-        ({"header_path": "/Parts/No | Price/"}, "The store.\n\nIt sells.", ["Parts > No | Price"] * 2),
-        (
-            {"title": "Farm", "header_path": "/Yard/Pump/"},
-            "Oil it weekly.\n\n### Belt\n\nIt is new.\n\n## Saw\n\nIt is old.",
-            ["Farm > Yard > Pump", "Farm > Yard > Pump > Belt", "Farm > Yard > Saw"],
-        ),
-        (
-            {"Header 1": "Yard", "Header 2": "Pump"},
-            "## Pump\n\nOil it.\n\n# Barn\n\nShut it.",
-            ["Yard > Pump", "Barn"],
-        ),
-    ],
-)
+@pytest.mark.parametrize(("metadata", "text", "expected"), read_cases("titles.json", "sections"))
 def test_titles_above_a_piece_hold_up_to_the_heading_in_it_that_ends_them(metadata, text, expected) -> None:
     sentences = split_into_sentences(
         Candidate("a", 0, len(text), text, 0.0, "rank", metadata=metadata)

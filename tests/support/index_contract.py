@@ -16,6 +16,7 @@ from precise_rag.filters import as_filter
 from precise_rag.index import load_index
 from precise_rag.testing.encoder import HashEncoder
 from precise_rag.types import Candidate, Document
+from support.documents import read_cases
 
 _CATS = Document(
     "cats",
@@ -33,30 +34,7 @@ _SHELVED = (
     replace(_BLANK, metadata={"shelf": 3}),
     Document("otters", "Otters sleep in water. A cat does not.", {"title": None, "tags": []}),
 )
-_FILTERS: tuple[tuple[dict[str, Any], set[str]], ...] = (
-    ({}, {"cats", "banks", "rivers", "blank", "otters"}),
-    ({"shelf": 3}, {"cats", "blank"}),
-    ({"shelf": {"$ne": 3}}, {"banks", "rivers"}),
-    ({"shelf": {"$gt": 3, "$lte": 7.0}}, {"banks", "rivers"}),
-    ({"shelf": {"$gte": 4, "$lt": 7}}, {"banks"}),
-    ({"shelf": {"$in": [3, 7]}}, {"cats", "rivers", "blank"}),
-    ({"shelf": {"$nin": [3, 7]}}, {"banks"}),
-    ({"shelf": "3"}, set()),
-    ({"open": True}, {"banks"}),
-    ({"open": 1}, set()),
-    ({"open": {"$in": [False, "no"]}}, {"rivers"}),
-    ({"title": {"$gt": "Rates"}}, {"banks", "rivers"}),
-    ({"title": {"$contains": "ise"}}, {"banks"}),
-    ({"tags": {"$contains": "pet"}}, {"cats"}),
-    ({"tags": {"$not": {"$contains": "pet"}}}, {"banks"}),
-    ({"title": {"$exists": True}}, {"banks", "rivers"}),
-    ({"title": {"$exists": False}}, {"cats", "blank", "otters"}),
-    ({"$id": "rivers"}, {"rivers"}),
-    ({"$id": {"$in": ["cats", "otters"]}}, {"cats", "otters"}),
-    ({"$or": [{"shelf": 7}, {"tags": {"$contains": "news"}}]}, {"banks", "rivers"}),
-    ({"$not": {"$or": [{"shelf": 7}, {"open": True}]}}, set()),
-    ({"$and": [{"shelf": {"$lt": 5}}, {"tags": {"$exists": True}}]}, {"cats", "banks"}),
-)
+_FILTERS = [(wanted, set(found)) for wanted, found in read_cases("index.json", "filters")]
 _QUERIES = ("Where does the cat sleep?", "What did the bank do to interest rates?", "otters and water")
 
 _Found = dict[str, float]

@@ -16,12 +16,6 @@ from precise_rag.tokens import CountTokens, counting
 READ_RESULT = "read_result"
 """The name of the tool that reads the rest of a result."""
 
-READ_RESULT_DESCRIPTION = (
-    "Read more of a tool's result that was cut. reference: from the note in the result. start: the first "
-    "character to read, such as 120 for [… 120]. question: in its place, what to look for in the whole."
-)
-"""What that tool does, for a model."""
-
 _ASKING = ("question", "query", "q", "search", "search_query", "search_term", "input")
 """Names of arguments that usually say what a call is for."""
 _MOST_CHARACTERS = 50_000_000
@@ -39,6 +33,12 @@ class ToolResultPruner:
     max_results: how many results are kept, of 50 million characters together; the oldest go first.
     keep_seconds: how long a result is kept.
     """
+
+    read_description = (
+        "Read more of a tool's result that was cut. reference: from the note in the result. start: the first "
+        "character to read, such as 120 for [… 120]. question: in its place, what to look for in the whole."
+    )
+    """What the tool that reads a result does, for a model."""
 
     def __init__(
         self,

@@ -11,6 +11,7 @@ from precise_rag.documents import conversion
 from precise_rag.errors import InputError
 from precise_rag.facts import place_at
 from precise_rag.structure import read_structure
+from support.documents import read_cases
 
 pytest.importorskip("markitdown")
 pytest.importorskip("pypdfium2")
@@ -132,21 +133,7 @@ def test_a_merged_cell_of_a_table_is_in_each_of_its_rows_and_columns(tmp_path: P
     assert rows == [["m0", "", "", ""], ["", "m1", "m1", ""], ["m2", "", "", ""], ["m2", "", "", "end"]]
 
 
-@pytest.mark.parametrize(
-    ("html", "text"),
-    [
-        ("<p><span>Kettle</span><span>€ 39.90</span><b>1800 W</b></p>", "Kettle € 39.90 **1800 W**"),
-        ("<p><span>pump.</span><span>start</span><span>()</span></p>", "pump.start()"),
-        ("<p>2<sup>48</sup> bytes, 10<sup>-3</sup> mol, 5<sup>th</sup></p>", "2⁴⁸ bytes, 10⁻³ mol, 5th"),
-        ("<p><a href='a.html#b'>Oil</a> <a href='https://a.b/c'>Tar</a><a href='#d'>¶</a></p>",
-         "Oil [Tar](https://a.b/c)"),
-        ("<a href='#g' role='tab'>Graz</a><div id='g' role='tabpanel'>At nine.</div>",
-         "Graz\n\n###### Graz\n\nAt nine."),
-        ("<details><summary>By mail?</summary><p>No.</p></details>", "###### By mail?\n\nNo."),
-        ("<template>t</template><noscript>n</noscript><p hidden>h</p><div style='DISPLAY: none'>d</div>Lit.",
-         "Lit."),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("html", "text"), read_cases("documents.json", "html"))
 def test_html_is_read_as_it_is_seen(html: str, text: str, tmp_path: Path) -> None:
     (tmp_path / "a.html").write_text(f"<body>{html}</body>", "utf-8")
     (document,) = read_documents(tmp_path)

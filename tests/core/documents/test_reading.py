@@ -13,6 +13,7 @@ from precise_rag.documents import files, read_documents
 from precise_rag.errors import InputError
 from precise_rag.facts import place_at, place_name
 from precise_rag.types import Candidate
+from support.documents import read_cases
 
 
 def test_a_folder_is_read_in_sorted_order_with_relative_ids(tmp_path, caplog):
@@ -181,23 +182,7 @@ def test_a_record_cannot_take_the_place_or_the_name_of_a_file(tmp_path: Path) ->
     assert found["table.csv#policy.md"].metadata["source"] == "table.csv"
 
 
-@pytest.mark.parametrize(
-    ("encoding", "text"),
-    [
-        ("utf-16", "Die Fähre fährt täglich."),
-        ("cp1252", "Der Schlüssel hängt beim Hausmeister Müller. Öffnungszeiten: täglich 8–20 Uhr."),
-        ("cp1252", "L’été dernier, la forêt a brûlé près de Nîmes."),
-        ("cp1250", "Wstęp wolny, żółta łódź."),
-        ("cp1251", "Паром отправляется каждый вечер. Последний рейс в двенадцать часов."),
-        ("shift_jis", "最後のフェリーは二十三時四十分に出発します。子供は無料です。"),
-        ("iso2022_jp", "最後のフェリーは二十三時四十分に出発します。"),
-        ("iso-8859-2", '<?xml version="1.0" encoding="ISO-8859-2"?><p>Święta łódź.</p>'),
-        ("iso-8859-5", '<meta charset="iso-8859-5"><p>Последний паром.</p>'),
-        ("cp866", '<?xml version="1.0" encoding="IBM866"?><p>Последний паром.</p>'),
-        ("cp874", '<?xml version="1.0" encoding="TIS-620"?><p>เรือ • ลำ</p>'),
-        ("iso-8859-2", "\\usepackage[latin2]{inputenc} Święta łódź."),
-    ],
-)
+@pytest.mark.parametrize(("encoding", "text"), read_cases("documents.json", "encodings"))
 def test_encodings_are_detected(encoding: str, text: str, tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_bytes(text.encode(encoding))
     (tmp_path / "b.txt").write_bytes("Damaged: Größe ".encode() + b"\xfc")

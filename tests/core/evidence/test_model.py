@@ -23,6 +23,7 @@ from precise_rag.evidence.needs import needs
 from precise_rag.evidence.stretches import split_into_sentences
 from precise_rag.testing import HashEncoder
 from precise_rag.types import UNSCORED, Candidate, Stretch
+from support.documents import read_cases
 
 
 @pytest.fixture
@@ -143,82 +144,25 @@ def test_what_takes_something_back_comes_along(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "needed"),
+    ("text", "needed", "both"),
     [
-        ("The pump stood. It froze. It burst. Ada left.", {("It froze.", "The pump stood.")}),
-        ("The pump " + "and the pump " * 60 + "stood. It froze.", set()),
-        ("# Pumps\n\nIt froze.", set()),
-        (
-            "Ann: When do we meet?\nBob: At nine.\nAnn: Fine.\nBob: Good.\nAnn: Bring oil.\n",
-            {("Ann: When do we meet?", "Bob: At nine.")},
-        ),
-        (
-            "Ann: Phew. When?\nBob: At nine.\nAnn: Fine.\nBob: Good.\nAnn: Bring oil.\n",
-            {("Ann: Phew.", "When?"), ("When?", "Ann: Phew."), ("When?", "Bob: At nine.")},
-        ),
+        *read_cases("needs.json", "needs"),
+        ("The pump " + "and the pump " * 60 + "stood. It froze.", [], []),
         (
             "09:10\tann\tHello to all of you in the hall.\n" * 20 + "09:12\tann\tWhich?\n09:13\tben\tBlue.\n",
-            {("09:12 ann Which?", "09:13 ben Blue.")},
+            [("09:12 ann Which?", "09:13 ben Blue.")],
+            [],
         ),
         (
             '[{"by": "Ann", "text": "Which?"},\n'
             f'{{"by": "Bob", "text": "{"Old " * 40}"}},\n{{"by": "{"Eve " * 30}"}}]',
-            {('[{"by": "Ann", "text": "Which?"},', f'{{"by": "Bob", "text": "{"Old " * 40}"}},')},
-        ),
-        ("- the wheel\n- It froze.\n\nThis is all.", set()),
-        (
-            "Ada left.\n\nThe sizes are given here:\n\n| a |\n|---|\n\nShe came back.\n",
-            both_ways(("The sizes are given here:", "| a | |---|")),
-        ),
-        (
-            "This is as if\n\n   f(x)\n\nwas written. Call it so:\n\n   g(x)\n\nIt is done.\n\n   h(x)\n",
-            both_ways(("This is as if", "f(x)"), ("Call it so:", "g(x)")),
-        ),
-        (
-            "The sizes are in this table.\n\n| a |\n|---|\n\nUse what follows.\n\n- oil\n",
-            both_ways(("The sizes are in this table.", "| a | |---|"), ("Use what follows.", "- oil")),
-        ),
-        (
-            "Here is a table of sizes. It is old.\n\n```\n-1 100k\n```\n\nAda left.\n",
-            {("Here is a table of sizes.", "``` -1 100k ```"), ("It is old.", "Here is a table of sizes.")},
-        ),
-        (
-            "# Parts\n\nseal\n:   What keeps the oil in.\n\nAda left.\n",
-            both_ways(("seal", ": What keeps the oil in.")),
-        ),
-        (
-            "It costs 12 euros[^fee]. Ada left.\n\nOil is dear.²\n\n² At night.\n\n[^fee]: Members: 8.\n",
-            {("It costs 12 euros[^fee].", "[^fee]: Members: 8."), ("Oil is dear.²", "² At night.")},
-        ),
-        (
-            "It is 14.[[1]](#footnote-1) Midi* is 9.\n\n\\* At first.\n\n1. Then 29. [x](#footnote-ref-1)\n",
-            {
-                ("It is 14.[[1]](#footnote-1)", "1. Then 29. [x](#footnote-ref-1)"),
-                ("Midi* is 9.", "\\* At first."),
-            },
-        ),
-        (
-            "> Set it to true.\n\nDo not. Ada left.\n\n> **Note** Oil is dear.\n\nTar is cheap.\n",
-            both_ways(("> Set it to true.", "Do not.")),
-        ),
-        (
-            "Not included\n\n- oil\n- tar\n\nAda left.\n\n(2) It may go to—\n(a) Ada.\n",
-            both_ways(
-                ("Not included", "- oil"), ("Not included", "- tar"), ("(2) It may go to—", "(a) Ada.")
-            ),
-        ),
-        (
-            "Two parts wear:\n\n- The old wheel turns. Oil is there.\n- the seal\n\nAda left.\n\n- a shed\n",
-            both_ways(
-                ("Two parts wear:", "- The old wheel turns. Oil is there."), ("Two parts wear:", "- the seal")
-            ),
+            [('[{"by": "Ann", "text": "Which?"},', f'{{"by": "Bob", "text": "{"Old " * 40}"}},')],
+            [],
         ),
     ],
 )
-def test_a_sentence_needs_what_it_leans_on_its_lead_in_and_what_it_announces(
-    text: str, needed: set[tuple[str, str]]
-) -> None:
-    assert pairs(text) == needed
+def test_a_sentence_needs_what_it_leans_on_its_lead_in_and_what_it_announces(text, needed, both) -> None:
+    assert pairs(text) == set(map(tuple, needed)) | both_ways(*map(tuple, both))
 
 
 def test_a_nested_list_has_a_lead_in_of_its_own_and_long_ones_are_announced_in_part() -> None:

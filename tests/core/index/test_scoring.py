@@ -29,6 +29,7 @@ from precise_rag.index.vectors import Products, dot, read_vectors, vector_column
 from precise_rag.index.words import load_stop_words, split_words, word_columns, word_number, word_numbers
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Document, SentenceTable
+from support.documents import read_cases
 from support.vectors import NEW, OLD, clustered
 
 
@@ -202,21 +203,7 @@ def test_chunk_vectors_equal_the_formula(n_tokens, alpha, seed):
     assert found.dtype == np.float32
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("The U.S. uses C++, C# and Café's R.", "the u s uses c++ c# and cafe s r"),
-        ("北京大学在北京", "北京 京大 大学 学在 在北 北京"),
-        ("Straße ＡＢＣ １２", "strasse abc 12"),
-        ("हिन्दी भाषा।", "हिन्दी भाषा"),
-        ("الأُرْشِيفِ מַחְסָן", "الارشيف מחסן"),
-        ("A well-\n known ware\u00ad\nhouse.", "a well known wellknown warehouse"),
-        ("서울 대학교", "서울 대학교"),
-        ("เปิด 9 ເປີດ បើក ဖွင့်", "เป ปิ ิด 9 ເປ ປີ ີດ បើ ើក ဖွ ွင င့ ့်"),
-        ("snake_case 3.14", "snake case 3 14"),
-        ("!? …", ""),
-    ],
-)
+@pytest.mark.parametrize(("text", "expected"), read_cases("index.json", "words"))
 def test_a_text_is_split_into_words(text: str, expected: str) -> None:
     assert split_words(text) == expected.split()
 

@@ -16,6 +16,7 @@ from precise_rag.protocols import SentenceSplitter
 from precise_rag.sentences import load_sentence_splitter
 from precise_rag.sentences.splitters import MAX_CHARACTERS, BlockSplitter
 from precise_rag.sentences.words import has_words, trim_spans, without_markup, without_rules
+from support.documents import read_cases
 
 NAMES = ("auto", "nupunkt", "sentencex")
 
@@ -43,41 +44,7 @@ def test_every_library_knows_abbreviations_ordinals_and_blank_lines(name: str) -
     assert pickle.loads(pickle.dumps(splitter(name))).split("One. Two.") == [Span(0, 5), Span(5, 9)]
 
 
-@pytest.mark.parametrize(
-    "expected",
-    [
-        [],
-        [" \n\n "],
-        ["\n\n Hi. \n\n"],
-        ["One.\r\n", "Two.\r\n\r\n", "Three."],
-        ["We need:\n", "- eggs\n", "- milk\n\n", "That is all."],
-        ["# Title\n", "Text. ", "More text."],
-        ["A line\nwrapped hard. ", "Next."],
-        ["你好。", "再见！", "好吗？"],
-        ["यह पहला है। ", "यह दूसरा है।"],
-        ["هل هذا سؤال؟ ", "نعم."],
-        ["He wrote 你好 on it. ", "Then he left."],
-        ["他走了。", "她说好。"],
-        ["彼は「やめろ。」", "次の日、帰った。"],
-        ["Πότε ανοίγει το μουσείο; ", "Ανοίγει στις 8; ", "Ναι."],
-        ["A sign reads μουσείο; it is old. ", "Go."],
-        ["នេះជាប្រយោគមួយ៕ ", "នេះជាផ្លែឈើ។ល។ ពីរ។ ", "មួយ។"],
-        ["བོད་ཡིག་འདི་ཡོད། །", "དེ་ནས་ཡོད་རེད། ", "གཉིས་པ་ཡིན།"],
-        ["ราคา 50 บาท ต่อ 1 คน โทร 02-123-4567\n", "ทุกวัน"],
-        ["English first. ", "Yes.\n\n", "中文在后。", "好的。"],
-        ["Good 👍🏽. ", "Fine \ud800 too."],
-        ["He left.\n\n* * *\n\n", "She came. (?!) ", "So."],
-        ["***\n\nOne.\n\n---\n"],
-        ["It turns:\n\n----\n\n> - \n\n", "Slowly."],
-        [
-            "> So:\n>\n> 1. The wall is old.\n",
-            "> 2. The posts stay.\n",
-            ">> 12. In 1999. ",
-            "Then it broke.\n",
-        ],
-        ["Vraiment ? ", "Oui. ", "Is `x` set? ", "Then `y` is. ", "Set `foo'. ", "Then `bar'. ", "Done."],
-    ],
-)
+@pytest.mark.parametrize("expected", read_cases("sentences.json", "sentences"))
 def test_expected_sentences(expected: list[str]) -> None:
     assert pieces("".join(expected)) == expected
     assert [span.end - span.start for span in split_sentences("".join(expected))] == list(map(len, expected))
@@ -243,31 +210,7 @@ def test_libraries_read_long_blocks_in_parts(unit: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["auto", "sentencex"])
-@pytest.mark.parametrize(
-    "sentence",
-    [
-        "Das Boot trägt z.B. Fässer, Netze usw. über den Fluss. ",
-        "Es kamen ca. 30 Mio. liter d. h. Nr. 5 war voll. ",
-        "Lo lleva la Srta. Brandt, p. ej. en mayo. ",
-        "Siehe Abb. 3, Tab. 4 und die Hauptstr. 5 von max. 300 Metern. ",
-        "Zob. str. 12, np. Kraków, tj. miasto prof. dr hab. Jana Kowalskiego. ",
-        "Zie blz. 12, bijv. Amsterdam, o.a. Rotterdam of d.w.z. Utrecht. ",
-        "Площадь порта 160 кв. метров, т.е. больше, чем в 1990-х гг. было. ",
-        "Die 2. Auflage über Ludwig XIV. kostet lt. Verlag wenig. ",
-        "Ludwig XIV. regierte gem. § 5 und Art. L. 7 lange. ",
-        "A Dra. Costa e o Exmo. Sr. Silva chegaram. ",
-        "Mme. Dupont cite l'art. L. 1114-4, de 50 av. J.-C. selon elle. ",
-        "Il dott. Bianchi e l'avv. Verdi leggono l'art. 5 qui. ",
-        "Dhr. Jansen ziet mevr. Bakker, o.a. op blz. 7 daar. ",
-        "Henryk VIII. był tu, a inż. Nowak i płk. Kowal przy ul. Długiej. ",
-        "Вчера проф. Иванов, род. в г. Москве, жил на ул. Мира, д. 5, там. ",
-        "The rent is due under Art. IV. of the lease. ",
-        "値は３．１４で、値段は３｡５です。",
-        "彼は「やめろ。」と言って「行こう。」って笑った。",
-        "“走吧。”他说，“好！”老师说道。",
-        "डॉ. शर्मा और श्री. वर्मा आए। ",
-    ],
-)
+@pytest.mark.parametrize("sentence", read_cases("sentences.json", "abbreviations"))
 def test_abbreviations_end_no_sentence(name: str, sentence: str) -> None:
     assert pieces(sentence + sentence, name) == [sentence, sentence]
     assert len(pieces("Netze, Fässer usw. Danach kam keine.", name)) == 2
@@ -275,19 +218,7 @@ def test_abbreviations_end_no_sentence(name: str, sentence: str) -> None:
     assert len(pieces("Длина лодки 90 см. Потом стало тихо.", name)) == 2
 
 
-@pytest.mark.parametrize(
-    "sentence",
-    [
-        "The ? operator returns early.",
-        "Use ?? to coalesce, ! to negate, or !! twice.",
-        "In C#, ?. is one of them.",
-        "Write `a ? b : c` for a choice.",
-        "It is ``x. Y`` and `foo? Bar` here.",
-        "A pattern such as a.*? matches little, and $? is 255.",
-        'See <a title="2.10. Execution Trees">the trees</a>.',
-        "Quoi ? dit-il.",
-    ],
-)
+@pytest.mark.parametrize("sentence", read_cases("sentences.json", "marks of code"))
 def test_marks_of_code_end_no_sentence(sentence: str) -> None:
     parts = ["All is well here. ", f"{sentence} ", "The end."]
     assert pieces("".join(parts)) == parts
@@ -298,37 +229,7 @@ def kept(text: str) -> str:
     return text[start:end]
 
 
-@pytest.mark.parametrize(
-    ("text", "expected"),
-    [
-        ("He left.\n\n* * *\n", "He left."),
-        ("+---+---+\n| a | b |\n+===+===+\n", "| a | b |"),
-        ("Title\n=====\n", "Title"),
-        ("| a | b |\n|---|---|\n", "| a | b |\n|---|---|"),
-        ("| a | b |\n|---|---|\n| 1 | 2 |\n", "| a | b |\n|---|---|\n| 1 | 2 |"),
-        ("```\nx = 1\n```\n", "```\nx = 1\n```"),
-        ("f(\n  x\n)\n", "f(\n  x\n)"),
-        ("\n    if x:\n        y\n    z\n", "    if x:\n        y\n    z"),
-        ("    A first line\nis indented.", "A first line\nis indented."),
-        ("\n  One line.\n", "One line."),
-        ("", ""),
-        ("The sizes are:\n\n<!-- lint disable -->\n", "The sizes are:"),
-        ("<!-- a -->\n<!-- b -->Words.", "Words."),
-        ("Text.\n\n.. index:: pair: a; b\n\n.. _wide columns:\n", "Text."),
-        ("</li>\n<li>One.</li>\n<li>", "<li>One.</li>"),
-        ("<p>A half of it.", "A half of it."),
-        ("the rest.</p></td></tr>\n<tr><td> </td></tr>", "the rest."),
-        ("<pre>x = 1\ny = 2", "<pre>x = 1\ny = 2"),
-        ("<b>Note</b> the <code>x</code>", "<b>Note</b> the <code>x</code>"),
-        ('<p><a href="x"><img src="y"></a></p>\n<p>Fast.</p>\n<p><img src="z"></p>', "<p>Fast.</p>"),
-        ("# Eels\n\n[![CI](https://ci.example/a.svg)](https://ci.example) ![v](v.svg)\n\n", "# Eels"),
-        ("Contents\n\n- [Oak](#oak)\n  1. [Eel](#eel)\n", "Contents"),
-        ("- [Oak](https://oak.example)", "- [Oak](https://oak.example)"),
-        (".. image:: https://ci.example/a.svg\n   :target: https://ci.example\n\nFast.", "Fast."),
-        ("![The eels leave the river in the night of May](a.png)",) * 2,
-        ("a < b and c > d", "a < b and c > d"),
-    ],
-)
+@pytest.mark.parametrize(("text", "expected"), read_cases("sentences.json", "what is kept"))
 def test_rules_and_space_around_words_go_and_common_indents_stay(text: str, expected: str) -> None:
     assert kept(text) == expected
 

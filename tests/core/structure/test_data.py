@@ -5,6 +5,7 @@ import pytest
 from precise_rag import prune
 from precise_rag.sentences import split_sentences
 from precise_rag.structure import read_structure
+from support.documents import read_cases
 
 ITEMS = [
     {"id": n, "name": f"{name} Gate", "lines": {"first": f"U{n}", "last": f"S{n}"}, "steps": 20 + 3 * n}
@@ -122,19 +123,7 @@ def test_text_in_a_value_is_split_into_sentences() -> None:
     assert "The pump number 7 was changed in May." in units
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        '{"a": 1, "b": 2} is what the pump replies when it is asked how it is. It is asked every morning.',
-        "[1] Smith, J. A history of pumps. London, 1990.",
-        "Fruit:\n  - apple pie.\n  - pear cake is good.\nNote: the rest is prose. It goes on and on.\n",
-        "host: a\nport: 80\nuser: b\npath: /x\n",
-        "Jan Breytenbach {'1': \", '2': \", '3': \"} (born 4 July 1933) was appointed by the general "
-        "as the first commander of a unit that was founded two years before.",
-        "def f(x):\n    if x:\n        return 1\n    else:\n        return 2\n\n\nclass A:\n    x: int\n",
-        "{%- macro t(key) %} Some words of a page that is made of this. {%- endmacro %}",
-    ],
-)
+@pytest.mark.parametrize("text", read_cases("structure.json", "no data"))
 def test_other_text_is_no_data(text: str) -> None:
     assert read_structure(text).format != "data"
 

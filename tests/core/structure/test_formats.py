@@ -10,7 +10,7 @@ from precise_rag.errors import InputError
 from precise_rag.sentences import split_sentences
 from precise_rag.structure import read_structure
 from precise_rag.structure.marks import ends_in_colon, without_marks
-from support.documents import read_document
+from support.documents import read_cases, read_document
 from support.structures import kinds
 
 MARKS = (
@@ -97,124 +97,22 @@ def test_the_format_is_told_by_the_marks(text: str, text_format: str) -> None:
     assert read_structure(text).format == text_format
 
 
-CASES: dict[str, tuple[str | None, str, str]] = {
-    "link definitions are lines of code": (
-        "markdown",
-        "See [oak].\n\n[oak]: https://oak.example/\n[eel]: https://eel.example/\n",
-        "paragraph code",
-    ),
-    "long fences are markdown": (
-        None,
-        "Tools\n-----\n\n````\nlift --trap\n````\n\n````\nsell\n````\n",
-        "heading2 code code",
-    ),
-    "front matter is no heading": (
-        None,
-        "---\ntitle: Eels\n---\n# Traps\n\nTwo.\n",
-        "code heading1 paragraph",
-    ),
+CASES: dict[str, tuple[str | None, str, str]] = read_cases("structure.json", "kinds") | {
     "markdown with tables of tags is markdown": (
         None,
         f"## Fish\n\n<table>{'<tr><td>Eel</td><td>May</td></tr>' * 20}</table>\n\n## Birds\n\nTerns nest.\n",
         "heading2 table heading2 paragraph",
-    ),
-    "code in an item ends with its indent": (
-        "text",
-        "* Lift it:\n\n  .. code-block:: sh\n\n     lift --trap\n\n  Then look into it.\n\n* Sell.\n",
-        "item1 code item1 item1",
-    ),
-    "indented code needs no colon before it": (
-        "text",
-        "This is as if\n\n   except E as N:\n       foo\n\nwas translated to\n\n   f(x)\n\nIt is.\n\n"
-        "   He (the man) came.",
-        "paragraph code paragraph code paragraph paragraph",
-    ),
-    "lines with wide gaps are a table": (
-        None,
-        "Staff:\n\nDeck      120   126\nEngine     88    90\nOffice     90    96\n\nOne.  Two.\nThree.\n",
-        "paragraph table paragraph",
-    ),
-    "prose is paragraphs": (
-        None,
-        "The lamp is lit.\nIlse keeps it.\n\n“Is it far?” he asked.\n\nA mile.\n",
-        "paragraph paragraph paragraph",
-    ),
-    "a title between two lines is a heading": (
-        None,
-        "------------\n lift --all \n------------\n\nThey are closed again.\n",
-        "heading1 paragraph",
     ),
     "html has long paragraphs": (
         None,
         f"<h2>Eels</h2>\n\n<p>{'They come in May. ' * 90}</p>\n\n" * 3,
         " ".join(["heading2 paragraph"] * 3),
     ),
-    "html": (
-        None,
-        "<html><head><style>h1 {x: y}</style></head><body><h1>Eels</h1><p>In May.</p>"
-        "<ul><li>oak<li>wicker <ol><li>new</li></ol></li></ul><h2>Code</h2><p>So:</p><pre>a\n\nb</pre>"
-        "<table><tr><td>1</td></tr><tr><td>2</td></tr></table><blockquote>Quoted</blockquote>End</body>",
-        "heading1 paragraph item1 item1 item2 heading2 paragraph code table quote paragraph",
-    ),
-    "closing tags belong to the block before": (
-        "html",
-        "<div><ul>\n<li>oak</li>\n</ul>\n</div>\n\n<div><p>End</p></div>\n",
-        "item1 paragraph",
-    ),
-    "numbered sentences of markdown are items": (
-        "markdown",
-        "1. Go aboard.\n\nThen sit.\n\n2. Pay.\n\nEnd.\n",
-        "item1 paragraph item1 paragraph",
-    ),
-    "a chunk may begin within code": (
-        "markdown",
-        "  return x\n}\n```\n\n## Traps\n\nOf willow.\n\n```js\ng(x)\n```\n\nAgain.\n",
-        "code heading2 paragraph code paragraph",
-    ),
-    "rows set with spaces are a table, and prose with one gap is not": (
-        "markdown",
-        "Yeast   1.10\nFlour   2.20\nSalt   0.40\n\nBread needs flour,\nyeast   and water.\nIt rises.\n",
-        "table paragraph",
-    ),
-    "code of which only the beginning is there": ("markdown", "```\nlift\n", "code"),
-    "doctest is one block of code": (
-        "text",
-        "So:\n\n   >>> try:\n   ...     pass\n   ... finally:\n   ...     f(x)\n   ...\n   None\n\nThe end.",
-        "paragraph code paragraph",
-    ),
-    "terms and options are items with their meaning": (
-        "text",
-        "Fields:\n\n``a``\n  The first.\n``b``\n  The second.\n\n-q\n   No noise.\n-d\n   More.",
-        "paragraph item1 item1 item1 item1",
-    ),
-    "each kind of marks is a level, and a section of settings is a heading": (
-        "text",
-        "(1) No oil unless—\n(a) it burns;\n(i) or smokes;\n\n(b) it is old.\n\n(2) End.\n\n[a]\nb = 3\n",
-        "item1 item2 item3 item2 item1 heading20 paragraph",
-    ),
-    "notes are no transcript": (
-        None,
-        "Note: this.\n\n" + "One paragraph.\n\n" * 9 + "Note: that.\n\nNote: more.\n\nNote: last.\n",
-        " ".join(["paragraph"] * 13),
-    ),
-    "prose with commas is no table": (
-        None,
-        "He came, he saw, he left.\nShe came, too, later.\n" * 3,
-        "paragraph",
-    ),
     "long scripts are code": (
         None,
         f"<html><body><p>Eels.</p><script>{'x = 1; ' * 60}</script><p>Oak.</p></body></html>",
         "paragraph code paragraph",
     ),
-    **{
-        f"a formula in {text_format} is one block": (
-            text_format,
-            "The sum is\n\n$$\na = b. C = d.\n$$\n\nwhere a is large.",
-            "paragraph code paragraph",
-        )
-        for text_format in ("markdown", "text")
-    },
 }
 
 

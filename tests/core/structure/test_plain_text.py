@@ -5,7 +5,7 @@ import pytest
 from precise_rag.structure import read_structure
 from precise_rag.structure.running import running_lines
 from precise_rag.structure.tables import table_rows
-from support.documents import read_document
+from support.documents import read_cases, read_document
 from support.structures import kinds
 
 
@@ -30,19 +30,7 @@ def test_plain_text() -> None:
     assert found.above(document.index("It sailed")) == ("THE FERRY", "Old timetable")
 
 
-@pytest.mark.parametrize(
-    "line",
-    [
-        "“No,” Ilse said. “Not yet.”",
-        "7. Light the lamp. Then eat.",
-        "Chapter and verse,",
-        "I. I did",
-        "簡潔を心がけました。(KISS)",
-        "一些其他的X选项和资源同样可以如预期的一样执行",
-        "ใช้ USB เท่านั้น",
-        "יש לך דואר חדש ב-IMAP",
-    ],
-)
+@pytest.mark.parametrize("line", read_cases("structure.json", "no headings"))
 def test_sentences_are_no_headings(line: str) -> None:
     assert "heading" not in kinds(read_structure(f"Before it.\n\n{line}\n\nafter it, in small letters.\n"))
 
@@ -62,22 +50,7 @@ def test_items_have_numbers_of_several_levels() -> None:
     assert [text[block.start :].split()[0] for block in found.blocks] == ["3.1.", "3.1.1.", "3.2."]
 
 
-@pytest.mark.parametrize(
-    ("title", "line", "level"),
-    [
-        ("Oil of the pump", "== Oil of the pump ==", 2),
-        ("Oil", "=== Oil", 3),
-        ("Oil", "\\section{Oil}", 2),
-        ("Oil", "\\subsection*{Oil}", 3),
-        ("Oil", "\\section{Oil}\\label{sec:oil}", 2),
-        ("Oil and tar", "=head2 Oil and tar", 2),
-        ("油", "【油】", 2),
-        ("油の交換", "■ 油の交換", 2),
-        ("1.4. And which oil do I take?!", "1.4. And which oil do I take?!", 10),
-        ("pump (1.2-3) unstable; urgency=low", "pump (1.2-3) unstable; urgency=low", 1),
-        ("commit 0a1b2c3 Author: Ada", "commit 0a1b2c3\nAuthor: Ada", 1),
-    ],
-)
+@pytest.mark.parametrize(("title", "line", "level"), read_cases("structure.json", "headings"))
 def test_titles_of_other_formats_and_questions_with_numbers_are_headings(title, line, level) -> None:
     text = f"Before it.\n\n{line}\n\nUse the blue one, which is in the shed behind the mill of the harbour.\n"
     found = read_structure(text, "text")
@@ -85,18 +58,7 @@ def test_titles_of_other_formats_and_questions_with_numbers_are_headings(title, 
     assert found.above(text.index("Use")) == (title,)
 
 
-@pytest.mark.parametrize(
-    ("title", "titles"),
-    [
-        ("Artículo {}. Objeto.\n", ["Artículo 1. Objeto.", "Artículo 2. Objeto."]),
-        ("Статья {}. Предмет\n\n", ["Статья 1. Предмет", "Статья 2. Предмет"]),
-        ("§ {} Fristen\n", ["§ 1 Fristen", "§ 2 Fristen"]),
-        ("مادة ({})\n", ["مادة (1)", "مادة (2)"]),
-        ("धारा {}. समय\n", ["धारा 1. समय", "धारा 2. समय"]),
-        ("第{}条　费用\n", ["第1条 费用", "第2条 费用"]),
-        ("Rent {} euros was paid.\n", ["", ""]),
-    ],
-)
+@pytest.mark.parametrize(("title", "titles"), read_cases("structure.json", "titles that count up"))
 def test_lines_with_a_word_and_a_number_that_counts_up_are_titles(title: str, titles: list[str]) -> None:
     body = "Here the fee of the harbour is set, and who has to pay it, and when.\n\n"
     text = "".join(title.format(number) + body for number in (1, 2))
@@ -120,21 +82,7 @@ def test_running_heads_are_no_headings() -> None:
     assert "heading20" not in kinds(read_structure(page * 3, "text"))
 
 
-@pytest.mark.parametrize(
-    ("lines", "are_running"),
-    [
-        (("Harbour of Brandt", "Harbour of Brandt", "Harbour of Brandt"), True),
-        (("Harbour of Brandt | 7", "8 – Harbour of Brandt", "Harbour of Brandt, page 9"), True),
-        (("Harbour of Brandt 7", "Harbour of Brandt 9", "Harbour of Brandt"), True),
-        (("7", "- 8 -", "Page 9"), True),
-        (("Seite 7 von 12", "7 / 12", "стр. 8"), True),
-        (("Chapter 1", "Chapter 2", "Chapter 3"), False),
-        (("Yes.", "Yes.", "Yes."), False),
-        (("Notes:", "Notes:", "Notes:"), False),
-        (("* * *", "* * *", "* * *"), False),
-        (("", "", ""), False),
-    ],
-)
+@pytest.mark.parametrize(("lines", "are_running"), read_cases("structure.json", "running lines"))
 def test_running_lines_differ_by_the_number_of_the_page(lines: tuple[str, ...], are_running: bool) -> None:
     assert running_lines([*lines, "The lamp is lit."]) == [are_running] * 3 + [False]
     assert not any(running_lines(lines[:2]))
@@ -227,36 +175,7 @@ def test_turns_begin_with_a_label_also_with_marks(label: str) -> None:
     assert [text[block.start : block.end].strip() for block in found.blocks] == [one.strip() for one in said]
 
 
-GRID = """\
-+--------+----------------+
-| Option | Meaning        |
-|        | of it          |
-|========|================|
-| "<"    | to the left,   |
-|        | at once        |
-+--------+----------------+
-| ">"    | to the right   |
-+--------+----------------+
-"""
-SIMPLE = """\
-=====  =====
-A      not A
-=====  =====
-False  True
-       or so
-True   False
-=====  =====
-"""
-MARKDOWN = "| a | b |\n|---|--:|\n| 1 | 2 |\n| 3 | 4 |\n"
-SPACES = "  Preset   Size   Memory\n    -0   256 KiB     3 MiB\n    -1     1 MiB     9 MiB\n"
-RULED = """\
-  Signal\t  Standard   Action   Comment
-  ────────────────────────────────────────
-  ALRM\t  P1990      Term     Timer
-  HUP\t  P1990      Term     Hangup on the terminal
-\t\t\t      or the end of it
-"""
-HTML = "<table>\n <tr><th>Name</th><th>Use</th></tr>\n <tr><td>a</td>\n <td>b</td></tr>\n</table>\n"
+GRID, SIMPLE, MARKDOWN, SPACES, RULED, HTML = read_document("tables.txt").split("%%\n")
 
 
 @pytest.mark.parametrize(

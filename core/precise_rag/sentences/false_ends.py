@@ -37,7 +37,7 @@ _GOES_ON = re.compile(
 
 _QUOTED_ITEM = re.compile(r"(?:^|\n)[ \t]{0,40}>[ \t>]{0,20}\d{1,3}\.\s+")
 """The number of a list item in a quote, whose point ends no sentence."""
-_COUNTED = re.compile(r"\s*(?:([^\W\d_])[^\s\d.,:;!?()]{1,20} |§ ?)\d{1,4}\.[ \t]+")
+_COUNTED = re.compile(r"\s*(?:([^\W\d_])[^\s\d.,:;!?()]{1,20} |§ ?|(?=\d+\.\d))(?:\d{1,4}\.){1,5}[ \t]+")
 """A word with a number before a title: "Artículo 3. Multas"."""
 
 _CODE = re.compile(r"(?<![\w`])(`{1,2})(?![\s`])[^`]{0,200}?(?<!\s)\1(?![\w`])|<[A-Za-z/][^<>]{0,500}>")

@@ -19,7 +19,7 @@ NUMBERED = re.compile(
 
 COUNTED = re.compile(
     r"(?:(?P<word>[^\W\d_][^\s\d.,:;!?()=|]{1,20}\.?[ \t]{1,2}|§{1,2}[ \t]?|[第제])[(（]?"
-    r"(?P<number>\d{1,4}|[IVXLC]{1,7}|[一二三四五六七八九十百]{1,6})[)）]?"
+    r"(?P<number>\d{1,4}(?:\.\d{1,3}){0,4}|[IVXLC]{1,7}|[一二三四五六七八九十百]{1,6})[)）]?"
     r"(?P<kind>[章节節編编条條款項项部장절조]?)(?=[.:(–—-]|er\b|\s*(?:[^\sa-zа-я]|\Z))(?!\.\d)|(?P<counted>[一二三四五六七八九十]{1,3})、)"
 )
 """A word and a number before a title, in any language: "Artículo 3. Multas", "§ 3 Fristen"."""

@@ -37,7 +37,9 @@ from precise_rag.structure.plain_lines import (
     fits_above,
     has_case,
     has_two_sentences,
+    numbered_titles,
     read_lines,
+    wrapped_numbers,
 )
 from precise_rag.structure.running import RUNNING_LINES, running_key
 from precise_rag.structure.tables import CSV_LINES, begins_table, delimiter_of, is_rule, split_at
@@ -117,7 +119,8 @@ class _Reader:
             for line in lines
             if line.after_blank and line.before_blank and len(line.words) <= _LONGEST_SHORT_TITLE
         )
-        self.counted = counted_titles(lines)
+        self.counted, self.numbered = counted_titles(lines), numbered_titles(lines)
+        self.wrapped = wrapped_numbers(lines)
         self.styles: dict[tuple[str, bool], int] = {}
         self.kind: BlockKind | None = None
         self.level = 0
@@ -178,7 +181,7 @@ class _Reader:
         is_in_paragraph = self.kind == "paragraph" and line.indent > self.indent + 1
         if line.after_blank and (FORMULA.match(words) or (is_in_paragraph and CODE_LINE.match(words))):
             return "code", 0
-        if is_term or (ITEM.match(words) and self._is_item(number)):
+        if is_term or (ITEM.match(words) and number not in self.wrapped and self._is_item(number)):
             return "item", 1 + line.indent // 2 + (0 if is_term else self._steps(line))
         if not line.after_blank:
             return self._lead_in(number) if self.kind is not None else ("paragraph", 0)
@@ -261,7 +264,7 @@ class _Reader:
         if is_first and (marked := MARKED_TITLE.match(line.words)):
             level = marked[1].count("=") if marked[1][:2] == "==" else 2 + marked[1].count("sub")
             return "heading", int(marked[1][-1]) if marked[1][-1:].isdigit() else level, 1
-        if level := self.counted.get(number):
+        if level := self.counted.get(number) or (number in self.numbered and self._heading_level(number)):
             return "heading", level, 1
         if _SECTION.fullmatch(line.words) and rest and _SETTING.match(rest[0].words):
             return "heading", _LEVEL_OF_SHORT_LINES, 1
@@ -387,7 +390,8 @@ class _Reader:
         """The level of a line that is a heading by its words alone; 0 if it is none."""
         line = self.lines[number]
         words = line.words
-        if not (line.after_blank and line.before_blank) or len(words) > LONGEST_HEADING:
+        is_apart = number in self.numbered or (line.after_blank and line.before_blank)
+        if not is_apart or len(words) > LONGEST_HEADING:
             return 0
         asks = _LONG_NUMBER.match(words) is not None and words[-1] in "?？!"
         if not asks and (words.rstrip("\"'”’»)]*）」』").endswith(STOP) or has_two_sentences(words)):
@@ -396,7 +400,8 @@ class _Reader:
         if following is None or not any(letter.isalpha() for letter in words):
             return 0
         if (match := NUMBERED.match(words)) is not None:
-            if _LONG_NUMBER.match(words) is None and words[0].isdigit() and ITEM.match(following.words):
+            is_list = _LONG_NUMBER.match(words) is None and ITEM.match(following.words)
+            if is_list and words[0].isdigit() and number not in self.numbered:
                 return 0
             deeper = max(self.counted.values(), default=LEVEL_OF_NUMBERS) + match[0].rstrip(".").count(".")
             return deeper if words[0].isdigit() else LEVEL_OF_NUMBERS

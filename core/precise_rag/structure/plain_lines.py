@@ -7,12 +7,14 @@ from unicodedata import normalize
 
 from precise_rag.structure.marks import CAPTION, COUNTED, STOPS, WIDE, ends_sentence, in_columns, indent_of
 
-LONGEST_HEADING, LEVEL_OF_NUMBERS = 100, 9
+LONGEST_HEADING, LEVEL_OF_NUMBERS, _NARROWEST = 100, 9, 40
 STOP = (*STOPS, *",;:，；：、")
 """What no heading ends in."""
 _TWO_SENTENCES = re.compile(r"[^\W\d]{2}[.!?][\"'”’»)\]]{0,3} +[\"'“‘«(\[]{0,3}[^\W\da-z]|[?!,][\"”’»]")
 _FULL_STOP_WITHIN = re.compile(r"[。！？｡][^\s。」』”’）)]")
 _GAP = re.compile(r" {2,}")
+_PARTS = re.compile(r"(\d{1,3}(?:\.\d{1,3}){0,4})\.?[ \t]+(?=[^\W\d_a-z])")
+_ITEM_NUMBER = re.compile(r"\(?((?:\d{1,3}\.){0,4})(\d{1,3})[.)]")
 
 
 class Line(NamedTuple):
@@ -100,6 +102,39 @@ def _is_title_line(lines: Sequence[Line], number: int) -> bool:
     if is_sentence or len(words) > LONGEST_HEADING or not below:
         return False
     return line.before_blank or (fits_above(line, below[0]) and not below[0].words[0].islower())
+
+
+def numbered_titles(lines: Sequence[Line]) -> set[int]:
+    """Return the places of titles such as "2.2. Oil" right above text; none if no number has two parts."""
+    parts = [(match[1].split(".") if (match := _PARTS.match(line.words)) else []) for line in lines]
+    firsts, titles = set[int](), set[int]()
+    for number, (line, now) in enumerate(zip(lines, parts, strict=True)):
+        is_below_title = number - 1 in firsts and parts[number - 1] == now[: len(parts[number - 1])]
+        if now and (line.after_blank or is_below_title or ends_sentence(lines[number - 1].words)):
+            firsts.add(number)
+    for number in sorted(firsts, reverse=True):
+        below = [line.indent for line in lines[number + 1 : number + 2] if not parts[number + 1]]
+        is_above_text = bool(below) and below[0] <= lines[number].indent and _is_title_line(lines, number)
+        if is_above_text or number + 1 in titles:
+            titles.add(number)
+    return titles if any(len(parts[number]) > 1 for number in titles) else set()
+
+
+def wrapped_numbers(lines: Sequence[Line]) -> set[int]:
+    """Return the places of lines that only begin with a number since it did not fit on the line above.
+
+    No line of the text begins with the number before it or after it.
+    """
+    items = [_ITEM_NUMBER.match(line.words) for line in lines]
+    numbers = {(item[1], int(item[2])) for item in items if item}
+    wrapped = set[int]()
+    for number, (above, line, item) in enumerate(zip(lines, lines[1:], items[1:], strict=False), 1):
+        is_within = not (line.after_blank or above.words.endswith(STOP) or ends_sentence(above.words))
+        if item and is_within and above.end >= _NARROWEST and not fits_above(above, line):
+            first, last = item[1], int(item[2])
+            if last > 1 and numbers.isdisjoint({(first, last - 1), (first, last + 1)}):
+                wrapped.add(number)
+    return wrapped
 
 
 def fits_above(line: Line, below: Line) -> bool:

@@ -30,6 +30,18 @@ def test_plain_text() -> None:
     assert found.above(document.index("It sailed")) == ("THE FERRY", "Old timetable")
 
 
+def test_titles_with_numbers_stand_right_above_their_text_and_a_number_may_begin_a_wrapped_line() -> None:
+    document = read_document("lock_manual.txt")
+    found = read_structure(document)
+    starts = [document[block.start :].split("\n")[0] for block in found.blocks if block.kind == "heading"]
+    assert starts == ["1. The lock", "2. Passing the lock", "2.1. Calling the keeper", "2.2. Waiting"]
+    assert found.above(document.index("A boat may")) == ("2. Passing the lock", "2.2. Waiting")
+    assert [document[block.start :][:3] for block in found.blocks if block.kind == "item"][4:] == [
+        "1. ",
+        "2. ",
+    ]
+
+
 @pytest.mark.parametrize("line", read_cases("structure.json", "no headings"))
 def test_sentences_are_no_headings(line: str) -> None:
     assert "heading" not in kinds(read_structure(f"Before it.\n\n{line}\n\nafter it, in small letters.\n"))

@@ -12,7 +12,7 @@ _ORDINAL = re.compile(
 """A German ordinal, whose point ends no sentence."""
 
 _NEVER_LAST = re.compile(
-    r"(?<![^\W\d_])(?:z\.\s?B|d\.\s?h|bzw|vgl|ca|Nr|evtl|ggf|inkl|exkl|zzgl|abzgl|Hrn?|[ET]l|Essl|Teel|lt|Fa|p\.\s?ej|núm|pág|S[rt]{1,2}as?|Sres"
+    r"(?<![^\W\d_])(?:z\.\s?B|d\.\s?h|bzw|vgl|ca|Nr|evtl|ggfs?|insb|insbes|lfd|Hrsg|od|[IiEe][nx][ck]l|[^\W\d_]{0,12}(?:g|ch)l|Hrn?|[ET]l|Essl|Teel|lt|Fa|aprox|p\.\s?ej|núm|pág|S[rt]{1,2}as?|Sres"
     r"|Dras?|Dña|Lic|Ing|Exm[oa]|(?i:(?:\A|\b(?:d?el|al|[ad]?o|exmo\.)\s+)Sr)|Mme|Mlle|[Aa]vv|[Dd]ott|[Ss]ig"
     r"|[Dd]hr|[Mm]evr|drs|inż|mgr|płk|[Mm]jr|[Uu]l|т\.\s?[ек]|(?<![\dт.])(?<![\dт.]\s)[гд]|кв|куб|ул|им|стр|табл"
     r"|напр|[Пп]роф|акад|डॉ|श्री|प्रो|पं|ডা|ড|[Aa]bt|Avda|ing|dr\shab|por\s?e[jx]|np|tj|tzn|tzw|tzv|např|ang|bijv|[Tt]\.ex"

@@ -3,8 +3,10 @@
 import re
 from collections import Counter
 from collections.abc import Sequence
+from itertools import chain
+from operator import le
 
-from precise_rag.structure.marks import ends_sentence
+from precise_rag.structure.marks import NUMBERED, ends_sentence
 from precise_rag.types import Span
 
 RUNNING_LINES = 3
@@ -18,9 +20,10 @@ _PAGE = re.compile(
     r"(?:[ \t]{0,4}(?i:of|/|von|de|из)[ \t]{0,4}\d{1,4})?[ \t]{0,4}[-–—]?\]?"
 )
 _NUMBER_FIRST = re.compile(r"\d{1,4}[ \t|·–—-]{1,20}(?=\S)")
-_NUMBER_LAST = re.compile(
-    r"(?<=\S)[ \t,|·–—-]{1,20}(?:\[?(?i:page|seite|página|p\.|s\.)[ \t]{0,4})?\d{1,4}\]?\Z"
-)
+_NUMBER_LAST = re.compile(r"[ \t,|·–—-]{1,20}(?:\[?(?i:page|seite|página|p\.|s\.)[ \t]{0,4})?\d{1,4}\]?\Z")
+_LEADERS = re.compile(r"(?m)(?:[.…·][ \t]{0,3}){4}(\d{1,4})[ \t]{0,40}$")
+"""Dots before a page in a table of contents, whose lines begin with numbers and whose pages count up."""
+_FEWEST_CHAPTERS, _SHARE_IN_ORDER = 5, 0.8
 
 
 def running_lines(texts: Sequence[str]) -> list[bool]:
@@ -35,11 +38,20 @@ def running_lines(texts: Sequence[str]) -> list[bool]:
 
 
 def without_page_lines(text: str, spans: Sequence[Span]) -> Sequence[Span]:
-    """Leave out the spans that are running lines beside the end of a page; none if all are."""
+    """Leave out the spans that are running lines beside the end of a page, or contents; none if all are."""
     texts = [text[start:end] for start, end in spans]
     before = ("\f", *(one[len(one.rstrip()) :] for one in texts))
     beside = [one if _PAGE_END.search(space + one) else "" for space, one in zip(before, texts, strict=False)]
-    return [span for span, runs in zip(spans, running_lines(beside), strict=True) if not runs] or spans
+    numbered = [any(map(NUMBERED.match, one.strip().split("\n"))) for one in texts]
+    ends = [_LEADERS.findall(one) * is_of for one, is_of in zip(texts, numbered, strict=True)]
+    pages = [*map(int, chain.from_iterable(ends))]
+    in_order = sum(map(le, pages, pages[1:]))
+    has_contents = len(pages) >= _FEWEST_CHAPTERS and in_order >= _SHARE_IN_ORDER * (len(pages) - 1)
+    return [
+        span
+        for span, one, of_it, runs in zip(spans, texts, ends, running_lines(beside), strict=True)
+        if not runs and not (has_contents and 2 * len(of_it) > one.strip().count("\n") + 1)
+    ] or spans
 
 
 def running_key(text: str) -> str:

@@ -12,6 +12,7 @@ from precise_rag.sentences.tables import build_tables
 from precise_rag.structure import read_structure
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Document, Span
+from support.documents import read_document
 
 DOCUMENTS = [
     Document("a", "One cat.  Two dogs.\n\nThree owls."),
@@ -74,6 +75,14 @@ def test_an_error_in_the_other_thread_is_raised_and_closing_the_iterator_ends_th
     assert next(tables).doc_id == "0"
     tables.close()  # type: ignore[attr-defined]
     assert before.issuperset(threading.enumerate())
+
+
+def test_lines_of_contents_are_no_sentences_but_those_of_a_menu_are() -> None:
+    menu = "".join(f"Pie {n} ..... {n + 3}\n\n" for n in range(9))
+    for text, n_lines in ((read_document("lock_manual.txt"), 1), (menu, 9)):
+        (table,) = build_tables([Document("a", text)], None)
+        units = [text[start:end].replace(" ", "") for start, end in table.spans.tolist()]
+        assert sum("...." in unit for unit in units) == n_lines
 
 
 def blocks(text: str) -> list[str]:

@@ -31,7 +31,10 @@ _NO_KEY = re.compile(r"""[\s\[\]{},]*+(?:(?:"[^"\n]*+"|'[^'\n]*+'|[\d.eE+-]++)[\
 _TOKEN = re.compile(
     r""""(?:[^"\\]++|\\.)*+"|(?:(?<=[\[{,:(])|(?<=[\[{,:(] ))'(?:[^'\\\n]++|\\.)*+'|[\[{\]},\n]""", re.DOTALL
 )
-_ENTRY = re.compile(r"""(?:-[ ]{1,8})*+(?:-\Z|["']?[\w./$@*~{}<>-]{1,60}["']?:(?:\s+(?P<value>\S.*)?)?\Z)""")
+_ENTRY = re.compile(
+    r"""(?:-[ ]{1,8})*+(?:-\Z|(?:[\w./$@*~{}<>-]{1,60}(?P<words>(?: [\w./$@*~{}<>-]{1,30}){1,3})?"""
+    r"""|"[^"\n]{1,80}"|'[^'\n]{1,80}'):(?:\s+(?P<value>\S.*)?)?\Z)"""
+)
 """A line of YAML with a key, or the dash of a list alone."""
 _OPENING = re.compile(r"[\w.\"'@:/*-][^(){}=;]{0,100}\{\Z")
 _SETTING = re.compile(r"[\w.-]{1,60}(?:[ \t]{0,40}[=:][ \t]|[ \t]{1,40}[^ \t(){}=][^(){}]{0,300};\Z)")
@@ -68,11 +71,11 @@ def is_data(text: str) -> bool:
             if value and (rest[:1] in ("{", "[") if rest else "," in body):
                 return True
     body = body[:READ]
-    if _is_braced(body):
+    if _is_braced(body) or _is_yaml(body):
         return True
     keys = [key.start() for key in _QUOTED_KEY.finditer(body)]
     if len(keys) < _FEWEST or len(keys) * _CHARACTERS_OF_A_KEY < len(body):
-        return _is_yaml(body)
+        return False
     lines = [words for line in body.split("\n") if (words := line.strip())]
     n_lines = sum(bool(_QUOTED_KEY.search(line) or _NO_KEY.match(line)) for line in lines)
     return n_lines >= _SHARE_OF_LINES * len(lines) and keys[0] < len(body) / 2 < keys[-1]
@@ -101,11 +104,11 @@ def _is_yaml(body: str) -> bool:
         now, entry = indent_of(line), _ENTRY.match(words)
         n_lines += 1
         n_nested += is_parent and (now > indent or (now == indent and words[0] == "-"))
-        n_entries += entry is not None
+        n_entries += entry is not None and not entry["words"]
         n_values += entry is not None or words[:2] == "- " or words == "---" or now > indent
         n_sentences += " " in words and words[-1] in ".!?"
         if entry is not None:
-            is_parent, indent = not entry["value"], now
+            is_parent, indent = not (entry["value"] or entry["words"]), now
     is_full = n_values >= _SHARE_OF_LINES * n_lines and 2 * n_entries >= n_lines
     return n_nested >= 2 and n_entries >= _FEWEST and is_full and 5 * n_sentences <= n_lines
 

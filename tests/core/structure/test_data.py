@@ -5,7 +5,7 @@ import pytest
 from precise_rag import prune
 from precise_rag.sentences import split_sentences
 from precise_rag.structure import read_structure
-from support.documents import read_cases
+from support.documents import read_cases, read_document
 
 ITEMS = [
     {"id": n, "name": f"{name} Gate", "lines": {"first": f"U{n}", "last": f"S{n}"}, "steps": 20 + 3 * n}
@@ -92,6 +92,12 @@ def test_values_of_yaml_are_below_their_keys_and_a_document_of_several_below_its
     assert len(above) == 1
     assert above[0].startswith("kind: Deployment, metadata: name: search")
     assert words.startswith("spec:\n  replicas: 5")
+
+
+def test_keys_of_yaml_may_have_spaces_or_quotes() -> None:
+    above, words = block_of(read_document("lock_settings.yaml"), "45 minutes")
+    assert above == ("lock",)
+    assert words.startswith('"upper gate":')
 
 
 def test_settings_in_braces_are_below_the_lines_that_open_them() -> None:

@@ -11,6 +11,7 @@ from precise_rag.types import (
     FloatArray,
     IntArray,
     Message,
+    Schema,
     ScoreScale,
     Selection,
     Span,
@@ -84,15 +85,13 @@ class LLM(Protocol):
     @property
     def name(self) -> str: ...
 
-    def complete(self, messages: Sequence[Message], *, schema: Mapping[str, Any] | None = None) -> Completion:
+    def complete(self, messages: Sequence[Message], *, schema: Schema | None = None) -> Completion:
         """Return the model's reply to `messages`.
 
         schema: JSON schema for the reply; a model without structured output may ignore it.
         """
 
-    async def acomplete(
-        self, messages: Sequence[Message], *, schema: Mapping[str, Any] | None = None
-    ) -> Completion: ...
+    async def acomplete(self, messages: Sequence[Message], *, schema: Schema | None = None) -> Completion: ...
 
 
 @runtime_checkable

@@ -33,6 +33,9 @@ IntArray = npt.NDArray[np.int64]
 Titles = tuple[str, ...]
 """What stands above a piece of text, outermost first; see `precise_rag.titles`."""
 
+Schema = Mapping[str, Any]
+"""A JSON schema that a model is asked to reply in."""
+
 ScoreScale = Literal["probability", "logit", "cosine", "bm25", "rank"]
 """What a score means. Higher is better on every scale.
 

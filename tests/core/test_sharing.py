@@ -104,9 +104,7 @@ def test_few_places_and_no_candidates_are_fine():
     assert with_insistent("?", [found("", "a")])[0].scores == {}
 
 
-@given(
-    owners=st.lists(st.sampled_from("abcdef"), max_size=60), n_places=st.integers(min_value=1, max_value=60)
-)
+@given(owners=st.lists(st.sampled_from("abcdef"), max_size=60), n_places=st.integers(1, 60))
 def test_places_are_filled_once_and_no_document_has_more_than_its_share_while_others_wait(owners, n_places):
     candidates = [found(own_text(n), owner, n) for n, owner in enumerate(owners)]
     rows = in_turns(candidates, n_places).rows

@@ -111,9 +111,7 @@ def kept_by_an_index(splitter, *runs):
     manager, store = InMemoryRecordManager("r"), InMemoryVectorStore(splitter.embeddings)
     manager.create_schema()
     for names in runs:
-        documents = [
-            Document(f"{INTRO[name]} It opens at nine.", metadata={"source": name}) for name in names
-        ]
+        documents = [Document(f"{INTRO[key]} It opens at nine.", metadata={"source": key}) for key in names]
         options = {"cleanup": "incremental", "source_id_key": "source", "key_encoder": "sha256"}
         index(splitter.split_documents(documents), manager, store, batch_size=3, **options)
     return {(one["metadata"]["source"], one["text"]): one["vector"] for one in store.store.values()}

@@ -115,9 +115,7 @@ def test_what_stands_above_is_in_a_prompt_once(metadata):
         over = PreciseRetriever.from_documents(nodes, HashEncoder(), reranker="packaged")
         found = [*part.postprocess_nodes(given, query_str=question), *over.retrieve(question)]
         found += given if isinstance(parser, SemanticSegmentationNodeParser) else []
-        above = [
-            item.get_content(MetadataMode.LLM).removesuffix(item.get_content().strip()) for item in found
-        ]
+        above = [one.get_content(MetadataMode.LLM).removesuffix(one.get_content().strip()) for one in found]
         assert any("Pump M-7" in one and "Care" in one for one in above)
         assert all(one.count(title) <= 1 for one in above for title in ("Pump M-7", "Care", "Oil"))
         assert not any("header_path" in one and "section" in one for one in above)

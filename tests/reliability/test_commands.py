@@ -142,9 +142,7 @@ def test_whatever_is_raised_ends_in_one_line(
         ("segment", "a", "--max-tokens", ESCAPES),
     ],
 )
-def test_a_wrong_command_line_exits_with_2(
-    command: tuple[str, ...], capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_wrong_commands_exit_with_2(command: tuple[str, ...], capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit, match="2"):
         main(command)
     assert controls_in("".join(capsys.readouterr())) == []

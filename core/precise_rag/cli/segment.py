@@ -100,28 +100,26 @@ def _record(chunk: Chunk) -> dict[str, object]:
     return {**place, **path, "text": chunk.text}
 
 
-def explained_lines(
-    document: Document, segmentation: Segmentation, options: SegmenterOptions
-) -> Iterator[str]:
+def explained_lines(document: Document, found: Segmentation, options: SegmenterOptions) -> Iterator[str]:
     """Yield a heading per chunk, and a line per sentence with the score of the gap after it."""
     settings = (
         f"threshold {options.threshold}, max_tokens {options.max_tokens}, paragraphs {options.paragraphs}"
     )
-    sizes = f"{len(segmentation.spans)} sentences, {len(segmentation.lengths)} chunks"
-    yield f"{visible_line(document.id)}: {sizes}, read as {segmentation.structure.format} ({settings})"
-    cuts = set(segmentation.cuts.tolist())
+    sizes = f"{len(found.spans)} sentences, {len(found.lengths)} chunks"
+    yield f"{visible_line(document.id)}: {sizes}, read as {found.structure.format} ({settings})"
+    cuts = set(found.cuts.tolist())
     chunk = -1
-    for row, (start, end) in enumerate(segmentation.spans.tolist()):
+    for row, (start, end) in enumerate(found.spans.tolist()):
         if row == 0 or row - 1 in cuts:
             chunk += 1
-            why = f" · {_REASONS[segmentation.reasons[chunk - 1]]}" if chunk else ""
+            why = f" · {_REASONS[found.reasons[chunk - 1]]}" if chunk else ""
             yield ""
-            yield f"── chunk {chunk + 1} · {segmentation.lengths[chunk]} tokens{why} ──"
-        text = _text(document.text[start:end], segmentation.structure.blocks[int(segmentation.blocks[row])])
-        if row == len(segmentation.spans) - 1:
+            yield f"── chunk {chunk + 1} · {found.lengths[chunk]} tokens{why} ──"
+        text = _text(document.text[start:end], found.structure.blocks[int(found.blocks[row])])
+        if row == len(found.spans) - 1:
             yield f"{'':{_BAR + 7}}{text}"
             continue
-        score = float(segmentation.scores[row])
+        score = float(found.scores[row])
         yield f"{'█' * round(score * _BAR):<{_BAR}} {score:.2f} {'✂' if row in cuts else ' '}{text}"
 
 

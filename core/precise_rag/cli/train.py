@@ -35,9 +35,7 @@ def add_parser(subparsers: Subparsers) -> None:
     parser.add_argument(
         "paths", type=path_argument, nargs="+", metavar="PATH", help="folders, or .txt, .md or .jsonl files"
     )
-    parser.add_argument(
-        "--out", type=path_argument, metavar="DIR", required=True, help="folder for the model"
-    )
+    parser.add_argument("--out", type=path_argument, metavar="DIR", required=True, help="the model's folder")
     parser.add_argument(
         "--family",
         choices=("small", "sage"),

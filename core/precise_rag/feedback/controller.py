@@ -72,9 +72,7 @@ class FeedbackController:
 
     def best(self, rounds: Sequence[Round]) -> Round:
         """Return the round with the best score; of equals, or without scores, the one with most context."""
-        return max(
-            reversed(rounds), key=lambda turn: ((turn.judgement and turn.judgement.score) or 0, turn.step)
-        )
+        return max(reversed(rounds), key=lambda one: ((one.judgement and one.judgement.score) or 0, one.step))
 
 
 _UNSCORED = {"unparsed": "the judgement could not be read", "failed": "the judge failed"}

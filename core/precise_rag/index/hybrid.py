@@ -1,6 +1,6 @@
 """Hybrid search: sentences scored by meaning and by word, at three scales."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar, get_args
@@ -15,7 +15,7 @@ from precise_rag.index.context import GroupMeans
 from precise_rag.index.groups import Groups, Passages, check_passages, passage_ids
 from precise_rag.index.headings import Headings, heading_columns
 from precise_rag.index.ranking import pooled, scaled
-from precise_rag.index.sentence_index import Returns, SentenceIndex, sentence_columns
+from precise_rag.index.sentence_index import Returns, Scores, SentenceIndex, sentence_columns
 from precise_rag.index.settings import check_choice
 from precise_rag.index.table import Block, Columns
 from precise_rag.index.vectors import Products, VectorSettings
@@ -223,9 +223,7 @@ class HybridIndex(SentenceIndex):
         )
 
     @override
-    def _scores(
-        self, view: View, query: str, vector: FloatArray, alpha: float
-    ) -> tuple[FloatArray, Mapping[str, FloatArray]]:
+    def _scores(self, view: View, query: str, vector: FloatArray, alpha: float) -> Scores:
         rows: Any = slice(None) if view.matching is None else np.flatnonzero(view.matching)
         by_meaning = partial(self._by_meaning, view, vector, alpha)
         by_word = partial(self._by_word, view, query, alpha, rows)

@@ -1,6 +1,6 @@
 """ParetoRAG: search for sentences, each scored together with its context."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, ClassVar, Literal
@@ -12,7 +12,7 @@ from precise_rag.checks import check_number
 from precise_rag.encoded import encode_documents
 from precise_rag.index.context import SentenceContexts
 from precise_rag.index.groups import Groups, Passages, check_passages
-from precise_rag.index.sentence_index import SentenceIndex, sentence_columns
+from precise_rag.index.sentence_index import Scores, SentenceIndex, sentence_columns
 from precise_rag.index.settings import check_choice
 from precise_rag.index.table import Block, Columns
 from precise_rag.index.vectors import VectorSettings, dot, read_vectors
@@ -109,9 +109,7 @@ class SentenceContextIndex(SentenceIndex):
         return SentenceContexts.of_means(columns, passages)
 
     @override
-    def _scores(
-        self, view: View, query: str, vector: FloatArray, alpha: float
-    ) -> tuple[FloatArray, Mapping[str, FloatArray]]:
+    def _scores(self, view: View, query: str, vector: FloatArray, alpha: float) -> Scores:
         normalise = self.settings.similarity == "cosine"
         of_part = []
         for part in view.parts:

@@ -22,6 +22,7 @@ from precise_rag.types import Candidate, Document, FloatArray, IntArray, Sentenc
 Returns = Literal["sentence", "passage", "mixed"]
 """What a search returns for a scored sentence: the "sentence"; the "passage" around it, with the score of its
 best sentence; or "mixed": the passage for the best sentence, and single sentences after it."""
+Scores = tuple[FloatArray, Mapping[str, FloatArray]]
 
 
 def chosen_rows(scores: FloatArray, passages: IntArray, returns: Returns, top_k: int) -> IntArray:
@@ -100,9 +101,7 @@ class SentenceIndex(SentenceSearch, DocumentIndex):
     """
 
     @abstractmethod
-    def _scores(
-        self, view: View, query: str, vector: FloatArray, alpha: float
-    ) -> tuple[FloatArray, Mapping[str, FloatArray]]:
+    def _scores(self, view: View, query: str, vector: FloatArray, alpha: float) -> Scores:
         """(n,) scores of all sentences, -inf for those to leave out; and the scores behind them, by name.
 
         Left out is at least what `View.matching` says. vector: (d,) the query's, of unit length.

@@ -108,9 +108,7 @@ class _LiveReply:
         (self.prompt,) = request.prompts
         check_budget(request, 1, estimate_prompt_tokens(self.prompt.messages))
         self.request = request
-        self.outcome: CallOutcome | Exception = LLMError(
-            "the call was given up before its reply was complete"
-        )
+        self.outcome: CallOutcome | Exception = LLMError("the call was given up before its reply was whole")
         self._completion: Completion | None = None
         self._written = ""
         self._started = time.perf_counter()

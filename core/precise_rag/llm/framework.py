@@ -15,7 +15,7 @@ from precise_rag._extras import require
 from precise_rag.failures import OptionalFeature, llm_errors
 from precise_rag.llm.usage import CutOff, counted_completion, read, readable_messages, reported_cut_off
 from precise_rag.redaction import remember_environment, remember_fields
-from precise_rag.types import Completion, Message
+from precise_rag.types import Completion, Message, Schema
 
 
 class LlamaIndexLLM:
@@ -28,7 +28,7 @@ class LlamaIndexLLM:
         remember_fields(vars(llm))
         self._schemas = OptionalFeature(self.name)
 
-    def complete(self, messages: Sequence[Message], *, schema: Mapping[str, Any] | None = None) -> Completion:
+    def complete(self, messages: Sequence[Message], *, schema: Schema | None = None) -> Completion:
         """Return one completion. Every exception of the model is raised as an LLMError.
 
         schema: a model that calls functions must call one with this JSON schema; others ignore it.
@@ -45,9 +45,7 @@ class LlamaIndexLLM:
         with llm_errors(self):
             return self._schemas.ask(structured if tool else None, plain)
 
-    async def acomplete(
-        self, messages: Sequence[Message], *, schema: Mapping[str, Any] | None = None
-    ) -> Completion:
+    async def acomplete(self, messages: Sequence[Message], *, schema: Schema | None = None) -> Completion:
         """`complete` without blocking the event loop."""
         chat, tool = _chat(messages), _reply_tool(self._llm, schema)
 
@@ -109,7 +107,7 @@ class LangChainLLM:
         remember_fields(vars(model))
         self._schemas = OptionalFeature(self.name)
 
-    def complete(self, messages: Sequence[Message], *, schema: Mapping[str, Any] | None = None) -> Completion:
+    def complete(self, messages: Sequence[Message], *, schema: Schema | None = None) -> Completion:
         """Return one completion. Every exception of the model is raised as an LLMError.
 
         schema: a model with structured output replies in this JSON schema; others get the prompt alone.
@@ -123,9 +121,7 @@ class LangChainLLM:
             structured = partial(asked, model, self._parsed) if model else None
             return self._schemas.ask(structured, partial(asked, self._model, self._completion))
 
-    async def acomplete(
-        self, messages: Sequence[Message], *, schema: Mapping[str, Any] | None = None
-    ) -> Completion:
+    async def acomplete(self, messages: Sequence[Message], *, schema: Schema | None = None) -> Completion:
         """`complete` without blocking the event loop."""
         turns, model = readable_messages(messages), _structured_model(self._model, schema)
 
@@ -187,7 +183,7 @@ def _chat_cut_off(response: Any) -> CutOff:
     )
 
 
-def _reply_tool(llm: Any, schema: Mapping[str, Any] | None) -> Any | None:
+def _reply_tool(llm: Any, schema: Schema | None) -> Any | None:
     """The LlamaIndex tool whose arguments are the reply; None if the model calls no functions."""
     calls = read(llm.metadata, "is_function_calling_model") and hasattr(llm, "chat_with_tools")
     if schema is None or not calls:
@@ -211,7 +207,7 @@ def _tool_reply(llm: Any, response: Any) -> str | None:
     return None
 
 
-def _structured_model(model: Any, schema: Mapping[str, Any] | None) -> Any:
+def _structured_model(model: Any, schema: Schema | None) -> Any:
     """The LangChain runnable that replies in the schema; None if the model has none."""
     if schema is not None and hasattr(model, "with_structured_output"):
         with suppress(Exception):  # NotImplementedError, or whatever an integration has against the schema

@@ -2,7 +2,7 @@
 
 import asyncio
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -15,7 +15,7 @@ from precise_rag.llm.openai import OpenAIChat
 from precise_rag.llm.usage import counted_completion
 from precise_rag.protocols import LLM
 from precise_rag.redaction import remember_environment
-from precise_rag.types import Completion, Message
+from precise_rag.types import Completion, Message, Schema
 
 
 def load_llm(source: Any, *, argument: str = "llm") -> LLM:
@@ -59,7 +59,7 @@ class FunctionLLM:
         self._takes_messages = _takes_messages(function)
         self.name = getattr(function, "__name__", type(function).__name__)
 
-    def complete(self, messages: Sequence[Message], *, schema: Mapping[str, Any] | None = None) -> Completion:
+    def complete(self, messages: Sequence[Message], *, schema: Schema | None = None) -> Completion:
         """Call the function. Raises InputError if it is async and an event loop is running."""
         with llm_errors(self):
             text = self._call(messages)
@@ -67,9 +67,7 @@ class FunctionLLM:
                 text = _run(text, self.name)
             return counted_completion(self.name, text, messages)
 
-    async def acomplete(
-        self, messages: Sequence[Message], *, schema: Mapping[str, Any] | None = None
-    ) -> Completion:
+    async def acomplete(self, messages: Sequence[Message], *, schema: Schema | None = None) -> Completion:
         """Await the function, or call it in a thread if it is not async."""
         with llm_errors(self):
             if inspect.iscoroutinefunction(self._function):

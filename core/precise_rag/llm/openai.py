@@ -22,7 +22,7 @@ from precise_rag.failures import OptionalFeature, llm_errors
 from precise_rag.llm.deadline import end_with_call
 from precise_rag.llm.usage import counted_completion, cut_off, model_name, read, readable_messages
 from precise_rag.redaction import quoted, remember_fields, without_secrets
-from precise_rag.types import Completion, Message
+from precise_rag.types import Completion, Message, Schema
 
 if TYPE_CHECKING:
     from openai import AsyncOpenAI, OpenAI
@@ -92,7 +92,7 @@ class OpenAIChat(Shared):
         """Seconds after which a pipeline gives a call up."""
         return 10 * self.timeout
 
-    def complete(self, messages: Sequence[Message], *, schema: Mapping[str, Any] | None = None) -> Completion:
+    def complete(self, messages: Sequence[Message], *, schema: Schema | None = None) -> Completion:
         """Return one completion.
 
         schema: JSON schema of the reply; optional.
@@ -106,9 +106,7 @@ class OpenAIChat(Shared):
             structured = None if schema is None else partial(sent, _response_format(schema))
             return self._schemas.ask(structured, partial(sent, {}))
 
-    async def acomplete(
-        self, messages: Sequence[Message], *, schema: Mapping[str, Any] | None = None
-    ) -> Completion:
+    async def acomplete(self, messages: Sequence[Message], *, schema: Schema | None = None) -> Completion:
         """`complete` without blocking the event loop. Cancelling it closes the connection."""
 
         async def sent(fields: Mapping[str, Any]) -> Completion:

@@ -11,7 +11,7 @@ What fails otherwise is thrown into the generator. `llm.driver` runs conversatio
 
 from collections.abc import Awaitable, Callable, Generator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Self, TypeVar
 
 from precise_rag.errors import InputError, LLMError
 from precise_rag.llm.budget import Budget, Spending
@@ -43,9 +43,7 @@ class Session:
     reserved: int = 0
 
     @classmethod
-    def start(
-        cls, question: str, *, budget: Budget, prices: PriceTable, trace: Trace | None = None
-    ) -> "Session":
+    def start(cls, question: str, *, budget: Budget, prices: PriceTable, trace: Trace | None = None) -> Self:
         """Start the session of a question; its budget's seconds begin now."""
         return cls(spending=budget.start(), prices=prices, trace=trace or Trace(question))
 

@@ -128,8 +128,5 @@ def model_name(reported: Any, requested: str) -> str:
 
 def _count(value: Any) -> int | None:
     """A token count; None if `value` is not a whole number from 0 to a billion."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return None
-    if not 0 <= value <= _MOST_TOKENS or value != int(value):
-        return None
-    return int(value)
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    return int(value) if is_number and 0 <= value <= _MOST_TOKENS and value == int(value) else None

@@ -162,12 +162,10 @@ class _Noting(AdaptedReranker):
         return columns
 
 
-def _lists(
-    index: Source, asked: Mapping[str, Evidence], base: Reranker, n_candidates: int | None
-) -> list[_Asked]:
+def _lists(index: Source, asked: Mapping[str, Evidence], base: Reranker, most: int | None) -> list[_Asked]:
     """The candidates of each question as a pipeline over the index hands them to its reranker."""
     noting = _Noting(base)
-    rag = PreciseRAG(index, reranker=noting, redundancy=None, n_candidates=n_candidates)
+    rag = PreciseRAG(index, reranker=noting, redundancy=None, n_candidates=most)
     for question in asked:
         rag.retrieve(question)
     lists = []

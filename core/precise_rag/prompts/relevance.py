@@ -39,9 +39,7 @@ _THRESHOLD_TASK = (
 )
 _ONE_SCORE = "Reply with one JSON object: score, a number."
 
-_SCORES = object_schema(
-    {"id": {"type": "string"}, **{stage: {"type": "number"} for stage in RELEVANCE_STAGES}}
-)
+_SCORES = object_schema({"id": {"type": "string"}, **{one: {"type": "number"} for one in RELEVANCE_STAGES}})
 SCORES_SCHEMA = object_schema({"scores": {"type": "array", "items": _SCORES}}, title="relevance")
 SCORE_SCHEMA = object_schema({"score": {"type": "number"}}, title="score")
 

@@ -108,9 +108,7 @@ class CohereReranker(Shared):
         except Exception as error:
             failure = failure_of(error, self.name, where=self._options["base_url"], key="CO_API_KEY")
             if type(failure) is LLMError and (getattr(error, "status_code", None) or 0) < 300:
-                failure = LLMResponseError(
-                    f"{self.name}: the reply is not a list of scores ({quoted(error)})"
-                )
+                failure = LLMResponseError(f"{self.name}: the reply is no list of scores ({quoted(error)})")
         raise failure
 
     def _result(self, result: Any, n: int) -> tuple[int, float]:

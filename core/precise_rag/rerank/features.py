@@ -78,9 +78,7 @@ def features(query: str, candidates: Sequence[Candidate], idf_table: IdfTable) -
     return np.stack([columns[name] for name in FEATURES], axis=1).astype(np.float32)
 
 
-def _covered(
-    terms: QueryTerms | None, texts: Sequence[Words], positions: Sequence[Positions]
-) -> FeatureColumns:
+def _covered(terms: QueryTerms | None, texts: Sequence[Words], found: Sequence[Positions]) -> FeatureColumns:
     """How much of the query the words of each candidate cover; unknown without terms."""
     if terms is None:
         return {name: np.full(len(texts), math.nan) for name in _COVERED}
@@ -88,13 +86,13 @@ def _covered(
     bm25 = [
         sum(terms.rarity[t] * len(at) * (_K1 + 1.0) / (len(at) + norm) for t, at in places.items())
         / terms.total
-        for places, norm in zip(positions, norms, strict=True)
+        for places, norm in zip(found, norms, strict=True)
     ]
-    rarest = [max((terms.rarity[t] for t in places), default=0.0) / terms.rarest for places in positions]
+    rarest = [max((terms.rarity[t] for t in places), default=0.0) / terms.rarest for places in found]
     columns = {
-        "coverage": [terms.coverage(places) for places in positions],
-        "window_coverage": [terms.window_coverage(places) for places in positions],
-        "pair_coverage": [terms.pair_coverage(places) for places in positions],
+        "coverage": [terms.coverage(places) for places in found],
+        "window_coverage": [terms.window_coverage(places) for places in found],
+        "pair_coverage": [terms.pair_coverage(places) for places in found],
         "lexical": bm25,
         "rarest_covered": rarest,
     }

@@ -59,7 +59,7 @@ def structure_ties(
     alone = [row for row, place in enumerate(places) if sizes[place] == 1 and kinds[row] == "paragraph"]
     running = {alone[n] for n in np.flatnonzero(running_lines([sentences[row] for row in alone]))}
     rows = [row for row in range(len(places)) if row not in running]
-    short = _short_lists(rows, kinds, n_tokens, max_tokens * 3 // 4) if "item" in kinds else frozenset()
+    short = _short_lists(rows, kinds, n_tokens, max_tokens * 3 // 4) if "item" in kinds else set()
     is_new = True
     for row, following in pairwise(rows):
         before, after = structure.blocks[places[row]], structure.blocks[places[following]]
@@ -92,16 +92,14 @@ def _leads_on(sentence: str, following: str, before: Block, after: Block, is_new
     )
 
 
-def _short_lists(
-    rows: Sequence[int], kinds: Sequence[BlockKind], n_tokens: IntArray, most: int
-) -> frozenset[int]:
+def _short_lists(rows: Sequence[int], kinds: Sequence[BlockKind], n_tokens: IntArray, most: int) -> set[int]:
     """The rows of all lists of at most `most` tokens."""
     short: list[int] = []
     for is_list, members in groupby(rows, key=lambda row: kinds[row] == "item"):
         of_list = list(members) if is_list else []
         if of_list and n_tokens[of_list[0] : of_list[-1] + 1].sum() <= most:
             short += of_list
-    return frozenset(short)
+    return set(short)
 
 
 def _nested(sentence: str, above: Titles, following: str, then_above: Titles) -> float:

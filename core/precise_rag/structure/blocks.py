@@ -15,7 +15,7 @@ import numpy as np
 
 from precise_rag.structure.marks import ITEM, MAIL_HEAD, SMALL_PRINT, indent_of, label_end, without_marks
 from precise_rag.structure.tables import table_rows
-from precise_rag.types import IntArray
+from precise_rag.types import IntArray, Titles
 
 TextFormat = Literal["markdown", "html", "data", "source", "text"]
 """How a text is marked up. data: nested, such as JSON and YAML. source: source code. reStructuredText and
@@ -49,7 +49,7 @@ class Structure:
 
     format: TextFormat
     blocks: tuple[Block, ...]
-    _above: tuple[tuple[int, tuple[str, ...]], ...] = ()
+    _above: tuple[tuple[int, Titles], ...] = ()
     """Places, ascending, and what stands above the text from there on."""
 
     @classmethod
@@ -58,7 +58,7 @@ class Structure:
         text: str,
         text_format: TextFormat,
         starts: Sequence[BlockStart],
-        above: Sequence[tuple[int, tuple[str, ...]]] | None = None,
+        above: Sequence[tuple[int, Titles]] | None = None,
     ) -> Structure:
         """Build the structure from the starts of the blocks, ascending; the first block begins the text.
 
@@ -110,9 +110,7 @@ _DT = re.compile(r"<dt\b", re.IGNORECASE)
 _QUOTED_LINE = re.compile(r"([> \t]*)([^\n]*)\n?")
 
 
-def _above(
-    text: str, text_format: TextFormat, blocks: Sequence[Block]
-) -> Iterator[tuple[int, tuple[str, ...]]]:
+def _above(text: str, text_format: TextFormat, blocks: Sequence[Block]) -> Iterator[tuple[int, Titles]]:
     above: list[tuple[int, str]] = []
     """Twice the level, and the title, of the headings down to the last one."""
     terms: list[tuple[int, str]] = []
@@ -143,9 +141,7 @@ def _above(
                 yield block.end, path
         elif block.kind == "quote":
             lead = before if before.kind == "paragraph" else block
-            yield from (
-                (place, (*path, *writers)) for place, writers in _writers(text, lead.start, block.end)
-            )
+            yield from ((at, (*path, *writers)) for at, writers in _writers(text, lead.start, block.end))
             yield block.end, path
         elif block.kind == "item" and (end := _term_end(text, text_format, block, first)):
             terms.append((depth, heading_title(text[block.start : end])))
@@ -171,7 +167,7 @@ def _in_versions(text: str, blocks: Sequence[Block]) -> set[int]:
     return set(inside) if len(set(inside.values())) < len(inside) else set()
 
 
-def _writers(text: str, start: int, end: int) -> Iterator[tuple[int, tuple[str, ...]]]:
+def _writers(text: str, start: int, end: int) -> Iterator[tuple[int, Titles]]:
     """Places in a quote, and the lines above them that say who wrote what is quoted: "On 3 May Ann wrote:".
 
     start, end: of the quote with the paragraph before it.

@@ -6,7 +6,8 @@ from itertools import islice, pairwise
 from typing import Literal, NamedTuple
 
 from precise_rag.structure.blocks import DEEPEST, BlockKind, BlockStart
-from precise_rag.structure.marks import ITEM, indent_of
+from precise_rag.structure.marks import ITEM
+from precise_rag.structure.plain_lines import read_lines
 
 _NAMING = (
     "def|class|func|fun|fn|function|sub|proc|interface|struct|enum|union|trait|impl|module|namespace|object"
@@ -81,19 +82,15 @@ def is_source(text: str) -> bool:
 
 
 def _lines(text: str) -> Iterator[_Line]:
-    place, region, after_blank = 0, "", True
-    for line in text.split("\n"):
-        words = line.strip()
+    region = ""
+    for start, words, indent, after_blank, _ in read_lines(text):
         is_comment = bool(region) or _COMMENT.match(words) is not None
         rest = words.lstrip("rRuU") if is_comment else ""
         if region:
             region = "" if region in words else region
         elif opening := next((pair for pair in _REGIONS if rest.startswith(pair[0])), None):
             region = "" if opening[1] in rest[len(opening[0]) :] else opening[1]
-        if words:
-            yield _Line(place, words, indent_of(line), "comment" if is_comment else "code", after_blank)
-        after_blank = not words
-        place += len(line) + 1
+        yield _Line(start, words, indent, "comment" if is_comment else "code", after_blank)
 
 
 def source_blocks(text: str) -> Iterator[tuple[BlockStart | None, int, tuple[str, ...]]]:

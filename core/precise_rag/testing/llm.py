@@ -3,12 +3,12 @@
 import asyncio
 import re
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from precise_rag.tokens import estimate_prompt_tokens, estimate_tokens
-from precise_rag.types import Completion, Message
+from precise_rag.types import Completion, Message, Schema
 
 _WORD = re.compile(r"\S+\s*|\s+")
 
@@ -24,7 +24,7 @@ class Call(NamedTuple):
     """
 
     messages: tuple[Message, ...]
-    schema: Mapping[str, Any] | None
+    schema: Schema | None
 
     @property
     def text(self) -> str:
@@ -65,14 +65,12 @@ class ScriptedLLM:
         self.calls: list[Call] = []
         self._script = replies if callable(replies) else partial(_next_reply, iter(replies))
 
-    def complete(self, messages: Sequence[Message], *, schema: Mapping[str, Any] | None = None) -> Completion:
+    def complete(self, messages: Sequence[Message], *, schema: Schema | None = None) -> Completion:
         """Return the next reply."""
         time.sleep(self.delay)
         return self._reply(messages, schema)
 
-    async def acomplete(
-        self, messages: Sequence[Message], *, schema: Mapping[str, Any] | None = None
-    ) -> Completion:
+    async def acomplete(self, messages: Sequence[Message], *, schema: Schema | None = None) -> Completion:
         """Return the next reply."""
         await asyncio.sleep(self.delay)
         return self._reply(messages, schema)
@@ -90,7 +88,7 @@ class ScriptedLLM:
             yield word
         yield completion
 
-    def _reply(self, messages: Sequence[Message], schema: Mapping[str, Any] | None) -> Completion:
+    def _reply(self, messages: Sequence[Message], schema: Schema | None) -> Completion:
         self.calls.append(Call(tuple(messages), schema))
         reply = self._script(messages)
         if isinstance(reply, Exception):

@@ -130,12 +130,10 @@ def _marked(excerpt: Record) -> str:
     text, parts, at = excerpt["text"].rstrip(), [], 0
     for sentence in sorted(_first(excerpt["sentences"]), key=lambda one: float(one["start"])):
         start, end = (max(at, min(sentence[side] - excerpt["start"], len(text))) for side in ("start", "end"))
-        strength = 25 + 75 / (1 + max(float(sentence["rank"]) - 1, 0) / 5)
+        share = 25 + 75 / (1 + max(float(sentence["rank"]) - 1, 0) / 5)
         why = f"rank {_number(sentence['rank'], 'g')}: {_text(sentence['reason'])}"
         parts.append(_text(text[at:start]))
-        parts.append(
-            f'<mark style="--strength:{strength:.0f}%" title="{why}">{_text(text[start:end])}</mark>'
-        )
+        parts.append(f'<mark style="--strength:{share:.0f}%" title="{why}">{_text(text[start:end])}</mark>')
         at = end
     return "".join(parts) + _text(text[at:])
 

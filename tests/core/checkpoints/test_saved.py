@@ -80,9 +80,7 @@ def test_a_save_that_stops_anywhere_leaves_a_whole_model_or_one_that_is_refused(
 
 
 @pytest.mark.parametrize("link", [os.symlink, os.link])
-def test_a_model_is_not_written_through_a_link(
-    link: Callable[..., None], saved: Path, tmp_path: Path
-) -> None:
+def test_no_model_is_written_through_a_link(link: Callable[..., None], saved: Path, tmp_path: Path) -> None:
     mine = tmp_path / "mine"
     mine.write_text("mine")
     for name in ("config.json", "model.safetensors"):

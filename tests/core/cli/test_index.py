@@ -43,9 +43,7 @@ def test_pruning_removes_what_is_gone_but_not_what_cannot_be_read(tmp_path, prec
     assert {candidate["doc_id"] for candidate in json.loads(out)["candidates"]} == {"lamp.txt"}
 
 
-def test_an_index_of_another_encoder_is_refused_as_it_was_and_asked_with_that_encoder(
-    folder, tmp_path, precise
-):
+def test_an_index_of_another_encoder_is_refused_as_it_was_and_asked_with_it(folder, tmp_path, precise):
     model = tmp_path / "other-model"
     shutil.copytree(packaged_encoder(MINILM), model)
     weights = load_file(model / "model.safetensors")

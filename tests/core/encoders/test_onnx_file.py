@@ -51,9 +51,7 @@ def test_a_call_that_begins_while_another_runs_computes_with_one_thread(
     assert network._alone.take() is not None
 
 
-def test_no_more_calls_run_than_there_are_processors(
-    reading: Reading, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_more_calls_run_than_processors(reading: Reading, monkeypatch: pytest.MonkeyPatch) -> None:
     inside, most = [], []
 
     class Slow:

@@ -141,9 +141,7 @@ def test_the_limit_always_holds(text: str, max_tokens: int, measure: Any) -> Non
 
 @pytest.mark.parametrize("max_tokens", [200, 400])
 @pytest.mark.parametrize("kind", KINDS)
-def test_what_answers_is_kept_within_the_tokens_and_marks_stand_for_the_rest(
-    kind: str, max_tokens: int
-) -> None:
+def test_what_answers_is_kept_within_tokens_and_marks_stand_for_the_rest(kind: str, max_tokens: int) -> None:
     text, question, answer = KINDS[kind]
     pruned = prune(text, question, max_tokens, reranker="packaged")
     assert answer in pruned.text

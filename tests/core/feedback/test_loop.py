@@ -290,9 +290,7 @@ class Watched(ScriptedLLM):
 async def test_a_stream_without_a_completion_is_estimated_and_one_that_is_left_is_closed():
     llm = Watched([])
     engine = answering(llm, controller=FeedbackController(max_rounds=0))
-    *pieces, answer = [
-        item async for item in engine.astream(QUESTION, candidates=CANDIDATES, live_final=True)
-    ]
+    *pieces, answer = [one async for one in engine.astream(QUESTION, candidates=CANDIDATES, live_final=True)]
     assert pieces == ["In ", "France."]
     assert answer.trace.calls[0].usage_estimated
     llm.closed = False

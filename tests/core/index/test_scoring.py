@@ -68,9 +68,7 @@ def test_rough_products_are_within_the_margin_two_parts_nearly_exact_and_few_not
 
 
 @pytest.mark.parametrize("share", [None, 0.5, 0.05])
-def test_the_best_rows_are_those_of_all_products(
-    share: float | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_best_rows_are_those_of_all_products(share: float | None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "LEAST_ROWS", 1)
     monkeypatch.setattr(module, "_FEW", 1)
     columns = {"vectors": clustered(2000)}
@@ -161,9 +159,7 @@ def by_hand(vectors, n_tokens, start, end, alpha, reach=math.inf):
 
 @pytest.mark.parametrize("alpha", [0.0, 0.25, 0.6, 1.0])
 @pytest.mark.parametrize("at_once", [7, 1_000])
-def test_mean_contexts_equal_the_definition(
-    at_once: int, alpha: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_mean_contexts_equal_definition(at_once: int, alpha: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also of groups that are read in slices."""
     monkeypatch.setattr(context, "_SLICE", at_once)
     choose, encoder = random.Random(alpha), HashEncoder(16)

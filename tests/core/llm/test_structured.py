@@ -141,9 +141,7 @@ def test_a_model_that_calls_functions_replies_in_the_schema_and_so_does_its_copy
 @both
 @ways
 @pytest.mark.parametrize("thought", [False, True])
-def test_without_functions_the_prompt_goes_alone_and_a_text_in_place_of_a_call_is_the_reply(
-    model, way, thought
-):
+def test_without_functions_the_prompt_goes_alone_and_a_text_for_a_call_is_the_reply(model, way, thought):
     server = Server("plain")
     server.finish_reason = "content_filter"
     completion = asked(load_llm(model(server=server, thought=thought)), way)

@@ -35,9 +35,7 @@ def test_texts_alone_are_enough_and_of_equal_ones_the_better_retrieval_score_win
     assert ranked[0].text == TEXTS[0]
     assert all(0.0 < c.score < 1.0 and c.score_scale == "probability" for c in ranked)
     assert ranked[0].score > 0.5 > ranked[1].score
-    same = [
-        replace(c, text="Its two towers stand on granite.") for c in candidates([0.3, 0.9, 0.6, 0.1, 0.5])
-    ]
+    same = [replace(c, text="Its towers stand on granite.") for c in candidates([0.3, 0.9, 0.6, 0.1, 0.5])]
     scores = load_reranker().score(QUESTION, same)
     assert np.argsort(-scores).tolist() == [1, 2, 4, 0, 3]
     unscored = load_reranker().score(QUESTION, [replace(c, score=0.0) for c in same])

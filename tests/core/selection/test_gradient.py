@@ -145,8 +145,6 @@ def test_cosine_and_rank_scores_need_assume_ratio(scale: ScoreScale) -> None:
         ([*candidates([0.5], "probability"), *candidates([3.0], "bm25")], "scale, got bm25, probability"),
     ],
 )
-def test_values_outside_their_scale_and_mixed_scales_are_refused(
-    given: list[Candidate], message: str
-) -> None:
+def test_values_outside_a_scale_and_mixed_scales_are_refused(given: list[Candidate], message: str) -> None:
     with pytest.raises(ScoreScaleError, match=message):
         ratio_scores(given, assume_ratio=True)

@@ -28,9 +28,7 @@ def _any(parts: Sequence[Clause]) -> Clause:
 def _combined(word: str, nothing: str, parts: Sequence[Clause]) -> Clause:
     if not parts:
         return nothing, []
-    return f"({f' {word} '.join(sql for sql, _ in parts)})", [
-        value for _, values in parts for value in values
-    ]
+    return f"({f' {word} '.join(sql for sql, _ in parts)})", [one for _, values in parts for one in values]
 
 
 def _clause(condition: Condition) -> Clause:

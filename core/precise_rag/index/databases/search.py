@@ -61,10 +61,8 @@ def find(
     fused = _fused(settings, pool.dense, by_words, others)
     scores = {"dense": pool.dense, "bm25": by_words[0], "bm25_passage": by_words[1]}
     parts = with_levels(encoder, scores, direction)
-    numbers: dict[tuple[str, int], int] = {}
-    passages = [
-        numbers.setdefault(key, len(numbers)) for key in zip(pool.doc_ids, pool.passages, strict=True)
-    ]
+    known: dict[tuple[str, int], int] = {}
+    passages = [known.setdefault(key, len(known)) for key in zip(pool.doc_ids, pool.passages, strict=True)]
     chosen = chosen_rows(fused, np.array(passages), returns, top_k).tolist()
     sentences = view.read([pool.keys[i] for i in chosen])
     n_wide = {"sentence": 0, "mixed": 1, "passage": len(chosen)}[returns]

@@ -68,9 +68,7 @@ def train_small(
         lengths = offsets[batch.sentences + 1] - offsets[batch.sentences]
         edges = np.concatenate([[0], np.cumsum(lengths)])
         rows = np.repeat(offsets[batch.sentences] - edges[:-1], lengths) + np.arange(edges[-1])
-        tokens, starts, places = (
-            torch.from_numpy(array).to(place) for array in (ids[rows], edges, batch.places)
-        )
+        tokens, starts, places = (torch.from_numpy(one).to(place) for one in (ids[rows], edges, batch.places))
         with half_precision_on_gpu(place):
             logits: Tensor = network(tokens, starts, places, batch.n_places, dropout)
         return logits.float()

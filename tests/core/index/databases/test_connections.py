@@ -38,9 +38,7 @@ def wait_until_all_ended(postgres: str, name: str) -> None:
         time.sleep(0.01)
 
 
-def test_130_threads_share_the_connections_of_an_address(
-    postgres: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_130_threads_share_connections_of_an_address(postgres: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Also those of several indexes there; a restored copy has the same bound."""
     monkeypatch.setattr(WAIT, 250.0)
     address = f"{postgres}&application_name=many&max_connections=3"

@@ -40,7 +40,7 @@ _FILTERED = re.compile(
 _ENDPOINT = re.compile(r"/(?:chat/completions|embeddings|v\d/rerank)/?\Z")
 """What clients put behind `base_url`."""
 _TRANSPORT = {"APIConnectionError", "TransportError", "ConnectionError", "TimeoutError", "ClientError"}
-_UNREADABLE = ("JSONDecodeError", "ValidationError", "RecursionError", "UnicodeDecodeError")
+_UNREADABLE = ("DecodeError", "ValidationError", "RecursionError", "ReplyLimitError")
 
 
 @contextmanager

@@ -1,8 +1,10 @@
 """The filter language: its plain form, its objects and what they match."""
 
 import pickle
+from enum import StrEnum
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -66,6 +68,25 @@ def test_a_value_that_no_condition_can_have_is_there_and_equals_nothing(value: A
     assert (Field("a") != "a").matches(document)
     for wanted in (Field("a") == "a\ufffdb", Field("a").contains("a"), Field("a") > "", Field("a") > 0):
         assert not wanted.matches(document)
+
+
+@pytest.mark.parametrize("is_asked", [False, True])
+@pytest.mark.parametrize(
+    ("plain", "other"),
+    [
+        ("a", StrEnum("Tenant", {"A": "a"})("a")),
+        *((given, np.array([given])[0]) for given in ("a", 1, 1.5, True)),
+    ],
+)
+def test_text_and_numbers_of_a_class_of_their_own_are_compared_as_such(
+    plain: Any, other: Any, is_asked: bool
+) -> None:
+    there, asked = (plain, other) if is_asked else (other, plain)
+    document = Document("d", "", {"a": there, "all": [there]})
+    for wanted in (Field("a") == asked, Field("a").is_in([asked]), Field("all").contains(asked)):
+        assert wanted.matches(document)
+        assert not (~wanted).matches(document)
+    assert type(Condition("a", "$eq", asked).value) is type(plain)
 
 
 @pytest.mark.slow

@@ -31,7 +31,7 @@ from precise_rag.rewriting import QueryRewriter
 from precise_rag.testing import ScriptedLLM
 from precise_rag.trace import Price, PriceTable, Trace
 from precise_rag.types import Candidate, Completion, Message
-from support.chat_server import ChatServer, Reply, fails, says
+from support.chat_server import ChatServer, Reply, fails, says, wait_until
 from support.feedback import answering
 from support.misbehaving import (
     ACCEPTED,
@@ -63,6 +63,8 @@ FAULTS: dict[str, tuple[Reply, type[LLMError], str]] = {
     "another object": (Reply({"unrelated": 1}), LLMResponseError, "has no completion"),
     "a number as text": (says(7), LLMResponseError, "must be a string"),  # type: ignore[arg-type]
     "a blank text": (says("  \n"), EmptyReplyError, "empty"),
+    "a reply without an end": (Reply(endless=0.0), LLMResponseError, r"larger than 67,108,864 bytes"),
+    "a bomb": (Reply("x", headers={"Content-Encoding": "gzip, gzip"}), LLMResponseError, "is packed as"),
     "an end before the body": (Reply("{}", cut=True), LLMConnectionError, "cannot be reached"),
     "no reply in time": (says("late", stall=30.0), LLMConnectionError, "did not answer in time"),
 }
@@ -309,8 +311,15 @@ def test_a_synchronous_call_ends_with_the_budget(reply: Reply) -> None:
 @pytest.mark.filterwarnings("ignore::ResourceWarning", "ignore::pytest.PytestUnraisableExceptionWarning")
 @pytest.mark.parametrize("live", [False, True])
 def test_a_reply_that_drips_ends_in_time(live: bool) -> None:
-    with client([Reply(endless=0.05)], timeout=0.1) as (llm, _):
+    options: dict[str, Any] = {"api_key": "key", "timeout": 0.1, "max_retries": 0}
+    with client([Reply(endless=0.05)], timeout=0.1) as (llm, server):
         never_answers_in_time(llm, live)
+        with pytest.raises(ModelError, match="did not answer in time"):
+            OpenAIEncoder("e", base_url=server.url, **options).encode(["text"])
+        with CohereReranker(base_url=server.url.removesuffix("/v1"), **options) as cohere:
+            with pytest.raises(LLMConnectionError, match="did not answer in time"):
+                cohere.score(QUESTION, CANDIDATES)
+            assert wait_until(lambda: not server.open_requests), "a call that was left behind reads on"
 
 
 @pytest.mark.parametrize("live", [False, True])

@@ -17,8 +17,9 @@ from precise_rag.excerpts import Form, excerpts_of
 from precise_rag.facts import place_name
 from precise_rag.index import DatabaseIndex, DocumentIndex
 from precise_rag.pipeline import PreciseRAG
+from precise_rag.redaction import visible
 from precise_rag.titles import joined_titles, new_sections
-from precise_rag.tokens import estimate_tokens
+from precise_rag.tokens import estimate_tokens, readable_texts
 from precise_rag.types import Candidate, Excerpt
 
 _INSTRUCTIONS = "Search documents, and cite them by their names, with the page or time if there is one."
@@ -109,15 +110,18 @@ def make_server(index: DocumentIndex | DatabaseIndex) -> Any:
 
 
 def _with_tool_errors(tool: Callable[..., str]) -> Callable[..., str]:
-    """Wrap a tool so that the agent reads the library's errors; of others the SDK tells it nothing."""
+    """Wrap a tool so that the agent reads the library's errors; of others the SDK tells it nothing.
+
+    What it returns can be written in UTF-8: a lone surrogate would end the server.
+    """
     tool_error = require("mcp.server.mcpserver.exceptions", extra="mcp").ToolError
 
     @wraps(tool)
     def called(**arguments: Any) -> str:
         try:
-            return tool(**arguments)
+            return readable_texts([tool(**arguments)])[0]
         except PreciseRagError as error:
-            raise tool_error(str(error)) from error
+            raise tool_error(visible(str(error))) from error
 
     return called
 

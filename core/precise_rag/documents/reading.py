@@ -11,6 +11,7 @@ from precise_rag.checks import as_path
 from precise_rag.documents.conversion import Converter
 from precise_rag.documents.files import Report, decode, document_files, kind_of, read_bytes
 from precise_rag.documents.records import (
+    each_document,
     from_record,
     json_lines_documents,
     json_records,
@@ -39,8 +40,8 @@ def read_documents(
         other kinds, which a warning of the log "precise_rag" names; links that lead out of it are errors.
     exclude: patterns such as "*.log" of the names of files and folders, or of their paths in the given
         folder, to skip.
-    on_error: is called with the error of each file, folder or line that cannot be read, and reading
-        goes on with the next. By default the first error is raised.
+    on_error: is called with the error of each file, folder, line, record or message that cannot be read, and
+        reading goes on with the next. By default the first error is raised.
     A file is one document; its id is its path within the given folder, or its file name; if several folders
     are given, their names come first. Each line of a .jsonl file is one document: an object with "text" and
     optionally "id" (default: the number of the line).
@@ -54,8 +55,8 @@ def read_documents(
     content is a document without text.
     Returns an iterator over the documents, sorted by path within each folder.
     Raises InputError, naming the file and line, if a path does not exist or a folder has no file to read.
-    It also raises InputError for a file that is larger than 256 MiB, is not text or takes a converter more
-    than a minute, a malformed record, and an id that occurs twice.
+    It also raises InputError for a file that is larger than 256 MiB, is not text, or takes a converter more
+    than a minute or becomes more than 32 MiB of text in it, a malformed record, and an id that occurs twice.
     """
     report = on_error or _raise
     roots = [as_path("each path", path) for path in paths]
@@ -92,7 +93,7 @@ def _documents(file: Path, name: str, converter: Converter, report: Report) -> I
             scanned = "; scanned pages need text recognition first" if file.suffix.lower() == ".pdf" else ""
             raise InputError(f"{file}: no text was found in it{scanned}")
     elif kind == "mail":
-        return mail_documents(data, name, file, converter)
+        return mail_documents(data, name, file, converter, report)
     else:
         text, metadata = decode(data, file), {}
         if file.suffix.lower() in (".srt", ".vtt"):
@@ -104,8 +105,7 @@ def _documents(file: Path, name: str, converter: Converter, report: Report) -> I
         records, text = table_records(text, file)
     if records is None:
         return iter([Document(name, text, {"source": name, **metadata})])
-    numbered = enumerate(records, start=1)
-    return (from_record(record, name, number, f"{file}, record {number}") for number, record in numbered)
+    return each_document(records, lambda n, one: from_record(one, name, n, f"{file}, record {n}"), report)
 
 
 def _said(text: str) -> tuple[str, dict[str, Any]]:

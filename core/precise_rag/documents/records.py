@@ -5,7 +5,7 @@ import email
 import io
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from email.errors import HeaderParseError
 from email.header import decode_header, make_header
 from email.policy import EmailPolicy
@@ -33,18 +33,31 @@ _QUOTED = re.compile(rb"(?m)^>(>*From )")
 """A line of a message that would begin another one."""
 
 
-def json_lines_documents(text: str, name: str, file: Path, report: Report) -> Iterator[Document]:
-    """Return a document for each line of a .jsonl file; a bad line does not stop the others."""
-    for number, line in enumerate(text.split("\n"), start=1):
-        if not line.strip():
-            continue
-        place = f"{file}, line {number}"
+def each_document(
+    parts: Iterable[Any], read: Callable[[int, Any], Document | None], report: Report
+) -> Iterator[Document]:
+    """Yield what `read` makes of the number of each part of a file, from 1, and the part.
+
+    A part of which it makes None has no document. A bad one does not stop the others: its error is reported.
+    """
+    for number, part in enumerate(parts, start=1):
         try:
-            document = from_record(parse_json(line, place), name, number, place)
+            document = read(number, part)
         except InputError as error:
             report(error)
         else:
-            yield document
+            if document is not None:
+                yield document
+
+
+def json_lines_documents(text: str, name: str, file: Path, report: Report) -> Iterator[Document]:
+    """Return a document for each line of a .jsonl file."""
+
+    def read(number: int, line: str) -> Document | None:
+        place = f"{file}, line {number}"
+        return from_record(parse_json(line, place), name, number, place) if line.strip() else None
+
+    return each_document(text.split("\n"), read, report)
 
 
 def json_records(text: str, file: Path) -> list[dict[str, Any]] | None:
@@ -105,14 +118,17 @@ class _MailPolicy(EmailPolicy):
             return words
 
 
-def mail_documents(data: bytes, name: str, file: Path, converter: Converter) -> Iterator[Document]:
+def mail_documents(
+    data: bytes, name: str, file: Path, converter: Converter, report: Report
+) -> Iterator[Document]:
     """Return a document for each message of an .eml or .mbox file: its text, without attachments.
 
     The subject is the metadata "title"; "from", "to" and "date" are there, too.
     """
     is_one = file.suffix.lower() == ".eml"
     messages = [data] if is_one else [_QUOTED.sub(rb"\1", one) for one in _MESSAGE.split(data)[1:]]
-    for number, message in enumerate(messages, start=1):
+
+    def read(number: int, message: bytes) -> Document:
         try:
             parsed: Any = email.message_from_bytes(message, policy=_MailPolicy())
             body = parsed.get_body(("plain", "html"))
@@ -126,7 +142,9 @@ def mail_documents(data: bytes, name: str, file: Path, converter: Converter) -> 
             raise InputError(f"{file}, message {number}: cannot be read ({error})") from error
         if body is not None and body.get_content_subtype() == "html":
             text = converter.convert(text.encode("utf-8", "replace"), file.with_suffix(".html"))[0]
-        yield Document(name if is_one else f"{name}#{number}", text, {"source": name, **headers})
+        return Document(name if is_one else f"{name}#{number}", text, {"source": name, **headers})
+
+    return each_document(messages, read, report)
 
 
 def parse_json(text: str, place: str) -> Any:

@@ -3,10 +3,13 @@
 import os
 import weakref
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Any
 
 from precise_rag._extras import require
+from precise_rag._http import hooks
 from precise_rag._processes import PerProcess, Shared
+from precise_rag._worker import within
 from precise_rag.checks import check_number, client_address
 from precise_rag.encoders.framework import CallingEncoder
 from precise_rag.errors import ModelError
@@ -15,6 +18,8 @@ from precise_rag.types import FloatArray
 
 _MAX_TEXTS, _MAX_TOKENS = 2_048, 200_000
 """Limits of one request. The tokens are below OpenAI's limit because they are estimates."""
+_MOST_BYTES = 256 * 2**20
+"""Largest reply: vectors of so many texts, written as numbers."""
 
 
 class OpenAIEncoder(Shared, CallingEncoder):
@@ -23,7 +28,8 @@ class OpenAIEncoder(Shared, CallingEncoder):
     model: the model's name; with the dimensions it makes the `name` for `load_encoder`.
     dimensions: length of the vectors; default: the model's own.
     base_url: the server's address; default: OPENAI_BASE_URL, or OpenAI. It may have a user and password.
-    api_key, timeout, max_retries: as for `OpenAIChat`.
+    api_key, timeout, max_retries: as for `OpenAIChat`; a request, with its retries, ends after ten times
+        as many seconds.
     Token counts are estimates. A pickle has no key: the key of an unpickled encoder is OPENAI_API_KEY.
     """
 
@@ -47,6 +53,7 @@ class OpenAIEncoder(Shared, CallingEncoder):
         if dimensions is not None:
             self.__dict__["dimension"] = int(dimensions)
         self._client_options = {"api_key": api_key, "timeout": timeout, "max_retries": int(max_retries)}
+        self._timeout = timeout
         self._connection: PerProcess[Any] = PerProcess()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -72,9 +79,8 @@ class OpenAIEncoder(Shared, CallingEncoder):
         options: dict[str, Any] = {"dimensions": self._dimensions} if self._dimensions else {}
         client = self._connection.get(self._client)
         try:
-            reply = client.embeddings.create(
-                model=self._model, input=batch, encoding_format="float", **options
-            )
+            create = partial(client.embeddings.create, model=self._model, encoding_format="float", **options)
+            reply = within(10 * self._timeout, partial(create, input=batch))
             rows = sorted(reply.data, key=lambda row: int(row.index))
             if [row.index for row in rows] != list(range(len(batch))):
                 raise ModelError(f"{self.name} returned {len(rows)} embeddings for {len(batch)} texts")
@@ -87,7 +93,9 @@ class OpenAIEncoder(Shared, CallingEncoder):
 
     def _client(self) -> Any:
         openai = require("openai", extra="openai")
-        connection = openai.DefaultHttpxClient(auth=self._auth, follow_redirects=False)
+        connection = openai.DefaultHttpxClient(
+            auth=self._auth, event_hooks=hooks(_MOST_BYTES), follow_redirects=False
+        )
         try:
             client = openai.OpenAI(base_url=self._base_url, **self._client_options, http_client=connection)
         except openai.OpenAIError as error:

@@ -5,7 +5,8 @@
 A condition on a field that a document does not have is never met, whether it asks for a value or for
 another one; only `{"$exists": false}` asks for its absence. None and an empty list count as absent. Numbers
 are compared with numbers, strings with strings by code points, and truth values with truth values; other
-pairs do not match. Numbers are compared exactly, whatever their size. A value that no condition can have,
+pairs do not match; members of a StrEnum and values of numpy are the strings, numbers and truth values that
+they hold. Numbers are compared exactly, whatever their size. A value that no condition can have,
 such as NaN, an object, or a string with the character NUL, is there but equals nothing.
 """
 
@@ -18,7 +19,7 @@ from typing import Any, Literal, TypeVar
 
 from precise_rag.checks import shown
 from precise_rag.errors import InputError
-from precise_rag.filters.values import ID, RESERVED, Value, field_value, is_text, is_value
+from precise_rag.filters.values import GIVEN, ID, RESERVED, Value, canonical, field_value, is_text, is_value
 from precise_rag.types import Document
 
 Operator = Literal["$eq", "$gt", "$gte", "$lt", "$lte", "$in", "$contains", "$exists"]
@@ -118,6 +119,9 @@ class Condition(Filter):
             raise InputError(f"filter: {self.operator} of {self.field!r} takes one value, $in takes several")
         for value in values:
             _check_value(self.field, self.operator, value)
+        object.__setattr__(self, "field", canonical(self.field))
+        plain = tuple(map(canonical, values))
+        object.__setattr__(self, "value", plain if isinstance(self.value, tuple) else plain[0])
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Condition) and self._key() == other._key()
@@ -267,14 +271,14 @@ def _check_value(field: str, operator: str, value: object) -> None:
     where = f"filter: {operator} of {field!r}"
     if value is None:
         raise InputError(f"{where} cannot be None; for a missing field use {{'$exists': False}}")
-    if not isinstance(value, str | int | float | bool):
+    if not isinstance(value, GIVEN):
         hint = "; use $in for one of several values" if isinstance(value, list | tuple | set) else ""
         raise InputError(f"{where} must be a string, a number or a truth value, got {shown(value)}{hint}")
     if isinstance(value, str):
         _check_text(where, value)
     elif not is_value(value):
         raise InputError(f"{where} must be a finite number, got {shown(value)}")
-    if operator in ("$gt", "$gte", "$lt", "$lte") and isinstance(value, bool):
+    if operator in ("$gt", "$gte", "$lt", "$lte") and isinstance(canonical(value), bool):
         raise InputError(f"{where} must be a number or a string, got {value}")
 
 

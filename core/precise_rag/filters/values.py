@@ -4,10 +4,15 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
+
 from precise_rag.types import Document, finite_score
 
 Value = str | int | float | bool
 """What a field can be compared with."""
+
+GIVEN = str | int | float | np.number | np.bool_
+"""The classes of values as they are given; `canonical` makes a Value of each."""
 
 RESERVED = "$"
 """Names of operators and of the document's id begin so; no field of the metadata does."""
@@ -23,7 +28,7 @@ def is_value(value: object) -> bool:
     """Whether a condition can have a value: text, a truth value, or a number in the range of a float."""
     if isinstance(value, str):
         return is_text(value)
-    return isinstance(value, int | float) and finite_score(value) is not None
+    return isinstance(value, GIVEN) and finite_score(value) is not None
 
 
 def is_text(text: str) -> bool:
@@ -53,12 +58,16 @@ def comparable(value: object) -> Any:
 
 
 def canonical(value: Any) -> Any:
-    """A Value in the one way in which equal values are written: a whole number as an int."""
+    """A Value in the one way in which equal values are written: a whole number as an int.
+
+    Text of a class of its own, such as a member of a StrEnum, is a plain string.
+    """
+    value = value.item() if isinstance(value, np.generic) else value
     if isinstance(value, str | bool):
-        return value
+        return str.__str__(value) if isinstance(value, str) else value
     return int(value) if int(value) == value else float(value)
 
 
 def field_value(document: Document, field: str) -> object:
     """The value of a document's field as filters compare it, or its id for "$id"; None if it has none."""
-    return document.id if field == ID else comparable(document.metadata.get(field))
+    return canonical(document.id) if field == ID else comparable(document.metadata.get(field))

@@ -15,11 +15,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from precise_rag._extras import require
+from precise_rag._http import async_hooks, hooks
 from precise_rag._processes import PerProcess, ProcessLock, Shared
 from precise_rag.checks import client_address
 from precise_rag.errors import LLMAuthenticationError, LLMConnectionError, LLMResponseError
 from precise_rag.failures import OptionalFeature, llm_errors
-from precise_rag.llm.deadline import end_with_call
 from precise_rag.llm.usage import counted_completion, cut_off, model_name, read, readable_messages
 from precise_rag.redaction import quoted, remember_fields, without_secrets
 from precise_rag.types import Completion, Message, Schema
@@ -191,8 +191,7 @@ class OpenAIChat(Shared):
 
     def _connect(self) -> OpenAI:
         settings, openai = self._settings(), require("openai", extra="openai")
-        hooks = {"request": [end_with_call]}
-        connection = openai.DefaultHttpxClient(auth=self._auth, event_hooks=hooks, follow_redirects=False)
+        connection = openai.DefaultHttpxClient(auth=self._auth, event_hooks=hooks(), follow_redirects=False)
         client: OpenAI = openai.OpenAI(**settings, http_client=connection)
         weakref.finalize(client, connection.close)
         return client
@@ -205,7 +204,9 @@ class OpenAIChat(Shared):
                 del clients[ended]
             if loop not in clients:
                 settings, openai = self._settings(), require("openai", extra="openai")
-                connection = openai.DefaultAsyncHttpxClient(auth=self._auth, follow_redirects=False)
+                connection = openai.DefaultAsyncHttpxClient(
+                    auth=self._auth, event_hooks=async_hooks(), follow_redirects=False
+                )
                 clients[loop] = openai.AsyncOpenAI(**settings, http_client=connection)
             return clients[loop]
 

@@ -2,12 +2,15 @@
 
 import os
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
 
 from precise_rag._extras import require
+from precise_rag._http import hooks
 from precise_rag._processes import PerProcess, Shared
+from precise_rag._worker import within
 from precise_rag.checks import check_number, client_address
 from precise_rag.errors import LLMAuthenticationError, LLMError, LLMResponseError
 from precise_rag.failures import failure_of
@@ -24,7 +27,8 @@ class CohereReranker(Shared):
     model: such as "rerank-v3.5" (default), or ChunkRAG's "rerank-english-v3.0".
     api_key: default: the environment's CO_API_KEY.
     base_url: default: Cohere's own.
-    timeout: most seconds without a byte from the server.
+    timeout: most seconds without a byte from the server. A request, with its retries, ends after ten times
+        as many.
     max_retries: repetitions of a request after status 429, 5xx or a broken connection.
     batch_size: documents in one request; more candidates take several requests.
 
@@ -88,7 +92,7 @@ class CohereReranker(Shared):
         httpx = require("httpx", extra="cohere")
         if not (self._options["api_key"] or os.environ.get("CO_API_KEY")):
             raise LLMAuthenticationError(f"{self.name}: no API key; set CO_API_KEY (api_key=)")
-        http = httpx.Client(timeout=self._timeout, auth=self._auth)
+        http = httpx.Client(timeout=self._timeout, auth=self._auth, event_hooks=hooks())
         given = {name: value for name, value in self._options.items() if value is not None}
         return require("cohere", extra="cohere").ClientV2(**given, httpx_client=http), http
 
@@ -98,12 +102,14 @@ class CohereReranker(Shared):
         Its errors have no cause: the cause would hold the request with the key.
         """
         try:
-            response = self._connection.get(self._connect)[0].rerank(
+            ask = partial(
+                self._connection.get(self._connect)[0].rerank,
                 model=self._model,
                 query=query,
                 documents=texts,
                 request_options={"max_retries": int(self._max_retries)},
             )
+            response = within(10 * self._timeout, ask)
             return [self._result(result, len(texts)) for result in response.results]
         except Exception as error:
             failure = failure_of(error, self.name, where=self._options["base_url"], key="CO_API_KEY")

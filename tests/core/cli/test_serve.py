@@ -27,7 +27,7 @@ QUESTION = {"question": "Who keeps the lamp?"}
 def server(*documents: Document) -> Any:
     given = documents or (
         Document("lamp.md", LAMP, {"year": 2020, "pages": [0, 50]}),
-        Document("otter.md", "Otters sleep by the river. It floods in March.", {"year": 1999}),
+        Document("otter.md", "Otters\ud83d sleep by the river. It floods in March.", {"year": 1999}),
     )
     return make_server(HybridIndex.build(given, HashEncoder(64)))
 
@@ -45,6 +45,7 @@ async def test_an_agent_searches_filters_reads_and_prunes() -> None:
         around = await client.call_tool("read", {"document": "lamp.md", "place": int(found[1])})
         assert around.content[0].text == f"characters 0 to {len(LAMP)} of {len(LAMP)}\n{LAMP}"
         only = await client.call_tool("search", {**QUESTION, "filter": {"year": 1999}})
+        assert "otter.md @0\nOtters\ufffd sleep" in only.content[0].text
         assert "lamp.md" not in only.content[0].text
         lines = [f"12:{i % 60:02d} worker {i} handled a request" for i in range(300)]
         lines[200] = "12:20 worker 9 failed: the disk is full"

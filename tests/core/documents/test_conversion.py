@@ -140,15 +140,21 @@ def test_html_is_read_as_it_is_seen(html: str, text: str, tmp_path: Path) -> Non
     assert document.text == text
 
 
-def test_a_converter_that_takes_too_long_costs_one_file(tmp_path: Path, monkeypatch) -> None:
+@pytest.mark.parametrize(
+    ("limit", "most", "said"),
+    [("SECONDS", 0.0, "the converter ended, or took more than"), ("MOST_BYTES", 9, "its text has more than")],
+)
+def test_a_converter_that_takes_too_long_or_returns_too_much_costs_one_file(
+    limit: str, most: float, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in ("a.html", "b.txt"):
         (tmp_path / name).write_text("<p>text</p>")
     errors: list[InputError] = []
     with monkeypatch.context() as patched:
-        patched.setattr(conversion, "SECONDS", 0.0)
+        patched.setattr(conversion, limit, most)
         found = [document.id for document in read_documents(tmp_path, on_error=errors.append)]
     assert found == ["b.txt"]
-    assert "a.html: cannot be converted (the converter ended, or took more than" in str(errors[0])
+    assert f"a.html: cannot be converted ({said}" in str(errors[0])
     assert [document.id for document in read_documents(tmp_path)] == ["a.html", "b.txt"]
 
 

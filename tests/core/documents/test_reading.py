@@ -123,13 +123,18 @@ def test_one_bad_file_or_line_does_not_stop_the_others(tmp_path):
     (tmp_path / "c.txt").symlink_to(tmp_path / "nowhere")
     (tmp_path / "d.txt").write_text("d")
     (tmp_path / "none").mkdir()
+    deep = b"Content-Type: multipart/mixed; boundary=%d\n\n--%d\n"
+    bad = b"".join(deep % (level, level) for level in range(3_000)).rstrip()
+    (tmp_path / "e.mbox").write_bytes(b"".join(b"From x\n" + one + b"\n" for one in (b"\ne1", bad, b"\ne3")))
+    (tmp_path / "f.json").write_text('[{"text": "f1"}, {"text": 2}, {"text": "f3"}]')
     errors: list[InputError] = []
     (tmp_path / "a.png").touch()
     paths = [tmp_path / "missing", tmp_path, tmp_path / "a.png", tmp_path / "none"]
-    found = [document.text for document in read_documents(*paths, on_error=errors.append)]
-    assert found == ["1", "4", "d"]
-    parts = ("no such file", "binary", "line 2", "line 3", "does not exist", "this kind", "nothing to read")
-    assert [part in str(error) for part, error in zip(parts, errors, strict=True)] == [True] * 7
+    found = [document.text.strip() for document in read_documents(*paths, on_error=errors.append)]
+    assert found == ["1", "4", "d", "e1", "e3", "f1", "f3"]
+    in_files = "binary", "line 2", "line 3", "does not exist", "message 2", "record 2"
+    parts = ("no such file", *in_files, "this kind", "nothing to read")
+    assert [part in str(error) for part, error in zip(parts, errors, strict=True)] == [True] * 9
 
 
 def test_the_size_of_a_file_is_limited(tmp_path, monkeypatch):

@@ -29,7 +29,6 @@ from benchmarks.harness.datasets import (
 from precise_rag.index import DenseIndex, HybridIndex
 from precise_rag.index.groups import Groups, Passages, passage_ids
 from precise_rag.index.words import load_stop_words, split_words
-from precise_rag.pipeline.adapting import holds_evidence
 from precise_rag.protocols import Encoder
 from precise_rag.rerank.candidate_texts import text_around
 from precise_rag.sentences.tables import build_tables
@@ -37,15 +36,11 @@ from precise_rag.sentences.words import trim_spans
 from precise_rag.types import Candidate, Document
 
 T = TypeVar("T")
-
 _STOP_WORDS = load_stop_words("english")
-
 N_CANDIDATES = 50
 KINDS = ("sentences", "passages", "dense", "bm25")
-
 N_DOCUMENTS = {"fairytaleqa": 90, "qmsum": 24}
 """Documents drawn from the training splits."""
-
 HUMAN_SETS = {
     "encyclopedia": ("selqa", "squad-sentences", "squad2-part", "squadshifts"),
     "web": ("afriqa", "nq"),
@@ -60,18 +55,24 @@ HUMAN_SETS = {
     "help": ("faq", "headings"),
 }
 """The human question sets with a training split, in English, by kind of text."""
-
 SETS = (
     *(f"train/{name}" for name in sorted(name for names in HUMAN_SETS.values() for name in names)),
     *(f"dev/{name}" for name in HALVED),
 )
 """Question sets; of those that begin with "dev" half of the documents."""
-
 UNANSWERABLE = ("multilingual", "nq", "squad2-part", "squad2")
 """Sets with a file of questions that their documents do not answer; squad2 is that of "dev/squad"."""
-
 JOINED = ("afriqa", "nq", "pira", "pubmedqa", "squad-sentences", "tatqa")
 """Sets whose documents were put together from several texts: their titles say nothing."""
+
+
+def holds_evidence(one: Candidate, evidence: Iterable[Evidence]) -> bool:
+    """Whether a candidate and a piece of evidence share half of the shorter of the two."""
+    for doc_id, start, end in evidence:
+        both = min(one.end, end) - max(one.start, start)
+        if one.doc_id == doc_id and 0 < min(one.end - one.start, end - start) <= 2 * both:
+            return True
+    return False
 
 
 class CandidateList(NamedTuple):

@@ -24,9 +24,9 @@ from benchmarks.harness.run import measure, preset, search, sections
 from benchmarks.harness.statistics import Interval
 from benchmarks.harness.units import Unit, UnitIndex, from_texts, locate_texts
 from precise_rag.index import HybridIndex
-from precise_rag.pipeline.adapting import holds_evidence
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Document
+from training.candidate_lists import holds_evidence
 
 TOPICS = ("mill", "baker", "ferry", "school", "orchard", "smithy", "chapel", "market")
 FILLER = " ".join(f"Much else is told about house number {n} of the village." for n in range(6))

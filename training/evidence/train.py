@@ -32,13 +32,13 @@ from precise_rag.evidence.features import (
 from precise_rag.evidence.model import REACH, same_probabilities
 from precise_rag.evidence.stretches import by_section
 from precise_rag.index import HybridIndex
-from precise_rag.pipeline.adapting import holds_evidence
 from precise_rag.rerank import CascadeReranker, rerank
 from precise_rag.types import Candidate, Stretch
 from training.candidate_lists import (
     N_CANDIDATES,
     N_DOCUMENTS,
     cached_options,
+    holds_evidence,
     is_kept,
     made_once,
     read_set,

@@ -16,13 +16,13 @@ from typing import NamedTuple
 import numpy as np
 
 from benchmarks.harness.datasets import Question, load_development_set, may_train_on
-from precise_rag.pipeline.adapting import holds_evidence
 from precise_rag.types import Candidate, Document
 from training.candidate_lists import (
     SETS,
     WordChunks,
     asks_itself,
     collections_of,
+    holds_evidence,
     is_kept,
     load_trainable,
     new_parser,

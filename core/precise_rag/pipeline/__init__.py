@@ -8,10 +8,8 @@ path.py      `RetrievalPath`: from a question to the selection
 stages.py    the stages: what each is, and how it is made
 requests.py  what is asked
 parts.py     single stages for texts that any retriever found
-adapting.py  a reranker fitted to a collection
 """
 
-from precise_rag.pipeline.adapting import Adapted, AdaptedReranker, adapt
 from precise_rag.pipeline.rag import PreciseRAG, check_pipeline
 
-__all__ = ["Adapted", "AdaptedReranker", "PreciseRAG", "adapt", "check_pipeline"]
+__all__ = ["PreciseRAG", "check_pipeline"]

@@ -103,6 +103,8 @@ def client_address(
     check_number("timeout", timeout, above_zero=True)
     check_number("max_retries", max_retries, least=0, whole=True)
     check_text("base_url", base_url or "")
+    if "?" in (base_url or ""):
+        raise InputError("base_url must have no query: what clients put behind it would end in that")
     remember(api_key)
     remember_environment()
     return without_password(base_url)

@@ -106,7 +106,7 @@ def test_a_chat_model_an_encoder_and_a_reranker_say_what_is_wrong(name: str) -> 
 def test_no_client_follows_a_redirect_with_the_prompt(status: int) -> None:
     with ChatServer([says("Ada.")]) as other, ChatServer(lambda _: redirect) as server:
         options: dict[str, Any] = {"api_key": "sk-12345678", "max_retries": 2}
-        llm = OpenAIChat("m", base_url=f"{server.url}?key=abc", **options)
+        llm = OpenAIChat("m", base_url=server.url, **options)
         encoder = OpenAIEncoder("e", base_url=server.url, **options)
         host = other.url.removesuffix("/v1")
         with CohereReranker(base_url=server.url.removesuffix("/v1"), **options) as cohere:

@@ -15,7 +15,7 @@ from pydantic import SecretStr
 
 from precise_rag.candidate_filters import RelevanceFilter
 from precise_rag.encoders.openai import OpenAIEncoder
-from precise_rag.errors import LLMError, PreciseRagError
+from precise_rag.errors import InputError, LLMError, PreciseRagError
 from precise_rag.feedback import FeedbackController
 from precise_rag.llm import OpenAIChat, load_llm
 from precise_rag.redaction import HIDDEN, redacted, remember, without_password
@@ -113,6 +113,8 @@ def test_a_password_in_the_address_is_sent_and_not_logged(caplog: pytest.LogCapt
     assert_clean("\n".join(shown))
     assert without_password("http://u:p%40ss@host:1/v1") == ("http://host:1/v1", ("u", "p@ss"))
     assert without_password("http://host/v1") == ("http://host/v1", None)
+    with pytest.raises(InputError, match="no query"):
+        OpenAIEncoder(base_url=f"http://host/v1?api_key={KEY}")
 
 
 @pytest.mark.parametrize("kept", [str, SecretStr])

@@ -110,16 +110,13 @@ def make_server(index: DocumentIndex | DatabaseIndex) -> Any:
 
 
 def _with_tool_errors(tool: Callable[..., str]) -> Callable[..., str]:
-    """Wrap a tool so that the agent reads the library's errors; of others the SDK tells it nothing.
-
-    What it returns can be written in UTF-8: a lone surrogate would end the server.
-    """
+    """Wrap a tool so that the agent reads the library's errors; of others the SDK tells it nothing."""
     tool_error = require("mcp.server.mcpserver.exceptions", extra="mcp").ToolError
 
     @wraps(tool)
     def called(**arguments: Any) -> str:
         try:
-            return readable_texts([tool(**arguments)])[0]
+            return readable_texts([tool(**arguments)])[0]  # a lone surrogate would end the server
         except PreciseRagError as error:
             raise tool_error(visible(str(error))) from error
 

@@ -105,7 +105,8 @@ def _documents(file: Path, name: str, converter: Converter, report: Report) -> I
         records, text = table_records(text, file)
     if records is None:
         return iter([Document(name, text, {"source": name, **metadata})])
-    return each_document(records, lambda n, one: from_record(one, name, n, f"{file}, record {n}"), report)
+    numbered = enumerate(records, start=1)
+    return each_document(numbered, lambda n, one: from_record(one, name, n, f"{file}, record {n}"), report)
 
 
 def _said(text: str) -> tuple[str, dict[str, Any]]:

@@ -34,30 +34,27 @@ _QUOTED = re.compile(rb"(?m)^>(>*From )")
 
 
 def each_document(
-    parts: Iterable[Any], read: Callable[[int, Any], Document | None], report: Report
+    parts: Iterable[tuple[int, Any]], read: Callable[[int, Any], Document], report: Report
 ) -> Iterator[Document]:
-    """Yield what `read` makes of the number of each part of a file, from 1, and the part.
-
-    A part of which it makes None has no document. A bad one does not stop the others: its error is reported.
-    """
-    for number, part in enumerate(parts, start=1):
+    """Yield what `read` makes of the numbered parts of a file; a bad one does not stop the others."""
+    for number, part in parts:
         try:
             document = read(number, part)
         except InputError as error:
             report(error)
         else:
-            if document is not None:
-                yield document
+            yield document
 
 
 def json_lines_documents(text: str, name: str, file: Path, report: Report) -> Iterator[Document]:
     """Return a document for each line of a .jsonl file."""
 
-    def read(number: int, line: str) -> Document | None:
+    def read(number: int, line: str) -> Document:
         place = f"{file}, line {number}"
-        return from_record(parse_json(line, place), name, number, place) if line.strip() else None
+        return from_record(parse_json(line, place), name, number, place)
 
-    return each_document(text.split("\n"), read, report)
+    lines = enumerate(text.split("\n"), start=1)
+    return each_document(((number, line) for number, line in lines if line.strip()), read, report)
 
 
 def json_records(text: str, file: Path) -> list[dict[str, Any]] | None:
@@ -144,7 +141,7 @@ def mail_documents(
             text = converter.convert(text.encode("utf-8", "replace"), file.with_suffix(".html"))[0]
         return Document(name if is_one else f"{name}#{number}", text, {"source": name, **headers})
 
-    return each_document(messages, read, report)
+    return each_document(enumerate(messages, start=1), read, report)
 
 
 def parse_json(text: str, place: str) -> Any:

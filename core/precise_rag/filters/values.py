@@ -58,10 +58,7 @@ def comparable(value: object) -> Any:
 
 
 def canonical(value: Any) -> Any:
-    """A Value in the one way in which equal values are written: a whole number as an int.
-
-    Text of a class of its own, such as a member of a StrEnum, is a plain string.
-    """
+    """A Value in the one way in which equal values are written: a whole number as an int."""
     value = value.item() if isinstance(value, np.generic) else value
     if isinstance(value, str | bool):
         return str.__str__(value) if isinstance(value, str) else value

@@ -11,7 +11,7 @@ from precise_rag.llm.budget import Spending
 T = TypeVar("T")
 
 
-class Deadline:
+class Deadline(Worker):
     """Makes the synchronous calls of one request. Close it (`contextlib.closing`).
 
     spending: the seconds of its budget end the calls. Raises BudgetExceeded if none are left.
@@ -25,11 +25,7 @@ class Deadline:
         spending.check_time()
         seconds = spending.limited(most)
         self._budget_seconds = spending.budget.seconds if seconds < most else None
-        self._worker = Worker(time.monotonic() + seconds)
-
-    def close(self) -> None:
-        """End the thread after the calls that were made."""
-        self._worker.close()
+        super().__init__(time.monotonic() + seconds)
 
     def call(self, function: Callable[[], T]) -> T:
         """Return the result of `function`.
@@ -38,7 +34,7 @@ class Deadline:
         `most`.
         """
         try:
-            return self._worker.call(function)
+            return super().call(function)
         except CallTimeoutError:
             if self._budget_seconds is None:
                 raise

@@ -77,14 +77,8 @@ class EvidenceExtractor:
         """
         check_query(query)
         found_texts = FoundTexts(query, texts, self.splitter)
-        if not found_texts.sentences.kept:
-            return Extraction()
-        ranked = rerank(query, found_texts.sentences.kept, self.reranker, found_texts)
-        read = found_texts.sentences.then(share_places(query, ranked, N_FOUND).selection)
-        grown = read.then(EvidenceGrower(found_texts).grow(query, read.kept))
-        selection = grown.then(self.selector.select(grown.kept, query=query))
         limit = max_tokens or self.selector.max_tokens
-        selection = within(selection, limit, piece_tokens=piece_tokens, written=written)
+        selection = within(self.select(query, found_texts), limit, piece_tokens=piece_tokens, written=written)
         excerpts = excerpts_of(selection, piece_tokens=piece_tokens)
         return Extraction(
             tuple(replace(one, doc_id=found_texts.doc_id(one.best.candidate)) for one in excerpts),
@@ -94,3 +88,12 @@ class EvidenceExtractor:
                 if not d.kept
             ),
         )
+
+    def select(self, query: str, texts: FoundTexts) -> Selection:
+        """Return the decisions on the sentences of the texts, grown, without a limit."""
+        if not texts.sentences.kept:
+            return Selection()
+        ranked = rerank(query, texts.sentences.kept, self.reranker, texts)
+        read = texts.sentences.then(share_places(query, ranked, N_FOUND).selection)
+        grown = read.then(EvidenceGrower(texts).grow(query, read.kept))
+        return grown.then(self.selector.select(grown.kept, query=query))

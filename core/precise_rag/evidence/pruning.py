@@ -1,26 +1,33 @@
 """A long text, such as the result of a tool, cut down to what answers a question."""
 
 import json
+import math
 import re
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
+from functools import partial
 from itertools import chain, groupby, pairwise
 from typing import Any, NamedTuple
 
 from precise_rag.checks import check_number, check_text
 from precise_rag.encoders.local import count_packaged_tokens
 from precise_rag.evidence.extractor import EvidenceExtractor
+from precise_rag.evidence.texts import FoundTexts
+from precise_rag.excerpts import excerpts_of, within
 from precise_rag.protocols import Reranker
 from precise_rag.rerank import calibrated, load_reranker, rerank
 from precise_rag.selection import ProbabilitySelector
 from precise_rag.sentences.splitters import default_sentence_splitter, split_structured
 from precise_rag.sentences.words import trimmed
+from precise_rag.stems import read_words
 from precise_rag.structure import read_structure
+from precise_rag.structure.marks import indent_of
 from precise_rag.titles import joined_titles, new_sections
 from precise_rag.tokens import Counts, CountTokens, counting, estimate_tokens
-from precise_rag.types import Candidate, Decision, Excerpt, Span, check_query
+from precise_rag.types import Candidate, Decision, Excerpt, Selection, Span, best_first, check_query
 
 _LONG, _LONG_VALUE = 120, 600
-_LONG_LINES = 0.8
+_LONG_LINES, _WHOLE_TOKENS = 0.8, 120
 _BREAK = re.compile(
     r"\\n|(?<=[\"\d\]}]),\s*\n|[\]}],\s*(?=[\[{\"'])|\),\s*(?=\([\"'\d])|;\s+(?=[\w.-]{1,40}=)"
     r"|</(\w{1,40})>\s*(?=<\1\b)"
@@ -28,7 +35,18 @@ _BREAK = re.compile(
 """Where sentences of more than 120 characters, or values of more than 600, are cut: between the records of
 SQL, XML, settings, or JSON that is in another text."""
 _LINE = re.compile(r"\n")
-"""Where those are cut that have more than this share of the limit, and would not fit with their mark."""
+"""Where those are cut that have more than this share of the limit, and more tokens than most records."""
+_PARTS = (
+    (_LINE, 0),
+    (re.compile(r"""[{\[,]\s*+(?=["'][^"'\n]{1,80}["']\s?:)|</\w{1,40}>\s*+"""), 0),
+    (re.compile(r"[^\n]{20}[^,;:，、；：。–—\n]{0,60}(?:[,;:–—]\s+|[，、；：。])"), 60),
+    (re.compile(r"[^\n]{20}\S{0,20}\s*+"), 80),
+)
+"""Where a unit that does not fit is cut: at lines, fields on a line, ends of long clauses, and some words."""
+_SIGN = re.compile(r"""(?:["']([^"'\n]{1,80})["']\s?:\s{0,9})?([{\[])|[}\]]|"(?:[^"\\\n]|\\.){0,300}+\"""")
+"""What opens a value with others in it, after its key, or closes one; or a string, which may hold signs."""
+_NEARLY = 0.5
+"""The share of the likeliest unit's probability above which another is not much less likely."""
 _STRING_OR_LIST = re.compile(r'"(?:[^"\\]++|\\.)*+"|\[\s*', re.DOTALL)
 _COMMA = re.compile(r"\s*,?\s*")
 _DECODER = json.JSONDecoder(strict=False)
@@ -41,7 +59,8 @@ class Pruned(NamedTuple):
         text on; "[… 120: Care > Oil]" also names the headings, or the last of many, above what follows, and
         the head of a long table. A text that fits is whole. In JSON, whole elements of the outermost lists
         are left out, and the mark is an element in their place; without such lists, or if the best element
-        does not fit, JSON is cut like any other text.
+        does not fit, JSON is cut like any other text. Of a record or sentence that is likeliest but does not
+        fit, the best parts are kept, below the keys above them, and nothing that is much less likely.
     excerpts: the slices of the whole text that are kept, in its order; none if the text is whole.
     n_tokens, n_tokens_before: tokens of `text`, and of the whole text.
     """
@@ -86,20 +105,85 @@ def _cut(
 ) -> tuple[str, tuple[Excerpt, ...]]:
     """The evidence in a text, with a mark for each hole that has visible characters."""
     mark = estimate_tokens(_mark(len(text)))
-    extractor = EvidenceExtractor(
-        reranker, ProbabilitySelector(enough_tokens=None), splitter=UnitSplitter(max_tokens, count)
-    )
     start, end = trimmed(text, 0, len(text))
     whole = Candidate("text", start, end, text[start:end], 0.0, "rank")
+    found = FoundTexts(question, [whole], UnitSplitter(max_tokens, count))
 
     def written(excerpts: Sequence[Excerpt]) -> int:
         return int(count([_with_holes(text, excerpts, max_tokens)])[0])
 
-    excerpts = extractor.extract(
-        question, [whole], lambda piece: mark, max_tokens=max_tokens, written=written
-    ).excerpts
+    fitting = partial(within, max_tokens=max_tokens, piece_tokens=lambda piece: mark, written=written)
+    worth = ProbabilitySelector(enough_tokens=None)
+    selection = EvidenceExtractor(reranker, worth).select(question, found)
+    by_own = sorted(selection.decisions, key=lambda one: -one.candidate.scores.get("found", -math.inf))
+    by_own.sort(key=lambda one: -one.candidate.score)  # a record's lines are all as probable
+    selection = replace(selection, decisions=tuple(by_own))
+    fits = fitting(selection)
+    if unit := _best_left_out(selection, fits):
+        fits = fitting(_with_parts_of(unit, selection, question, reranker))
+    excerpts = excerpts_of(fits, piece_tokens=lambda piece: mark)
     shown = _with_holes(text, excerpts, max_tokens)
     return (shown, excerpts) if excerpts or written(()) <= max_tokens else ("", ())
+
+
+def _best_left_out(selection: Selection, fits: Selection) -> Candidate | None:
+    """The likeliest unit that does not fit, if it is not much less likely than the best one."""
+    ids = {unit.id for unit in fits.kept}
+    unit = next((unit for unit in selection.kept if unit.id not in ids), None)
+    return unit if unit and unit.score >= _NEARLY * selection.kept[0].score else None
+
+
+def _with_parts_of(unit: Candidate, selection: Selection, question: str, reranker: Reranker) -> Selection:
+    """A selection with the parts of a unit in its place; what is much less likely is dropped.
+
+    After the best part, those with words of the question that it lacks; if there are no keys above any part,
+    the first one instead, which may name the unit. Then the others.
+    """
+    texts = FoundTexts(question, [unit], PartSplitter())
+    named = [
+        replace(part, above=(*unit.above, *_path(unit.text, part.start - unit.start)))
+        for part in texts.sentences.kept
+    ]
+    parts = best_first(rerank(question, named, reranker, texts))
+    asked = _words(question) - _words(parts[0].text)
+    has_paths = any(part.above != unit.above for part in parts)
+    parts[1:] = sorted(
+        parts[1:],
+        key=lambda part: asked.isdisjoint(_words(part.text)) if has_paths else part.start > unit.start,
+    )
+    reason = f"a part of {unit.id}, which does not fit"
+    ranked = [(replace(part, score=unit.score), True, reason) for part in parts]
+    verdicts = chain.from_iterable(
+        ranked if one == unit else [(one, is_kept and one.score >= _NEARLY * unit.score, why)]
+        for _, one, is_kept, why in selection.decisions
+    )
+    cut = {unit.id: texts.stretches[0].sentences}
+    stretches = tuple(
+        one._replace(sentences=tuple(chain.from_iterable(cut.get(row.id, (row,)) for row in one.sentences)))
+        for one in selection.stretches
+    )
+    return replace(Selection.of(verdicts), stretches=stretches)
+
+
+def _words(text: str) -> set[str]:
+    """The stems of a text, also of the words that are parts of a key."""
+    return {*read_words(text.replace("_", " ")).stems}
+
+
+def _path(text: str, place: int) -> list[str]:
+    """The keys, and the beginnings of blocks by their indents, around a place in a record or in code."""
+    around: list[tuple[int, str]] = []
+    for line in f"{text[:place]}.".split("\n") if "\n" in text else ():
+        while around and around[-1][0] >= indent_of(line):
+            around.pop()
+        around.append((indent_of(line), line.strip() if line.rstrip()[-1:] in (*":{[(",) else ""))
+    keys = [line.strip("\"' :{[(-") for _, line in around[:-1]]
+    for sign in _SIGN.finditer(text, 0, place) if "\n" not in text else ():
+        if sign[2]:
+            keys.append(sign[1] or "")
+        elif sign[0] in "]}":
+            del keys[-1:]
+    return [*filter(None, keys)]
 
 
 def _with_holes(text: str, excerpts: Sequence[Excerpt], longest: int) -> str:
@@ -198,7 +282,7 @@ class UnitSplitter:
     name = "units-4"
 
     def __init__(self, max_tokens: int, count: Counts) -> None:
-        self._longest, self._count = _LONG_LINES * max_tokens, count
+        self._longest, self._count = max(_LONG_LINES * max_tokens, _WHOLE_TOKENS), count
 
     def split(self, text: str) -> list[Span]:
         """Return the spans, which cover the text."""
@@ -211,6 +295,23 @@ class UnitSplitter:
         return [
             part for span in spans for part in _cut_at(_LINE, text, span, sizes.get(span, 0) > self._longest)
         ]
+
+
+class PartSplitter:
+    """Splits a unit that does not fit into lines and fields, and long ones into clauses and some words."""
+
+    name = "parts-1"
+
+    def split(self, text: str) -> list[Span]:
+        """Return the spans, which cover the text."""
+        spans = [Span(0, len(text))]
+        for pattern, longest in _PARTS:
+            spans = [
+                part
+                for span in spans
+                for part in _cut_at(pattern, text, span, span.end - span.start > longest)
+            ]
+        return spans
 
 
 def _cut_at(pattern: re.Pattern[str], text: str, span: Span, is_long: bool) -> Iterator[Span]:

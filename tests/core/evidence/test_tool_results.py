@@ -1,6 +1,7 @@
 import json
 import re
 import threading
+from itertools import product
 from typing import Any
 
 import pytest
@@ -178,7 +179,7 @@ def test_json_is_cut_between_the_elements_of_its_lists(value: object, layout: di
         (json.dumps({"url": "https://example.org", "content": PAGE}), "When is __exit__ called?", "__exit__"),
         (json.dumps([{"text": PAGE}]), "When is __exit__ called?", "__exit__"),
         (LOG, "What did worker 4 do with request 263?", "handled request 263"),
-        ("word " * 2_000, "Which word?", "[… 0]"),
+        ("word " * 2_000, "Which word?", "word word\n[… 24]"),
         ("[" * 5_000 + "]" * 5_000, "Which?", "["),
         ('{"a": ' * 60 + json.dumps(RECORDS) + "}" * 60, "Which item was discontinued?", "discontinued"),
         ('["\\ud800", "' + "word " * 2_000 + '"]', "Which word?", ""),
@@ -194,6 +195,48 @@ def test_a_page_within_json_and_strange_texts_are_cut_too(text: str, question: s
     assert answer in pruned.text
     assert pruned.n_tokens <= 150
     assert all(text[one.start : one.end] == one.text for one in pruned.excerpts)
+
+
+LATER = "\n\n".join(f"Go on with step {i} and wait." for i in range(15))
+SERVICES = {
+    f"{kind}{what}": {"id": n, "name": f"{kind}-{n}", "opts": {"hosts": [f"h{n}.lan"], "timeout_s": 20 + n}}
+    for n, (kind, what) in enumerate(product(("order", "user", "mail"), ("Queue", "Cache", "Store")))
+}
+MAIL_CACHE = "What is the timeout of the mailCache?"
+FERRY = (
+    "The council decided after a long debate, in which the members for the northern wards asked for a delay, "
+    "the treasurer warned of the costs, and the mayor pointed to the promise made in spring, that the ferry "
+    "will cost 3.20 euros from 1 July on for adults and half of it for children."
+)
+ROWS = (
+    "<summary>Benchmarks</summary>\n\n| client | requests/s |\n|---|---|\n| otter | 8,120 |\n| newt | 5,900 |"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "question", "answers", "others"),
+    [
+        (json.dumps({"services": SERVICES}), MAIL_CACHE, ("mailCache", "27"), "26 28"),
+        (json.dumps({"services": SERVICES}, indent=2), MAIL_CACHE, ("mailCache", "27"), "26 28"),
+        (
+            json.dumps({"server": SERVICES["mailCache"]}),
+            "What is the server's timeout?",
+            ("server", "27"),
+            "",
+        ),
+        (f"{LATER}\n\n{FERRY}\n\n{LATER}", "How much will the ferry cost from July?", ("3.20",), "step"),
+        (f"<details>\n{ROWS}\n\n</details>\n\n{LATER}", "How many requests has newt?", ("5,900",), "step"),
+    ],
+    ids=["a record", "lines of one", "one object", "a sentence", "a table"],
+)
+def test_of_the_likeliest_that_does_not_fit_the_parts_that_answer_are_kept(
+    text: str, question: str, answers: tuple[str, ...], others: str
+) -> None:
+    for max_tokens in range(48, 72, 4):
+        pruned = prune(text, question, max_tokens, reranker="packaged")
+        assert pruned.n_tokens <= max_tokens
+        assert all(answer in pruned.text for answer in answers), pruned.text
+        assert not any(other in pruned.text for other in others.split()), pruned.text
 
 
 def test_a_text_that_fits_is_whole_and_other_arguments_are_refused() -> None:

@@ -161,7 +161,7 @@ def _has_all_words(query: str, candidate: Candidate) -> bool:
     return missing.issubset(read_words(plain_text(titles)).stems)
 
 
-@remembers(16)
+@remembers(16, longest=100_000)
 def _asked_words(query: str) -> frozenset[str]:
     """The stems of the query's words that name its subject."""
     return frozenset(read_words(query).stems) - QUESTION_WORDS

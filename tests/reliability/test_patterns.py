@@ -1,4 +1,4 @@
-"""Every compiled pattern of the packages takes linear time, whatever text it is given."""
+"""Every compiled pattern of the packages takes linear time, whatever text it is given, and structure does."""
 
 import importlib
 import itertools
@@ -7,12 +7,14 @@ import random
 import re
 import time
 import timeit
+import tracemalloc
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
+from precise_rag.structure import read_structure
 from precise_rag.structure.marks import DELIMITER_ROW
 
 PACKAGES = [importlib.import_module(n) for n in ("precise_rag", "llamaindex_precise", "langchain_precise")]
@@ -68,13 +70,13 @@ def repeated_units(pattern: re.Pattern[str]) -> list[str]:
     return [*single, *(f"{character}   " for character in single), *sorted(words)]
 
 
-def grows_too_fast(apply: Callable[[str], object], unit: str, end: str) -> bool:
+def grows_too_fast(apply: Callable[[str], object], unit: str, end: str, length: int = LENGTH) -> bool:
     def cpu_seconds(length: int) -> float:
         text = unit * (length // len(unit)) + end
         return min(timeit.repeat(lambda: apply(text), timer=time.thread_time, number=1, repeat=2))
 
-    spent = cpu_seconds(LENGTH * LONGER)
-    return spent > NOTICED and spent > 3 * LONGER * cpu_seconds(LENGTH)
+    spent = cpu_seconds(length * LONGER)
+    return spent > NOTICED and spent > 3 * LONGER * cpu_seconds(length)
 
 
 def slow_text(pattern: re.Pattern[str], method: str) -> tuple[str, str] | None:
@@ -109,3 +111,20 @@ def test_a_pattern_takes_linear_time(name: str) -> None:
 )
 def test_patterns_that_take_longer_are_noticed(slow: str, method: str) -> None:
     assert slow_text(re.compile(slow), method)
+
+
+@pytest.mark.parametrize(
+    ("head", "unit"),
+    [
+        *(("", "|-|-|\n"), ("|a||\n|-|-|\n", "|a||\n"), ("# x\n\n> ", "a\n"), ("# x\n\n- ", "a\n")),
+        *(("<html>", "<dl><dt>a"), ("<html><table>", "<tr><td rowspan=99 colspan=99>a")),
+    ],
+)
+def test_a_text_of_parts_that_come_again_is_read_in_linear_time(head: str, unit: str) -> None:
+    fresh = itertools.count()  # as the same text is read only once
+    assert not grows_too_fast(lambda text: read_structure(f"{head}{text}{next(fresh)}"), unit, "", 25_000)
+    tracemalloc.start()
+    read_structure(head + 1_000 * unit)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 1_000 * 1_000 * len(unit)

@@ -27,18 +27,21 @@ def json_objects(text: str, list_name: str = "") -> Iterator[Mapping[str, Any]]:
     nothing else only wraps it. Nothing is read after an object that is too deep for the decoder.
     """
     opening = re.compile(rf'\{{\s*"{re.escape(list_name)}"\s*:\s*\[')
-    at, decoder = 0, json.JSONDecoder(strict=False, object_pairs_hook=without_repeats)
+    at = read = 0  # read: where the last malformed object ends; only one around others is read by its list
+    decoder = json.JSONDecoder(strict=False, object_pairs_hook=without_repeats)
     with suppress(RecursionError):
         while start := OBJECT.search(text, at):
+            at = _end_of_braces(text, start.start())
+            found = text[start.start() : at]
             try:
-                value, at = decoder.raw_decode(text, start.start())
+                value = decoder.decode(found)
             except ValueError:  # also for a whole number of thousands of digits
-                at = _end_of_braces(text, start.start())
                 try:
-                    value = decoder.decode(_SLIPS.sub("", text[start.start() : at]))
+                    value = decoder.decode(_SLIPS.sub("", found))
                 except ValueError:
-                    opened = opening.match(text, start.start()) if list_name else None
-                    at = opened.end() if opened else at
+                    opened = opening.match(found) if list_name and read <= start.start() else None
+                    read = max(read, at)
+                    at = start.start() + opened.end() if opened else at
                     continue
             yield from _unwrapped(value, list_name)
 

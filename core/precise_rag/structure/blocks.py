@@ -99,9 +99,9 @@ def shared(above: tuple[str, ...], other: tuple[str, ...]) -> tuple[str, ...]:
 
 
 DEEPEST = 12
-"""Headings in a path at most; deeper ones take the place of the last."""
+"""Headings in a path at most; deeper ones take the place of the last. And terms, of which the first go."""
 
-_LONGEST_TITLE = 200
+_LONGEST_TITLE, _LONGEST_LEAD = 200, 2_000
 _MEANING = re.compile(r" {0,3}:[ \t]+")
 _DEPTHS = {"code": 99, "table": 99, "quote": 99}
 """What belongs to any term above it."""
@@ -120,11 +120,11 @@ def _above(text: str, text_format: TextFormat, blocks: Sequence[Block]) -> Itera
         level = 2 * block.level + (block.start in in_versions)
         while block.kind == "heading" and above and (above[-1][0] >= level or len(above) >= DEEPEST):
             above.pop()
-        first = _line(text, block.start)
-        depth = _indent(first) if text_format == "text" else _DEPTHS.get(block.kind, block.level)
+        first = _line(text, block.start) if text_format == "text" else ""
+        depth = _indent(first) if first else _DEPTHS.get(block.kind, block.level)
         if before is block and text_format == "text" and not depth:
             depth = _lost_indent(text[block.start :])
-        below = [term for term in terms if block.kind != "heading" and term[0] < depth]
+        below = [term for term in terms[-DEEPEST:] if block.kind != "heading" and term[0] < depth]
         path = tuple(title for _, title in (*above, *below))
         if len(below) < len(terms):
             terms = below
@@ -175,16 +175,16 @@ def _writers(text: str, start: int, end: int) -> Iterator[tuple[int, Titles]]:
     depth, is_over = 0, False
     above: list[tuple[int, str]] = []
     """Marks before the lines below a line, and that line."""
-    paragraph: list[str] = []
+    paragraph = ""
     for line in _QUOTED_LINE.finditer(text, start, end):
         now, words = line[1].count(">"), line[2]
         if words and now != depth:
-            title = heading_title(" ".join(paragraph))
+            title = heading_title(paragraph)
             above = [other for other in above if other[0] <= now]
             above += [(now, title)] if now > depth and title.endswith(":") else []
             yield line.start(), tuple(title for _, title in above)
         if words:
-            paragraph = [words] if is_over or now != depth else [*paragraph, words]
+            paragraph = words if is_over or now != depth else f"{paragraph} {words}"[:_LONGEST_LEAD]
             depth = now
         is_over = not words
 

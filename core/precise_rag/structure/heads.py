@@ -11,7 +11,7 @@ Cells = tuple[str, ...]
 
 _BETWEEN_CELLS, _LONGEST_TITLE = " | ", 200
 _READ = 30
-"""Rows below the head that are looked at."""
+"""Rows below the head that are looked at, and rows of the head itself."""
 _NUMBER = re.compile(r"\W{0,3}(?!(?:19|20)\d\d\b)\d")
 """The beginning of a cell with a number, but not a year."""
 
@@ -33,7 +33,7 @@ def head_size(rows: Sequence[Cells], n_marked: int, *, has_empty_head: bool) -> 
         n_over = sum(1 for _ in takewhile(_is_over_all, rows))
         is_head = n_over + 1 < len(rows) and _is_head(rows[n_over], rows[n_over + 1 :], has_empty_head)
         size = n_over + 1 if is_head else 0
-    while 0 < size < len(rows) - 1 and _goes_on(rows[:size], rows[size], rows[size + 1 :]):
+    while 0 < size < min(len(rows) - 1, _READ) and _goes_on(rows[:size], rows[size], rows[size + 1 :]):
         size += 1
     return size
 
@@ -47,7 +47,7 @@ def head_title(head: Sequence[Cells]) -> str:
 
 def _columns(head: Sequence[Cells]) -> list[str]:
     """The words above each column; an empty cell that is not in the last row belongs to the one before it."""
-    rows = [list(row) for row in head if not _is_over_all(row)]
+    rows = [list(row) for row in head[:_READ] if not _is_over_all(row)]
     for row in rows[:-1]:
         for place in range(1, len(row)):
             row[place] = row[place] or row[place - 1]

@@ -148,7 +148,7 @@ def _lead_ins(lines: Sequence[str], of_item: range, indents: Sequence[int]) -> I
     """The lead-ins of other items that Markdown reads as lines of an item. indents: of the marks around."""
     for number in of_item:
         level = sum(mark < indent_of(lines[number]) for mark in indents)
-        below = [line for line in lines[number : of_item.stop + 2] if line.strip()]
+        below = [line for line in lines[number : min(number + 6, of_item.stop + 2)] if line.strip()]
         if level < len(indents) and leads_in(lines[number - 1], below):
             is_title = not level and BOLD_LINE.match(lines[number])
             kind: BlockKind = "heading" if is_title else "item" if level else "paragraph"

@@ -101,15 +101,19 @@ def _html_rows(text: str, start: int, end: int) -> Iterator[_Row]:
     starts = [match.start() for match in _HTML_ROW.finditer(text, start, end)]
     rows: list[dict[int, str]] = [{} for _ in starts]
     """The words in each column; a merged cell is in all of its rows and columns."""
+    n_left = (end - start) // 4
+    """Places in rows that cells may still take: as many as the shortest cells of so long a text."""
     for number, (first, last) in enumerate(pairwise([*starts, end])):
         row, place = rows[number], 0
         found = list(_HTML_CELL.finditer(text, first, last))
         for cell, stop in zip(found, [*(cell.start() for cell in found[1:]), last], strict=False):
             size = {name.lower(): int(span) for name, span in _HTML_SPAN.findall(cell[2])}
             place = next(free for free in count(place) if free not in row)
-            for merged in rows[number : number + size.get("row", 1)]:
-                columns = range(place, place + size.get("col", 1))
-                merged.update(dict.fromkeys(columns, without_tags(text[cell.end(2) + 1 : stop])))
+            columns = range(place, place + min(size.get("col", 1), max(1, n_left)))
+            places = dict.fromkeys(columns, without_tags(text[cell.end(2) + 1 : stop]))
+            for merged in rows[number : number + size.get("row", 1)][: max(1, n_left // len(places))]:
+                merged.update(places)
+                n_left -= len(places)
         n_marked = sum(cell[1] in "hH" or cell[3] is not None for cell in found)
         cells = tuple(row.get(place, "") for place in range(max(row, default=-1) + 1))
         yield _Row(first, cells, 2 * n_marked > len(found))

@@ -35,7 +35,8 @@ def test_a_long_result_is_cut_and_the_rest_can_be_read_or_asked() -> None:
     assert "night shift" not in cut
     assert n_tokens(cut) <= 300 < n_tokens(text)
     reference = reference_in(cut)
-    assert "ends at six" in pruner.read(reference, question="When does the night shift end?")
+    long = "Ann: It is late.\n" * 200_000
+    assert "ends at six" in pruner.read(reference, question=f"{long}When does the night shift end?")
     place: int | None = 0
     parts = []
     while place is not None:

@@ -26,6 +26,7 @@ from precise_rag.titles import joined_titles, new_sections
 from precise_rag.tokens import Counts, CountTokens, counting, estimate_tokens
 from precise_rag.types import Candidate, Decision, Excerpt, Selection, Span, best_first, check_query
 
+_LONGEST_QUESTION = 2_000
 _LONG, _LONG_VALUE = 120, 600
 _LONG_LINES, _WHOLE_TOKENS = 0.8, 120
 _BREAK = re.compile(
@@ -81,7 +82,7 @@ def prune(
 ) -> Pruned:
     """Cut a long text, such as a page or a tool's result, down to what answers a question.
 
-    text: of any kind and length. question: not blank.
+    text: of any kind and length. question: not blank; of a long one the last 2,000 characters are read.
     max_tokens: most tokens of the result, which is never longer; at least 32. What is not worth its tokens is
         left out before that, see `ProbabilitySelector`.
     reranker: scores the sentences; anything that `load_reranker` takes.
@@ -89,7 +90,7 @@ def prune(
     Raises InputError for other arguments.
     """
     check_text("text", text)
-    check_query(question)
+    question = check_query(question).strip()[-_LONGEST_QUESTION:]
     check_number("max_tokens", max_tokens, least=32, whole=True)
     count = counting(count_tokens or count_packaged_tokens)
     before = int(count([text])[0])

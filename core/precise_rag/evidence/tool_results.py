@@ -18,7 +18,7 @@ READ_RESULT = "read_result"
 
 _ASKING = ("question", "query", "q", "search", "search_query", "search_term", "input")
 """Names of arguments that usually say what a call is for."""
-_MOST_CHARACTERS, _LONGEST_QUESTION = 50_000_000, 2_000
+_MOST_CHARACTERS = 50_000_000
 
 _log = logging.getLogger(__name__)
 
@@ -118,7 +118,6 @@ class ToolResultPruner:
         return int(self._count([text])[0])
 
     def _pruned(self, text: str, question: str, max_tokens: int) -> Pruned:
-        question = question.strip()[-_LONGEST_QUESTION:]
         return prune(text, question, max_tokens, reranker=self._reranker, count_tokens=self._count)
 
     def _forget(self) -> None:

@@ -2,6 +2,7 @@
 
 import heapq
 import re
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -236,17 +237,17 @@ def _sentencex_ends(block: str) -> Iterable[int]:
 
 def _with_words(text: str, spans: Iterable[Span]) -> Iterator[Span]:
     """Join each span without a word to the span before it, or to the next one if it is the first."""
-    waiting: Span | None = None
+    waiting, is_whole = Span(0, 0), True
     for span in spans:
-        if waiting is not None:
-            joined = Span(waiting.start, span.end)
-            are_whole = all(has_words(text[first:end]) for first, end in (span, waiting))
-            if not are_whole and len(text[joined.start : joined.end].strip()) <= MAX_CHARACTERS:
-                span = joined
-            else:
-                yield waiting
-        waiting = span
-    if waiting is not None:
+        joined, has = Span(waiting.start, span.end), has_words(text[span.start : span.end])
+        is_blank = text[span.start : span.end].isspace()
+        is_short = is_blank or len(text[joined.start : joined.end].strip()) <= MAX_CHARACTERS
+        if waiting.end and is_short and not (has and is_whole):
+            span, has = joined, has or is_whole
+        elif waiting.end:
+            yield waiting
+        waiting, is_whole = span, has
+    if waiting.end:
         yield waiting
 
 
@@ -254,18 +255,18 @@ def _cut(text: str, start: int, end: int) -> Iterator[Span]:
     """Cut a sentence into pieces of at most MAX_CHARACTERS, not counting surrounding white space."""
     end_of_words = start + len(text[start:end].rstrip())
     while True:
-        first = _skip_space(text, start)
+        first = _skip_space(text, start, end)
         limit = first + MAX_CHARACTERS
         if end_of_words <= limit:
             break
         late = limit - MAX_CHARACTERS // 3
         cut = text.rfind("\n", late, limit) + 1 or text.rfind(" ", first, limit) + 1 or limit
-        cut = _skip_space(text, cut)
+        cut = _skip_space(text, cut, end)
         yield Span(start, cut)
         start = cut
     yield Span(start, end)
 
 
-def _skip_space(text: str, place: int) -> int:
-    space = _SPACE.match(text, place)
+def _skip_space(text: str, place: int, end: int = sys.maxsize) -> int:
+    space = _SPACE.match(text, place, end)
     return space.end() if space else place

@@ -4,6 +4,7 @@ Source: ChunkRAG, section 3, query rewriting. Differs: by default the original q
 that a bad rewrite loses nothing that the original finds.
 """
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, get_args, get_type_hints
@@ -27,6 +28,7 @@ HISTORY_TOKENS = 2_000
 """Most tokens of a conversation that are shown to a model, estimated; older messages are left out."""
 
 _RANK_OFFSET = 60
+_LABEL = re.compile(r"\A\W*(?:\w+[ -]){0,2}(?:question|query)\W{0,4}:", re.I)
 _QUESTION_MARKS = {*"?？؟"}
 
 
@@ -150,7 +152,7 @@ def _one_line(role: str, own: LLM | None, prompt: Prompt, session: Session) -> C
     elif outcome.cut_off:
         problem = "the reply is cut off"
     else:
-        line = outcome.spoken.strip("\"'“”`*\n\t ")
+        line = _LABEL.sub("", outcome.spoken).strip("\"'“”`*{}\n\t ")
         problem = problem_of(line, prompt.mark, "")
         if not problem and "\n" not in line and len(line) <= LONGEST_QUESTION and not prompt.shows(line):
             return line

@@ -48,6 +48,12 @@ def test_without_a_usable_rewrite_only_the_question_is_searched(reply: str | Exc
     assert trace.notes == [f"the question was not rewritten: {note}"]
 
 
+@pytest.mark.parametrize("form", ["Standalone question: {}", '{{"query": "{}"}}', "**Rewritten query:** {}"])
+def test_a_label_before_the_new_question_is_not_searched(form: str) -> None:
+    reply = form.format("Who built the clock?")
+    assert QueryRewriter(ScriptedLLM([reply])).queries(QUESTION) == (QUESTION, "Who built the clock?")
+
+
 def found(*names: str, raw: float = 0.0) -> list[Candidate]:
     return [
         Candidate(name, 0, 1, "x", 1.0 - i / 10, "cosine", scores={"dense": raw})

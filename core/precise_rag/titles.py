@@ -134,7 +134,7 @@ def sections(pieces: Sequence[Candidate]) -> list[Titles]:
 
 
 def new_sections(pieces: Sequence[Candidate]) -> list[Titles]:
-    """Return the same; none where the piece before it ends below the same titles."""
+    """Return `sections`, with none for a piece that begins below the titles at the end of the one before."""
     ends = [None, *((piece.doc_id, titles_at_end(piece)) for piece in pieces)]
     is_new = [end != (piece.doc_id, titles_above(piece)) for end, piece in zip(ends, pieces, strict=False)]
     return [titles if new else () for titles, new in zip(sections(pieces), is_new, strict=True)]

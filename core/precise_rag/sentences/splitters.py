@@ -239,11 +239,11 @@ def _with_words(text: str, spans: Iterable[Span]) -> Iterator[Span]:
     """Join each span without a word to the span before it, or to the next one if it is the first."""
     waiting, is_whole = Span(0, 0), True
     for span in spans:
-        joined, has = Span(waiting.start, span.end), has_words(text[span.start : span.end])
-        is_blank = text[span.start : span.end].isspace()
-        is_short = is_blank or len(text[joined.start : joined.end].strip()) <= MAX_CHARACTERS
-        if waiting.end and is_short and not (has and is_whole):
-            span, has = joined, has or is_whole
+        own = text[span.start : span.end]
+        has = has_words(own)
+        may_join = waiting.end and not (has and is_whole)
+        if may_join and (own.isspace() or len(text[waiting.start : span.end].strip()) <= MAX_CHARACTERS):
+            span, has = Span(waiting.start, span.end), has or is_whole
         elif waiting.end:
             yield waiting
         waiting, is_whole = span, has

@@ -19,6 +19,7 @@ from precise_rag.encoders.token_ids import TokenIds, read_ids, read_tokenizer
 from precise_rag.errors import ModelError
 from precise_rag.tokens import estimate_token_counts, readable_texts
 from precise_rag.types import FloatArray, IntArray
+from precise_rag.vectors import unit_rows
 
 MINILM = "all-MiniLM-L6-v2"
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
@@ -43,6 +44,8 @@ _NAMES = {MINILM_SHA256: MINILM, **{weights: name for name, (_, weights, _) in P
 
 _READ_AT_ONCE = 4_096
 """Texts that are tokenized together; bounds the memory that the tokenizer needs."""
+_SPARE = 1.1
+"""Parts of a long text are so much shorter than what is read at once: not all of them have as many tokens."""
 _SETTINGS = ("modules.json", "router_config.json", "config.json", "config_sentence_transformers.json")
 _CLASS_KEYS = (
     "type",
@@ -88,7 +91,10 @@ class LocalEncoder(Loaded):
         """Length of a vector."""
 
     def encode(self, texts: Sequence[str], *, show_progress: bool = False) -> FloatArray:
-        """Encode n texts, each after its prompt. Returns (n, d) float32 rows of unit length, in order."""
+        """Encode n texts, each after its prompt. Returns (n, d) float32 rows of unit length, in order.
+
+        A text longer than the model reads is read in parts of equal length; its vector is their mean.
+        """
         return self._encode(texts, "document", show_progress)
 
     def encode_queries(self, queries: Sequence[str]) -> FloatArray:
@@ -96,13 +102,34 @@ class LocalEncoder(Loaded):
         return self._encode(queries, "query", show_progress=False)
 
     def _encode(self, texts: Sequence[str], role: Role, show_progress: bool) -> FloatArray:
-        texts, rows = readable_texts(texts), np.zeros((len(texts), self.dimension), dtype=np.float32)
-        if texts:
+        texts = readable_texts(texts)
+        counts = self._n_parts(texts)
+        parts = [
+            text[len(text) * part // n : len(text) * (part + 1) // n]
+            for text, n in zip(texts, counts.tolist(), strict=True)
+            for part in range(n)
+        ]
+        rows = np.zeros((len(parts), self.dimension), dtype=np.float32)
+        if parts:
             with progress_bar(
-                shown=show_progress, total=len(texts), desc="encoding", unit="text"
+                shown=show_progress, total=len(parts), desc="encoding", unit="text"
             ) as progress:
-                self._fill(rows, texts, role, progress.update)
+                self._fill(rows, parts, role, progress.update)
+            rows = np.add.reduceat(unit_rows(rows), np.cumsum(counts) - counts)
         return encoded_rows(rows, len(texts), source=self.name)
+
+    def _n_parts(self, texts: Sequence[str]) -> IntArray:
+        """(n,) number of parts in which each text is read."""
+        limit = self._limit
+        if all(len(text) <= limit for text in texts):
+            return np.ones(len(texts), dtype=np.int64)
+        lengths = self.count_tokens(texts)
+        return np.where(lengths <= limit, 1, np.ceil(_SPARE * lengths / limit)).astype(np.int64)
+
+    @property
+    @abstractmethod
+    def _limit(self) -> float:
+        """Tokens that the model reads at once."""
 
     @abstractmethod
     def _fill(self, rows: FloatArray, texts: Sequence[str], role: Role, done: Done) -> None:

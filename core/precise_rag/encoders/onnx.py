@@ -87,6 +87,10 @@ class OnnxEncoder(LocalEncoder):
         """The model's `tokenizers.Tokenizer`, without truncation."""
         return self._reading.tokenizer()
 
+    @property
+    def _limit(self) -> int:
+        return self._reading.limit
+
     def load_model(self) -> None:
         """Load the model now, not at the first text."""
         _ = self.tokenizer, self.network

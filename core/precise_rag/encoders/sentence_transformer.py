@@ -61,6 +61,10 @@ class SentenceTransformerEncoder(LocalEncoder):
         copy.no_padding()
         return copy
 
+    @property
+    def _limit(self) -> int:
+        return self.module.max_seq_length or np.iinfo(np.int64).max
+
     def _fill(self, rows: FloatArray, texts: Sequence[str], role: Role, done: Done) -> None:
         """Encode in batches by length.
 
@@ -68,7 +72,7 @@ class SentenceTransformerEncoder(LocalEncoder):
         """
         torch, model = require("torch", extra="torch"), self.module
         encode = model.encode_query if role == "query" else model.encode_document
-        lengths = np.minimum(self.count_tokens(texts), model.max_seq_length or np.iinfo(np.int64).max) + 2
+        lengths = np.minimum(self.count_tokens(texts), self._limit) + 2
         limit = _BATCH_TOKENS.get(model.device.type, _GPU_BATCH_TOKENS)
         batches = list(batches_by_length(lengths, limit))
         for first in range(0, len(batches), _WAITING):

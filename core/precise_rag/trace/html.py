@@ -6,6 +6,7 @@ no scripts and loads no other files. Control characters in texts are written as 
 
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
+from importlib.resources import files
 from itertools import groupby
 from math import isfinite
 from typing import Any
@@ -20,45 +21,6 @@ _LONGEST_TEXT, _LONGEST_LIST = 20_000, 500
 
 _CUT_OFF = {"length": "cut off by the length limit", "content_filter": "cut off by the content filter"}
 
-_STYLE = """
-:root { color-scheme: light dark; --ink: #1d2430; --soft: #5d6675; --line: #dfe3ea; --paper: #ffffff;
-  --panel: #f4f6f8; --keep: #14746f; --drop: #b4bac4; --mark: #ffe08a; }
-@media (prefers-color-scheme: dark) {
-  :root { --ink: #e6e9ef; --soft: #98a2b3; --line: #353c48; --paper: #14181f; --panel: #1c222c;
-    --keep: #4fc3b8; --drop: #5b6472; --mark: #7a5c00; }
-}
-body { font: 16px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper);
-  max-width: 60rem; margin: 2rem auto; padding: 0 1rem; overflow-wrap: anywhere; }
-h1 { font-size: 1.4rem; }
-h2 { font-size: 1.15rem; margin: 2rem 0 .5rem; }
-h3 { font-size: 1rem; margin: 1.2rem 0 .3rem; }
-.soft { color: var(--soft); font-size: .9rem; margin: .3rem 0; }
-.above { font-weight: 600; margin: .8rem 0 .2rem; }
-.excerpt { white-space: pre-wrap; border-left: 3px solid var(--keep); padding: 0 0 0 .8rem; margin: .5rem 0; }
-.number { color: var(--keep); margin-right: .6rem; }
-mark { background: color-mix(in srgb, var(--mark) var(--strength), transparent); color: inherit; }
-pre { font: inherit; font-size: .9rem; white-space: pre-wrap; background: var(--panel); border-radius: .4rem;
-  padding: .6rem .8rem; margin: .3rem 0; }
-details { margin: .5rem 0; }
-summary { cursor: pointer; }
-ol { list-style: none; padding: 0; }
-li { border-top: 1px solid var(--line); padding: .4rem 0; }
-li p { margin: .1rem 0; }
-.words { white-space: pre-wrap; }
-.wide { overflow-x: auto; }
-.wide > * { min-width: 44rem; }
-table { border-collapse: collapse; font-size: .9rem; width: 100%; }
-th { color: var(--soft); font-weight: 500; text-align: left; }
-th, td { border-bottom: 1px solid var(--line); padding: .3rem .8rem .3rem 0; vertical-align: top; }
-svg { display: block; max-width: 100%; }
-svg text { fill: var(--soft); font-size: 12px; }
-svg .cut-label { fill: var(--ink); }
-svg .keep { fill: var(--keep); }
-svg .drop { fill: var(--drop); }
-svg .axis { stroke: var(--soft); }
-svg .cut { stroke: var(--ink); stroke-dasharray: 4 3; }
-"""
-
 
 def trace_page(record: Record) -> str:
     """Return the page of a record made by `Trace.to_dict`. Raises InputError for any other record.
@@ -71,11 +33,11 @@ def trace_page(record: Record) -> str:
         raise InputError(
             f"the record must be one that Trace.to_dict made ({type(error).__name__}: {error})"
         ) from error
-    title = _text(question)
+    title, style = _text(question), files("precise_rag.trace").joinpath("page.css").read_text("utf-8")
     head = (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        f"<title>{title}</title><style>{_STYLE}</style></head><body>",
+        f"<title>{title}</title><style>{style}</style></head><body>",
         f"<h1>{title}</h1>",
     )
     return visible("\n".join((*head, *filter(None, parts), "</body></html>")))

@@ -7,9 +7,11 @@ common, show how an encoder tells them apart.
 
 import logging
 import math
+import tomllib
 import weakref
 from collections import deque
 from collections.abc import Callable, Mapping
+from importlib.resources import files
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -23,36 +25,8 @@ from precise_rag.types import FloatArray
 
 _log = logging.getLogger(__name__)
 
-_PAIRS = (
-    ("The train to the coast leaves at nine.", "Passengers to the coast should be on the train before nine."),
-    ("Water boils at a lower temperature on a mountain.", "High up in the mountains water boils sooner."),
-    ("The court dismissed the claim for damages.", "The judge ruled that no damages have to be paid."),
-    ("Restart the server after you change its settings.", "New settings of the server need a restart."),
-    ("The patient was given antibiotics for ten days.", "Ten days of antibiotics were the treatment."),
-    ("Bees carry pollen from flower to flower.", "Flowers are pollinated by bees."),
-    ("The king promised his daughter to the shepherd.", "A shepherd was to marry the daughter of the king."),
-    ("Rent is due on the first day of each month.", "Tenants pay the rent at the beginning of the month."),
-    ("The team lost the final by one goal.", "One goal decided the final against the team."),
-    ("Bread dough has to rise before it is baked.", "Let the dough rise, then bake the bread."),
-    ("Copper conducts electricity better than iron.", "Iron conducts electricity worse than copper."),
-    ("The novel was published after the author died.", "The author did not live to see the novel published."),
-    ("Exports of wheat fell by a third last year.", "Last year a third less wheat was exported."),
-    ("The bridge was closed because of strong winds.", "Strong winds led to the closing of the bridge."),
-    ("A loop ends when its condition is false.", "As soon as its condition is false, a loop stops."),
-    ("Whales breathe air through a hole in the head.", "Through a hole on top of the head a whale breathes."),
-    ("The treaty ended the war between both countries.", "War between the countries ended with a treaty."),
-    ("Children learn a second language with ease.", "A second language is easily learned by a child."),
-    ("The museum shows paintings of the Renaissance.", "Renaissance paintings can be seen in the museum."),
-    ("Vaccines train the immune system.", "The immune system learns from a vaccine."),
-    ("The volcano has been quiet for two centuries.", "For two hundred years the volcano did not erupt."),
-    ("Interest rates were raised to slow inflation.", "To fight inflation the bank raised interest rates."),
-    ("The committee postponed the vote to Friday.", "On Friday the committee will vote, later than planned."),
-    ("Moss grows where it is damp and shady.", "Shade and damp are good for moss."),
-)
-"""Two sentences that say the same, on matters that are far apart."""
-
 _RELATED, _UNRELATED = 0.817, 0.048
-"""Mean cosines of such sentences, and of sentences of different pairs, with all-MiniLM-L6-v2."""
+"""Mean cosines of the pairs of geometry.toml, and of sentences of different pairs, with all-MiniLM-L6-v2."""
 _SAME = 0.03
 """Means that differ by less are those of all-MiniLM-L6-v2."""
 _TOLD_APART = 0.8
@@ -140,9 +114,10 @@ def cosine_like(cosine: float, encoder: Encoder) -> float:
 def _measured(encoder: Encoder) -> Geometry | None:
     if getattr(encoder, "name", "") == MINILM:
         return None
-    vectors = encode_documents(encoder, [sentence for pair in _PAIRS for sentence in pair])
+    pairs = tomllib.loads(files("precise_rag.encoders").joinpath("geometry.toml").read_text("utf-8"))["pairs"]
+    vectors = encode_documents(encoder, [sentence for pair in pairs for sentence in pair])
     products = vectors[0::2].astype(np.float64) @ vectors[1::2].T.astype(np.float64)
-    related, unrelated = np.diag(products), products[~np.eye(len(_PAIRS), dtype=np.bool_)]
+    related, unrelated = np.diag(products), products[~np.eye(len(pairs), dtype=np.bool_)]
     near, far = float(related.mean()), float(unrelated.mean())
     if abs(near - _RELATED) < _SAME and abs(far - _UNRELATED) < _SAME:
         return None

@@ -111,8 +111,8 @@ _QUOTED_LINE = re.compile(r"([> \t]*)([^\n]*)\n?")
 
 
 def _above(text: str, text_format: TextFormat, blocks: Sequence[Block]) -> Iterator[tuple[int, Titles]]:
-    above: list[tuple[int, str]] = []
-    """Twice the level, and the title, of the headings down to the last one."""
+    above: list[tuple[int, str, int]] = []
+    """Twice the level, title, and least indent of what is below, of the headings down to the last one."""
     terms: list[tuple[int, str]] = []
     """Indent and words of the terms down to the last one."""
     in_versions = _in_versions(text, blocks)
@@ -124,14 +124,16 @@ def _above(text: str, text_format: TextFormat, blocks: Sequence[Block]) -> Itera
         depth = _indent(first) if first else _DEPTHS.get(block.kind, block.level)
         if before is block and text_format == "text" and not depth:
             depth = _lost_indent(text[block.start :])
+        around = [heading for heading in above if heading[2] <= depth or block.kind in _DEPTHS]
         below = [term for term in terms[-DEEPEST:] if block.kind != "heading" and term[0] < depth]
-        path = tuple(title for _, title in (*above, *below))
-        if len(below) < len(terms):
-            terms = below
+        path = (*(title for _, title, _ in around), *(title for _, title in below))
+        if len(around) < len(above) or len(below) < len(terms):
+            above, terms = around, below
             yield block.start, path
         if block.kind == "heading":
             title = heading_title(text[block.start : block.end])
-            above.append((level, title))
+            is_line = first.strip() == text[block.start : block.end].strip()
+            above.append((level, title, min(depth, _indent(_line(text, block.end))) if is_line else 0))
             yield block.start, path
             yield block.end, (*path, title)
         elif block.kind == "table":

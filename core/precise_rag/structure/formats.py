@@ -40,6 +40,8 @@ _FIRST_TAG = re.compile(
 )
 _FEWEST_TAGS = 3
 _FENCED = re.compile(r"(?ms)^[ \t]{0,12}(```|~~~).*?(?:^[ \t]{0,12}\1[`~]*[ \t]*$|\Z)")
+_LINES_OF_A_MARK = 100
+"""A text that does not begin with a mark of Markdown is plain if it has fewer than one for so many lines."""
 _FEWEST_LINES, _SHARE_OF_CODE = 3, 0.2
 """Of the lines outside of fences, in source code."""
 _CHARACTERS_OF_A_TAG = 400
@@ -66,7 +68,8 @@ def detect_format(text: str) -> TextFormat:
         is_markdown = len(_MARKDOWN_HEADING.findall(part)) > len(_HTML_HEADING.findall(part))
         if _FIRST_TAG.match(part) or (has_tags and not is_markdown):
             return "html"
-    if markdown and markdown > sum(1 for _ in _RESTRUCTURED.finditer(part)) and not _is_source(part):
+    has_marks = markdown * _LINES_OF_A_MARK > part.count("\n") or _MARKDOWN.match(part.lstrip())
+    if has_marks and markdown > sum(1 for _ in _RESTRUCTURED.finditer(part)) and not _is_source(part):
         return "markdown"
     return "text"
 

@@ -12,14 +12,14 @@ ITEM = re.compile(
 
 NUMBERED = re.compile(
     r"(?:(?i:chapter|part|section|appendix|article|book|act|scene|volume|kapitel|capítulo|глава|часть)\b"
-    r"[ .:]{0,3}[\dIVXLCivxlc]{1,6}\b|\d{1,3}(?:\.\d{1,3}){0,5}[.)]?(?=[ \t])|[IVXLC]{1,6}\.(?=[ \t])"
-    r"|[第제][\d一二三四五六七八九十百]{1,5}[章节節部장])"
+    r"[ .:]{0,3}[\dIVXLCivxlc]{1,6}\b|(?!\d{3} )\d{1,3}(?:\.\d{1,3}){0,5}[.)]?(?=[ \t])"
+    r"|[IVXLC]{1,6}\.(?=[ \t])|[第제][\d一二三四五六七八九十百]{1,5}[章节節部장])"
 )
-"""The number of a heading."""
+"""The number of a heading, not of an answer: "404 Not Found"."""
 
 COUNTED = re.compile(
     r"(?:(?P<word>[^\W\d_][^\s\d.,:;!?()=|]{1,20}\.?[ \t]{1,2}|§{1,2}[ \t]?|[第제])[(（]?"
-    r"(?P<number>\d{1,4}(?:\.\d{1,3}){0,4}|[IVXLC]{1,7}|[一二三四五六七八九十百]{1,6})[)）]?"
+    r"(?P<number>\d{1,4}(?:\.\d{1,3}){0,4}|[IVXLC]{1,7}(?![A-Z])|[一二三四五六七八九十百]{1,6})[)）]?"
     r"(?P<kind>[章节節編编条條款項项部장절조]?)(?=[.:(–—-]|er\b|\s*(?:[^\sa-zа-я]|\Z))(?!\.\d)|(?P<counted>[一二三四五六七八九十]{1,3})、)"
 )
 """A word and a number before a title, in any language: "Artículo 3. Multas", "§ 3 Fristen"."""
@@ -166,6 +166,8 @@ FIELD = re.compile(r"(?:[-*] )?(?:\*\*)?[^\W\d][^:=\n]{0,40}[:=]\*{0,2}\s")
 """A name with its value: "Owner: Ada"."""
 
 _TAG = re.compile(r"</?[A-Za-z][^<>]{0,2000}>|<!--[^<>]{0,200}-->")
+_MARKUP = re.compile(r"</|/>|=[\"']|<!--|<[^\s<>@]{1,60}@|<(?:h[1-6]|d[dt]|p|li|t[dhr]|br)\b", re.IGNORECASE)
+"""What tags have, and addresses in mails, but not the `<placeholders>` of a command."""
 _LINK = re.compile(r"!?\[([^\[\]\n]{0,300})\](?:\([^()\n]{0,600}\)|\[[^\[\]\n]{0,100}\])?")
 _ROLE = re.compile(r":[a-zA-Z:+-]{1,30}:`([^`\n]{0,200})`")
 _ANCHOR = re.compile(r"(?<![ \t])[ \t]*+\{#[^{}\n]{0,200}\}[ \t]*+\Z")
@@ -183,7 +185,8 @@ def without_marks(text: str) -> str:
     """Return the words of a heading: without its `#`, adornment, tags, links and emphasis."""
     lines = [line.strip() for line in text.splitlines()]
     lines = [line for line in lines if line and not line.startswith("-----") and not ADORNMENT.match(line)]
-    words = _BULLET.sub("", _TAG.sub(" ", _BEFORE_HEADING.sub("", " ".join(lines))).strip(" ¶"))
+    words = _BEFORE_HEADING.sub("", " ".join(lines))
+    words = _BULLET.sub("", (_TAG.sub(" ", words) if _MARKUP.search(words) else words).strip(" ¶"))
     words = _ANCHOR.sub("", words.strip("# ") if words.startswith("#") else words)
     words = MARKED_TITLE.sub(r"\2", words)
     words = _ROLE.sub(r"\1", _LINK.sub(r"\1", words))

@@ -51,7 +51,7 @@ _CODE_SIGNS = re.compile(
     r"[=({\[;<>]|^[ \t]*(?:\$|>>>|#|//|def |class |import |from |return\b|for |while |if |try\b|with |end\b)"
 )
 _PROMPTS = (">" * 3 + " ", "... ")
-_LONGEST_TERM = 80
+_LONGEST_TERM, _NO_TERM, _MIDDLE = 80, 9_999, 10
 _WORDS_OF_TERM = 6
 """Of a term without a sign before it; its line ends before the first word of its meaning had to go below."""
 _LEVEL_OF_CAPITALS = 8
@@ -132,10 +132,14 @@ class _Reader:
         """The number of the line behind the loose cells that are read, and of the next that may be one."""
         self.colon = False
         """Whether the block before ends in a colon."""
+        self.term = _NO_TERM
+        """The indent of the outermost term whose meaning is read."""
 
     def blocks(self) -> Iterator[BlockStart]:
         number = 0
         while number < len(self.lines):
+            if self.lines[number].indent <= self.term:
+                self.term = _NO_TERM
             taken = (
                 self._title(number)
                 or self._table(number)
@@ -174,6 +178,7 @@ class _Reader:
         if words[0] == "|" and words.count("|") > 2 and (words[1] == " " or words[-1] == "|"):
             return None if self.kind == "table" and not line.after_blank else ("table", 0)
         is_term = self._is_term(number)
+        self.term = min(self.term, line.indent if is_term else _NO_TERM)
         is_below = self.colon and line.after_blank and line.indent > self.indent
         if is_below and not is_term and not ITEM.match(f"{words} "):
             is_code = "::" in self.lines[number - 1].words[-2:] or _CODE_SIGNS.search(words) is not None
@@ -194,7 +199,7 @@ class _Reader:
 
     def _is_term(self, number: int) -> bool:
         """Whether a line is a term, or an option, whose meaning is indented below it."""
-        line, below = self.lines[number], self.lines[number + 1 : number + 2]
+        line, below = self.lines[number], self.lines[number + 1 : number + 3]
         before = self.lines[number - 1] if number else None
         is_first = line.after_blank or (before is not None and before.indent != line.indent)
         if not is_first or not below or below[0].after_blank:
@@ -203,14 +208,16 @@ class _Reader:
             return True
         if len(line.words) > _LONGEST_TERM:
             return False
-        if line.words.endswith(STOP) or has_two_sentences(line.words):
+        if line.words.removesuffix("...").endswith(STOP) or has_two_sentences(line.words):
             return False
         if below[0].indent <= line.indent + 1:
             return below[0].words.startswith(": ") and not ITEM.match(line.words)
         if line.words[0] in "`\"'<-([$*:":
             return True
         n_words = len(line.words.split()) + len(WIDE.findall(line.words)) // 2
-        return n_words <= _WORDS_OF_TERM and fits_above(line, below[0])
+        is_above_term = any(not one.after_blank and one.indent > below[0].indent + 1 for one in below[1:])
+        is_short = n_words <= _WORDS_OF_TERM or line.words.isupper()
+        return is_short and (is_above_term or fits_above(line, below[0]))
 
     def _lead_in(self, number: int) -> tuple[BlockKind, int] | None:
         """The lead-in of other items that a line right below an item begins, not right of its mark."""
@@ -264,9 +271,10 @@ class _Reader:
         if is_first and (marked := MARKED_TITLE.match(line.words)):
             level = marked[1].count("=") if marked[1][:2] == "==" else 2 + marked[1].count("sub")
             return "heading", int(marked[1][-1]) if marked[1][-1:].isdigit() else level, 1
-        if level := self.counted.get(number) or (number in self.numbered and self._heading_level(number)):
+        level = self.counted.get(number) or (number in self.numbered and self._heading_level(number))
+        if level and self._heads(number):
             return "heading", level, 1
-        if _SECTION.fullmatch(line.words) and rest and _SETTING.match(rest[0].words):
+        if _SECTION.fullmatch(line.words) and rest and _SETTING.match(rest[0].words) and self._heads(number):
             return "heading", _LEVEL_OF_SHORT_LINES, 1
         if ADORNMENT.match(line.words):
             is_alone = len(rest) < 2 or rest[0].after_blank or rest[1].after_blank
@@ -386,12 +394,19 @@ class _Reader:
             end += 1
         return "code", 0, end - number
 
+    def _heads(self, number: int) -> bool:
+        """Whether a line is below no term, and in the middle of the page or left of what is below."""
+        line, *below = self.lines[number : number + 2]
+        beside = (abs(line.indent + line.end - after.indent - after.end) for after in below)
+        is_left = all(line.indent <= after.indent for after in below)
+        return self.term == _NO_TERM and (is_left or line.indent > _MIDDLE > max(beside))
+
     def _heading_level(self, number: int) -> int:
         """The level of a line that is a heading by its words alone; 0 if it is none."""
         line = self.lines[number]
         words = line.words
         is_apart = number in self.numbered or (line.after_blank and line.before_blank)
-        if not is_apart or len(words) > LONGEST_HEADING:
+        if not is_apart or len(words) > LONGEST_HEADING or not self._heads(number):
             return 0
         asks = _LONG_NUMBER.match(words) is not None and words[-1] in "?？!"
         if not asks and (words.rstrip("\"'”’»)]*）」』").endswith(STOP) or has_two_sentences(words)):
@@ -400,8 +415,8 @@ class _Reader:
         if following is None or not any(letter.isalpha() for letter in words):
             return 0
         if (match := NUMBERED.match(words)) is not None:
-            is_list = _LONG_NUMBER.match(words) is None and ITEM.match(following.words)
-            if is_list and words[0].isdigit() and number not in self.numbered:
+            is_list = ITEM.match(following.words) and number not in self.numbered
+            if is_list and words[0].isdigit() and not any(map(_LONG_NUMBER.match, (words, following.words))):
                 return 0
             deeper = max(self.counted.values(), default=LEVEL_OF_NUMBERS) + match[0].rstrip(".").count(".")
             return deeper if words[0].isdigit() else LEVEL_OF_NUMBERS
@@ -416,7 +431,7 @@ class _Reader:
         line = self.lines[number]
         before = self.lines[number - 1].words if number else ""
         return (
-            line.words[0].isupper()
+            (line.words[0].isupper() and "\\" not in line.words)
             and 0 < self.occurs[running_key(line.words)] < RUNNING_LINES
             and len(line.words.split()) <= 8
             and (not before or before.endswith((*STOP, ")", '"', "”", "'")))

@@ -48,6 +48,8 @@ def test_blocks_cover_any_text(text: str, text_format: str | None) -> None:
         ('<h2 class="x">A &lt; B<a href="#">¶</a></h2>', "A < B"),
         (":mod:`json` --- encoder", "json --- encoder"),
         (r"## **mod\_log\_config** \*", "mod_log_config *"),
+        ("### `--port <number>`", "--port <number>"),
+        ("From: Ada <ada@harbour.example>", "From: Ada"),
     ],
 )
 def test_titles_have_no_marks(heading: str, title: str) -> None:
@@ -91,6 +93,8 @@ GRID = "+---+---+\n| x | y |\n|===|===|\n| 1 | 2 |\n+---+---+\n| 3 | 4 |\n+---+-
         ("~~~\nlift\n~~~\n\nIt lifts.\n", "markdown"),
         ("Traps\n~~~~~\n\nOf willow.\n\nEels\n~~~~\n\nOf the river.\n", "text"),
         (f"See **PEP 378** and [a](b).\n\n{GRID}", "text"),
+        ("It has oil.\n" * 200 + "\n# pumpd -q\n\nIt stops.\n", "text"),
+        ("# Pumps\n\n" + "It has oil.\n" * 200, "markdown"),
     ],
 )
 def test_the_format_is_told_by_the_marks(text: str, text_format: str) -> None:

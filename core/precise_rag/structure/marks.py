@@ -143,6 +143,8 @@ def indent_of(line: str) -> int:
 
 
 _LABEL = re.compile(r"\S{1,30}(?: \S{1,20}){0,2}(?:[ \t]{2,}|\t)(?=\S)")
+_FULL_LABEL = re.compile(r"(?<=[ \t])(?![A-Z][a-z])[^\W\d][\w-]{3,29} (?=\S[^\n]{40})")
+"""An indented word, not that of a sentence, that fills the columns before its text."""
 
 
 def label_end(line: str, below: str) -> int:
@@ -151,9 +153,9 @@ def label_end(line: str, below: str) -> int:
     Its text begins after a gap, in the column where the line below begins.
     """
     start = len(line) - len(line.lstrip(" \t"))
-    label = _LABEL.match(line, start)
-    is_label = label is not None and len(in_columns(line[: label.end()]).expandtabs(8)) == indent_of(below)
-    return label.end() if label is not None and is_label else 0
+    labels = filter(None, (_LABEL.match(line, start), _FULL_LABEL.match(line, start)))
+    places = {len(in_columns(line[: label.end()]).expandtabs(8)): label.end() for label in labels}
+    return places.get(indent_of(below), 0)
 
 
 def speaker(match: re.Match[str]) -> str:

@@ -340,6 +340,10 @@ def test_labels_of_manual_pages_stand_above_their_text_also_behind_tabs() -> Non
     assert structure.above(text.index("no folder")) == ("EXIT VALUES", "12")
     assert structure.above(text.index("asked to")) == ("NOTES", "1")
     assert structure.above(text.index("It could not")) == ("NOTES",)
+    manual = read_document("pump_manual.txt")
+    above = read_structure(manual).above
+    for words, label in (("the map", "usemap"), ("This can", "usemap"), ("What is", "filter list")):
+        assert above(manual.index(words)) == ("DIRECTIVES", "Oil", label)
 
 
 def test_a_table_of_spaces_goes_on_after_a_blank_line_but_justified_text_is_none() -> None:

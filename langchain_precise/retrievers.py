@@ -35,9 +35,9 @@ class PreciseRetriever(BaseRetriever):
         best first.
     k: return exactly the best `k` sentences, best first, if there are as many; default: excerpts of what the
         selection keeps.
-    search_kwargs: a "filter" for all calls, such as `{"filter": {"year": 2020}}`, and a "k", which is the
-        field `k`.
-    Both k and filter can be set for one call: `invoke(query, k=3, filter={"year": 2020})`.
+    search_kwargs: a "filter" for all calls, such as `{"filter": {"year": 2020}}`, which `rag` keeps, and a
+        "k", which is the field `k`.
+    Both can be set for a call, whose filter narrows that of all: `invoke(query, k=3, filter={"year": 2020})`.
     """
 
     rag: SkipValidation[PreciseRAG]
@@ -45,14 +45,14 @@ class PreciseRetriever(BaseRetriever):
     search_kwargs: dict[str, Any] = Field(default_factory=dict)
 
     def __init__(self, rag: PreciseRAG | None = None, **fields: Any) -> None:
-        check_pipeline(rag)
+        rag = check_pipeline(rag)
         with own_errors(type(self).__name__, type(self).model_fields):
             given = dict(fields.get("search_kwargs") or {})
             if "k" in given and fields.get("k") is not None:
                 raise InputError("k is given twice: as k= and in search_kwargs; leave one out")
-            k = given.pop("k", fields.get("k"))
+            k, rag = given.pop("k", fields.get("k")), rag.with_filter(given.pop("filter", None))
             super().__init__(**fields | {"rag": rag, "search_kwargs": given, "k": k})
-        if unknown := self.search_kwargs.keys() - {"filter"}:
+        if unknown := self.search_kwargs:
             raise InputError(f'search_kwargs may hold "filter" and "k", got {", ".join(sorted(unknown))}')
 
     @classmethod
@@ -105,7 +105,7 @@ class PreciseRetriever(BaseRetriever):
         store: a LangChain vector store.
         fetch_k: chunks to fetch from the store for each question; more are fetched where a few documents or
             texts take all places.
-        filter: in the store's own form; that of a call goes before it.
+        filter: for all calls, in the store's own form; a call can then bring no other.
         search_kwargs: other options of the store's search.
         options: of `PreciseRAG`.
         """
@@ -132,7 +132,7 @@ class PreciseRetriever(BaseRetriever):
 
     def select(self, query: str, *, k: int | None = None, filter: Any = None) -> Selection:
         """Return the decision on each candidate: kept or dropped, with its score and the reason."""
-        return self._select(**self._search(query, k, filter), trace=Trace(query))
+        return self._retrieve(self._search(query, k, filter), Trace(query))
 
     def _get_relevant_documents(
         self, query: str, *, run_manager: CallbackManagerForRetrieverRun, **options: Any
@@ -147,35 +147,35 @@ class PreciseRetriever(BaseRetriever):
         selection = await self._path.ainvoke(search, {"callbacks": run_manager.get_child()})
         return self._documents(selection, search)
 
-    def _search(self, query: str, k: int | None = None, filter: Any = None, **further: Any) -> dict[str, Any]:
+    def _search(self, query: str, k: int | None = None, filter: Any = None, **other: Any) -> dict[str, Any]:
         """Return what a call searches for; what it does not say is as set for all calls."""
-        asked = {"k": self.k, **self.search_kwargs, **(further.pop("search_kwargs", None) or {})}
+        asked = {"k": self.k, **self.search_kwargs, "filter": None} | (other.pop("search_kwargs", None) or {})
         asked |= {name: value for name, value in (("k", k), ("filter", filter)) if value is not None}
-        if unknown := (further.keys() | asked.keys()) - {"k", "filter"}:
+        if unknown := (other.keys() | asked.keys()) - {"k", "filter"}:
             raise InputError(f"a call takes k, filter and search_kwargs, got {', '.join(sorted(unknown))}")
-        return {"query": check_query(query), "filter": None, **asked}
+        return {"query": check_query(query), **asked}
 
     def _documents(self, selection: Selection, search: Mapping[str, Any]) -> list[Document]:
-        order = self.rag.with_k(search["k"]).order
-        return from_selection(Selection.keep_all(excerpts_of(selection, order)))
+        return from_selection(Selection.keep_all(excerpts_of(selection, self._pipeline(search["k"]).order)))
+
+    def _pipeline(self, k: int | None) -> PreciseRAG:
+        return self.rag.with_filter(self.search_kwargs.get("filter")).with_k(k)
 
     @property
     def _path(self) -> Runnable[dict[str, Any], Selection]:
         """The path as a child run, so that its model calls and events are traced there."""
         return RunnableLambda(self._retrieve, self._aretrieve, name=type(self.rag).__name__)
 
-    def _retrieve(self, search: dict[str, Any]) -> Selection:
-        return self._select(**search, trace=Trace(search["query"], observer=observe))
-
-    def _select(self, query: str, k: int | None, **arguments: Any) -> Selection:
+    def _retrieve(self, search: dict[str, Any], trace: Trace | None = None) -> Selection:
         with suppress(EmptyIndexError):
-            return self.rag.with_k(k).retrieve(query, form=Form(shown), **arguments)
+            rag, trace = self._pipeline(search["k"]), trace or Trace(search["query"], observer=observe)
+            return rag.retrieve(search["query"], filter=search["filter"], form=Form(shown), trace=trace)
         return Selection()
 
     async def _aretrieve(self, search: dict[str, Any]) -> Selection:
         async with observing() as observer:
             with suppress(EmptyIndexError):
-                trace, rag = Trace(search["query"], observer=observer), self.rag.with_k(search["k"])
-                asked = {name: search[name] for name in ("query", "filter")}
-                return await rag.aretrieve(**asked, form=Form(shown), trace=trace)
+                trace, rag = Trace(search["query"], observer=observer), self._pipeline(search["k"])
+                asked = {"filter": search["filter"], "form": Form(shown), "trace": trace}
+                return await rag.aretrieve(search["query"], **asked)
         return Selection()

@@ -56,6 +56,8 @@ class StoreSource(RetrieverSource):
 
     def _retriever(self, filter: Any, top_k: int) -> RetrieverLike:
         given = {} if filter is None else {_filter_argument(self.store): filter}
+        if given.keys() & self.search_kwargs.keys():
+            raise InputError("the store has a filter for all calls, and takes no second one")
         return self.store.as_retriever(search_kwargs={**self.search_kwargs, "k": top_k, **given})
 
 

@@ -53,9 +53,17 @@ class PreciseRetriever(OverPipeline, BaseRetriever):
     ) -> None:
         super().__init__(callback_manager, **options)
         check_number("similarity_top_k", similarity_top_k, least=1, whole=True, none="excerpts")
-        self.rag = check_pipeline(rag)
+        self._rag = check_pipeline(rag)
         self.similarity_top_k = similarity_top_k
         self.filters = filters
+
+    @property
+    def rag(self) -> PreciseRAG:
+        """The pipeline, which keeps to `filters`."""
+        wanted: Any = self.filters
+        if wanted is not None and not isinstance(self._rag.index, StoreSource):
+            wanted = to_core_filter(wanted)
+        return self._rag.with_filter(wanted)
 
     @classmethod
     def from_documents(
@@ -115,8 +123,8 @@ class PreciseRetriever(OverPipeline, BaseRetriever):
         filters: the store's own.
         options: of `PreciseRAG`.
         """
-        rag = PreciseRAG(StoreSource(store, embed_model, fetch_k), **options)
-        return cls(rag, similarity_top_k, filters=filters)
+        source = StoreSource(store, embed_model, fetch_k)
+        return cls(PreciseRAG(source, **options), similarity_top_k, filters=filters)
 
     @classmethod
     def from_rag(cls, rag: PreciseRAG, similarity_top_k: int | None = None) -> Self:
@@ -125,11 +133,11 @@ class PreciseRetriever(OverPipeline, BaseRetriever):
 
     def add_documents(self, documents: Sequence[BaseNode]) -> None:
         """Index more documents; one with a known id replaces the old one."""
-        self.rag.own_index.add(to_core_documents(documents))
+        self._rag.own_index.add(to_core_documents(documents))
 
     def delete(self, ids: Iterable[str]) -> None:
         """Remove documents by id. Raises InputError, changing nothing, if an id is unknown."""
-        self.rag.own_index.delete(ids)
+        self._rag.own_index.delete(ids)
 
     def select(self, query: QueryType) -> Selection:
         """Return the decision on each candidate: kept or dropped, with its score and the reason.
@@ -167,12 +175,8 @@ class PreciseRetriever(OverPipeline, BaseRetriever):
 
     def _arguments(self, query: QueryType) -> dict[str, Any]:
         bundle = as_bundle(query)
-        wanted: Any = self.filters
-        if wanted is not None and not isinstance(self.rag.index, StoreSource):
-            wanted = to_core_filter(wanted)
         return {
             "query": bundle.query_str,
-            "filter": wanted,
             "vector": query_vector(bundle, getattr(self.rag.index, "encoder", None)),
             "trace": Trace(bundle.query_str, observer=observe),
             "form": Form(shown, piece_tokens),

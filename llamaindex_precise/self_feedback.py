@@ -54,7 +54,7 @@ class SelfFeedbackQueryEngine(OverPipeline, BaseQueryEngine):
     It configures one `PreciseRAG`, which splits what the retriever finds into sentences, reranks them, drops
     repetitions, grows and selects evidence, answers and judges. The best-judged answer is returned, with its
     own sources; `response.metadata["precise"]` holds kind, score, note (why the loop stopped), question,
-    citations, choice and the trace. For the index of a `PreciseRetriever` use `from_rag(retriever.rag)`.
+    citations, choice and the trace. For what a `PreciseRetriever` searches use `from_rag(retriever.rag)`.
 
     retriever: any LlamaIndex retriever; give it a large top k, of which a part is sent.
     llm: writes the answers; default `Settings.llm`.
@@ -63,8 +63,7 @@ class SelfFeedbackQueryEngine(OverPipeline, BaseQueryEngine):
     streaming: return a response with a generator of the accepted answer, not yet read.
     live_final: stream the last draft allowed while the model writes it, and judge it afterwards; without
         feedback that is every answer.
-    options: the other arguments of `PreciseRAG`: `preset`, `reranker`, `relevance`, `selector`,
-        `feedback`, `judge`, `budget`, `style`, `prompts` and so on.
+    options: the other arguments of `PreciseRAG`, such as `preset`, `reranker`, `feedback` and `budget`.
     """
 
     def __init__(
@@ -122,13 +121,13 @@ class SelfFeedbackQueryEngine(OverPipeline, BaseQueryEngine):
 
     def retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         """Return what is found, before it is reranked and selected."""
-        source = self.rag.index
+        source, wanted = self.rag.index, self.rag.filter
         if source is None:
             raise InputError("this pipeline has nothing to search; pass nodes to synthesize")
         if isinstance(source, RetrieverSource):
-            found = source.search(query_bundle)
+            found = source.search(query_bundle, filter=wanted)
         else:
-            brought = self._brought(query_bundle)
+            brought = self._brought(query_bundle) | ({"filter": wanted} if wanted is not None else {})
             found = source.search(query_bundle.query_str, self.rag.path.n_candidates, **brought)
         return [from_candidate(candidate) for candidate in found]
 
@@ -231,7 +230,7 @@ class SelfFeedbackQueryEngine(OverPipeline, BaseQueryEngine):
             return {}
         source = self.rag.index
         if isinstance(source, RetrieverSource):
-            return {"candidates": source.search(bundle)}
+            return {"candidates": source.search(bundle, filter=self.rag.filter)}
         return {"vector": query_vector(bundle, getattr(source, "encoder", None))}
 
     def _get_prompt_modules(self) -> PromptMixinType:
@@ -245,9 +244,8 @@ def _of_core(arguments: dict[str, Any]) -> dict[str, Any]:
 
 def _fill(response: _R, trace: Trace, answer: Answer | None, order: Order) -> _R:
     """Set the response's sources and, once there is an answer, the facts about it. order: of the sources."""
-    selections = [stage.selection for stage in trace.stages if stage.name == "selection"]
-    selection = answer.selection if answer else selections[-1] if selections else Selection()
-    passages = answer.passages if answer else context_passages(selection, order)
+    found = [Selection(), *(stage.selection for stage in trace.stages if stage.name == "selection")]
+    passages = answer.passages if answer else context_passages(found[-1], order)
     sources = from_selection(Selection.keep_all(passage.excerpt for passage in passages))
     metadata: dict[str, Any] = {
         item.node.node_id: {key: value for key, value in item.node.metadata.items() if key != FACTS_KEY}

@@ -26,7 +26,7 @@ class OverPipeline:
     """A component over a pipeline, `rag`, whose settings are given when it is made."""
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name in vars(self.__dict__.get("rag", self)) and name not in self.__dict__:
+        if name not in self.__dict__ and name in vars(getattr(self, "rag", self)):
             raise InputError(f"{name} is a setting of the pipeline; pass it when you make the component")
         super().__setattr__(name, value)
 

@@ -14,7 +14,7 @@ from precise_rag.facts import piece_id
 from precise_rag.index import DatabaseIndex, HybridIndex, load_index
 from precise_rag.testing import HashEncoder, ScriptedLLM
 from support.alike import assert_alike
-from support.frameworks import LANGCHAIN, each_framework
+from support.frameworks import LANGCHAIN, LLAMAINDEX, each_framework
 from support.velm import (
     CORE,
     PLAIN,
@@ -142,7 +142,15 @@ def test_documents_are_changed_and_filters_are_set_once_or_for_one_call(framewor
     made = framework.retriever.from_documents(given, HashEncoder(), **neither)
     for whole in (made, framework.retriever.from_index(index, **neither)):
         assert {framework.metadata(piece)["who"] for piece in framework.find(whole, "cat")} == {"them"}
-        assert owners({"year": {"$lt": 2020}}, over=whole) == {"me"}
+        answering = framework.loop.from_rag(whole.rag)
+        answered = framework.answer(answering, "cat").sources
+        assert {framework.metadata(piece)["who"] for piece in answered} == {"them"}
+        for loop_filter, expected in (({}, {"them"}), ({"year": {"$lt": 2024}}, set())):
+            kept = whole.rag.retrieve("cat", filter=loop_filter).kept
+            assert {candidate.doc_id for candidate in kept} == expected
+        wanted = {"year": {"$lt": 2020}}
+        assert owners(wanted, over=whole) == ({"me"} if framework is LLAMAINDEX else set())
+        assert framework is LLAMAINDEX or owners({}, over=whole) == {"them"}
     with pytest.raises(InputError, match="unknown operator"):
         owners({"year": {"$near": 3}})
     over.delete(["me"])

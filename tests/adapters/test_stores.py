@@ -6,6 +6,7 @@ from uuid import UUID
 import pytest
 from langchain_core.vectorstores import InMemoryVectorStore
 from llama_index.core import StorageContext, VectorStoreIndex
+from llama_index.core.schema import QueryBundle
 from llama_index.core.vector_stores import MetadataFilter, MetadataFilters, SimpleVectorStore
 
 from langchain_precise import PreciseEmbeddings
@@ -144,6 +145,12 @@ async def test_a_filter_of_a_store_returns_no_sentence_of_another_tenant(framewo
     if framework is LANGCHAIN:
         results.append(everything.invoke(QUESTION, **filters[0]))
         results.append(await given[0].ainvoke(QUESTION))
+        with pytest.raises(InputError, match="takes no second one"):
+            given[0].invoke(QUESTION, **filters[0])
+    else:
+        results.append(framework.loop.from_rag(given[0].rag).retrieve(QueryBundle(QUESTION)))
+        with pytest.raises(InputError, match="takes no second one"):
+            given[0].rag.retrieve(QUESTION, filter=filters[0]["filters"])
     for found in results:
         assert len(found) >= 5
         assert {framework.metadata(piece)["tenant"] for piece in found} == {"a"}

@@ -5,7 +5,7 @@ from langchain_core.retrievers import BaseRetriever
 from langchain_core.runnables import ConfigurableField
 
 from langchain_precise import PreciseRetriever
-from precise_rag import GradientSelector, InputError, RelevanceFilter
+from precise_rag import GradientSelector, InputError, PreciseRAG, RelevanceFilter
 from precise_rag.facts import piece_id
 from precise_rag.testing import HashEncoder
 
@@ -52,6 +52,21 @@ async def test_a_filter_is_a_configurable_field(documents):
     config = {"configurable": {"search_kwargs": {"filter": {"title": "bread"}}}}
     for found in (configurable.invoke("Velm", config), await configurable.ainvoke("Velm", config)):
         assert {document.metadata["title"] for document in found} == {"bread"}
+
+
+async def test_no_call_widens_the_filter_of_a_retriever(documents):
+    bread = {"filter": {"title": "bread"}}
+    retriever = PreciseRetriever.from_documents(documents, HashEncoder(), search_kwargs=bread)
+    later = PreciseRetriever.from_rag(PreciseRAG(retriever.rag.index))
+    later.search_kwargs |= bread
+    configurable = retriever.configurable_fields(search_kwargs=ConfigurableField("search_kwargs"))
+    for call in ({}, {"filter": {}}, {"search_kwargs": {"filter": None}}, {"search_kwargs": {"filter": {}}}):
+        config = {"configurable": {"search_kwargs": call.get("search_kwargs", {})}}
+        found = retriever.invoke("Velm", **call), await later.ainvoke("Velm", **call)
+        found += (configurable.invoke("Velm", config),)
+        for pieces in found:
+            assert {document.metadata["title"] for document in pieces} == {"bread"}
+    assert retriever.invoke("Velm", filter={"title": {"$ne": "bread"}}) == []
 
 
 async def test_it_is_a_retriever_whose_model_calls_are_its_children(precise, scripted_chat):

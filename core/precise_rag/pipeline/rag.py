@@ -15,6 +15,7 @@ from precise_rag.encoders.local import count_packaged_tokens
 from precise_rag.errors import InputError, PreciseRagError
 from precise_rag.excerpts import Form, Order, within
 from precise_rag.feedback import FeedbackController, FeedbackConversation
+from precise_rag.filters import as_filter
 from precise_rag.llm import Budget, load_llm
 from precise_rag.llm.driver import adrive, astream, drive, stream
 from precise_rag.llm.session import Conversation, Session
@@ -72,7 +73,7 @@ class PreciseRAG:
     budget: limits for each question, shared by all stages; default: none.
     prices: prices of the models; default: the packaged table.
 
-    path: the index and the stages, as they were made.
+    path: the index and the stages, as they were made. filter: that of `with_filter`.
     Raises InputError for a stage that is none of these, and for one that asks a model without one.
     """
 
@@ -114,6 +115,7 @@ class PreciseRAG:
         self.max_tokens = max_tokens or getattr(self.path.selector, "max_tokens", None)
         self._count = counting(count_tokens or count_packaged_tokens)
         self.order: Order = order or chosen.order
+        self.filter: Any = None
         self.llm = None if llm is None else load_llm(llm)
         self.judge = self.llm if judge is None else load_llm(judge, argument="judge")
         self.budget = budget or Budget()
@@ -178,6 +180,21 @@ class PreciseRAG:
         other.path, other.order = self.path.with_k(k), "score"
         return other
 
+    def with_filter(self, filter: Any) -> Self:
+        """Return a pipeline whose every search keeps to a filter, and to the one it has; None: this one.
+
+        A question's own filter narrows it further. Raises InputError for a second filter of what is no index.
+        """
+        if filter is None:
+            return self
+        if self.filter is not None:
+            if not isinstance(self.index, Index):
+                raise InputError("what is searched has a filter for every question, and takes no second one")
+            filter = as_filter(self.filter) & as_filter(filter)
+        other = copy(self)
+        other.filter = filter
+        return other
+
     def retrieve(
         self,
         query: str,
@@ -195,7 +212,7 @@ class PreciseRAG:
         query: the question, not blank.
         history: the messages of the chat before it, the oldest first, each a `Message`, a (role, content)
             pair or a mapping of both; a model first makes the question self-contained. Default: none.
-        filter: passed to the index's `search`; default: not passed.
+        filter: passed to the index's `search`, see `with_filter`; default: not passed.
         vector: (d,) searched for in place of the query's own, if the index's `search` takes one, and by the
             same model; the words of the query count as before. Default: the query is encoded.
         candidates: select from these and do not search; default: search.
@@ -348,13 +365,14 @@ class PreciseRAG:
         self, search: Request, *, reserved: int = 0
     ) -> Conversation[tuple[Request, Selection, Session]]:
         """The question as it reads without its history, what is ranked for it, and its session."""
+        wanted = self.with_filter(search.filter).filter
         trace = search.trace or Trace(search.text)
         trace.settings |= {"preset": self.preset, **self.path.settings}
         session = Session(
             spending=self.budget.start(), prices=self.prices, trace=trace, llm=self.llm, reserved=reserved
         )
         text = yield from make_standalone(search.text, tuple(search.history), session, self.wording)
-        standalone = replace(search, text=text)
+        standalone = replace(search, text=text, filter=wanted)
         ranked = yield from self.path.rank(standalone, session, self.wording)
         return standalone, ranked, session
 

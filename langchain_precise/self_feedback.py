@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
+from difflib import get_close_matches
 from typing import Any, Literal, Self, TypeAlias, cast
 
 from langchain_core.documents import Document
@@ -24,11 +25,12 @@ from precise_rag.pipeline import PreciseRAG, check_pipeline
 from precise_rag.trace import Record, Trace
 from precise_rag.types import Message, Selection, check_query
 
+_KEYS = "filter", "options", "chat_history"
 _ROLES = {"human": "user", "ai": "assistant", "system": "system"}
 
 
 class SelfFeedbackInput(TypedDict, total=False):
-    """A question as a mapping; all keys but `input` are optional, and others are handed on.
+    """A question as a mapping; all keys but `input` are optional, others are handed on if not like these.
 
     input: the question.
     chat_history: the messages before it; a model first makes the question self-contained.
@@ -76,14 +78,13 @@ class SelfFeedbackChain(RunnableSerializable[ChainInput, SelfFeedbackOutput]):
 
     It configures one `PreciseRAG`, which splits what the retriever finds into sentences, reranks them, drops
     repetitions, grows and selects evidence, answers and judges. The best-judged answer is returned, with its
-    own context. For the index of a `PreciseRetriever` use `from_rag(retriever.rag)`.
+    own context. For the index of a `PreciseRetriever`, and its filter, use `from_rag(retriever.rag)`.
 
     retriever: any Runnable from a question to documents; give it a large `k`, of which a part is sent.
     llm: writes the answers; a chat model, or anything else that `load_llm` takes.
     rag: a pipeline to use as it is, instead of `retriever` and all that follows; see `from_rag`.
     live_final: stream the last draft allowed while the model writes it, and judge it afterwards.
-    options: the other arguments of `PreciseRAG`: `preset`, `reranker`, `relevance`, `selector`,
-        `feedback`, `judge`, `budget`, `style`, `prompts` and so on.
+    options: the other arguments of `PreciseRAG`, such as `preset`, `reranker`, `feedback` and `budget`.
 
     A stream consists of dictionaries that add up to the output of `invoke`: the answer in pieces once it
     is accepted, and the rest.
@@ -198,19 +199,21 @@ def _arguments(given: ChainInput, observer: Callable[[Record], None]) -> dict[st
 
 def _read_question(given: Any) -> dict[str, Any]:
     """Return the question, its history and what else is given. Raises InputError for no `ChainInput`."""
-    if isinstance(given, PromptValue):
-        given = given.to_messages()
+    given = given.to_messages() if isinstance(given, PromptValue) else given
     if isinstance(given, Mapping):
         asked = given.get("input", given.get("messages"))
         if asked is None or isinstance(asked, Mapping):
             keys = ", ".join(map(str, given)) or "no keys"
             raise InputError(f'the input must have the key "input", with text or messages, got {keys}')
         question = _read_question(asked)
+        for key in set(map(str, given)) - set(_KEYS):
+            named = get_close_matches(key, _KEYS, 1, 0.8)
+            if named or "filter" in key.lower() or key in ("where", "search_kwargs"):
+                raise InputError(f"the input has no key {key!r}; did you mean {(named or _KEYS)[0]!r}?")
         before = _messages("chat_history", given.get("chat_history") or ())
         further = {"options": given.get("options") or (), "filter": given.get("filter")}
         return question | {"history": [*question["history"], *before], **further}
-    if isinstance(given, BaseMessage):
-        given = [given]
+    given = [given] if isinstance(given, BaseMessage) else given
     if isinstance(given, Sequence) and not isinstance(given, str | bytes):
         messages = _messages("the input", given)
         if not messages or messages[-1].role != "user":

@@ -137,6 +137,10 @@ async def test_a_follow_up_is_made_self_contained_first(given):
         ({"input": "q", "chat_history": [1]}, "chat_history must hold messages"),
         ({"input": "q", "filter": {"a": 1}}, "set it on the retriever"),
         ({"messages": CHAT[2:], "filter": {"a": 1}}, "set it on the retriever"),
+        ({"input": "q", "filters": {"a": 1}}, "no key 'filters'; did you mean 'filter'"),
+        ({"input": "q", "search_kwargs": {"filter": {"a": 1}}}, "did you mean 'filter'"),
+        ({"input": "q", "metadata_filter": {"a": 1}}, "did you mean 'filter'"),
+        ({"input": "q", "chat_histroy": CHAT}, "did you mean 'chat_history'"),
         ({"messages": {"input": "q", "filter": {"a": 1}}}, 'must have the key "input"'),
     ],
 )

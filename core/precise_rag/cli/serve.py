@@ -71,11 +71,9 @@ def make_server(index: DocumentIndex | DatabaseIndex) -> Any:
     For local HTTP the SDK refuses requests whose Host or Origin is not this machine.
     """
     mcp = require("mcp.server.mcpserver", extra="mcp")
+    made = require("mcp.server.mcpserver.tools", extra="mcp").Tool.from_function
     types = require("mcp.types", extra="mcp")
     rag = PreciseRAG(index)
-    server = mcp.MCPServer(
-        "precise-rag", instructions=_INSTRUCTIONS, version=precise_rag.__version__, log_level="WARNING"
-    )
     only_reads = types.ToolAnnotations(
         read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
     )
@@ -104,9 +102,16 @@ def make_server(index: DocumentIndex | DatabaseIndex) -> Any:
         """Cut a long text of yours, such as a page, log or JSON, down to what answers a question."""
         return evidence.prune(text, question, max_tokens).text
 
-    for tool in (search, read, prune):
-        server.add_tool(_with_tool_errors(tool), annotations=only_reads, structured_output=False)
-    return server
+    tools = [
+        made(_with_tool_errors(function), annotations=only_reads, structured_output=False)
+        for function in (search, read, prune)
+    ]
+    for tool in tools:  # the SDK drops arguments that it does not know: a misspelled filter would find all
+        known = tool.fn_metadata.arg_model
+        strict = tool.fn_metadata.arg_model = type(known)(known.__name__, (known,), {}, extra="forbid")
+        tool.parameters = strict.model_json_schema(by_alias=True)
+    described = {"instructions": _INSTRUCTIONS, "version": precise_rag.__version__}
+    return mcp.MCPServer("precise-rag", **described, log_level="WARNING", tools=tools)
 
 
 def _with_tool_errors(tool: Callable[..., str]) -> Callable[..., str]:

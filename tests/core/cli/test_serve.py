@@ -37,6 +37,7 @@ async def test_an_agent_searches_filters_reads_and_prunes() -> None:
         tools = {tool.name: tool for tool in (await client.list_tools()).tools}
         assert set(tools) == {"search", "read", "prune"}
         assert all(tool.description and tool.annotations.read_only_hint for tool in tools.values())
+        assert all(tool.input_schema["additionalProperties"] is False for tool in tools.values())
         (block,) = (await client.call_tool("search", QUESTION)).content
         found = re.search(r"(?m)^[0-9a-f]+-1 lamp\.md; page 1-2 @(\d+)\n(.*)", block.text)
         assert found
@@ -77,6 +78,7 @@ async def test_mistakes_of_an_agent_are_errors_that_say_what_to_do() -> None:
         for tool, asked, message in (
             ("search", {"question": " "}, "the query must"),
             ("search", {"question": "Who?", "filter": {"year": {"$near": 1}}}, "$near"),
+            ("search", {**QUESTION, "filtr": {"year": 1999}}, "filtr"),
             ("read", {"document": "nothing", "place": 0}, "no document"),
             ("read", {"document": "lamp.md", "place": 10**9}, "place must be within"),
             ("prune", {"text": "x " * 900, "question": " "}, "the query must"),

@@ -6,6 +6,7 @@ from typing import Any
 
 from precise_rag._worker import call_ends_at
 from precise_rag.errors import LLMConnectionError
+from precise_rag.redaction import remember
 
 _MOST, _PART = 64 * 2**20, 64
 """Bytes of a reply that may be kept in memory, and those that each of its parts takes beside its text."""
@@ -37,6 +38,7 @@ def _begin(request: Any) -> None:
     request.extensions["timeout"] = {
         name: left if seconds is None else min(left, seconds) for name, seconds in timeouts.items()
     }
+    remember(request.headers.get("authorization", "").rpartition(" ")[2])  # the keys in use are known
     request.headers["accept-encoding"] = "gzip"  # unpacks one part to a thousand times its size at most
 
 

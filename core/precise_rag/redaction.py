@@ -6,10 +6,12 @@ Hidden are the keys of clients (`remember`), those that the environment held whe
 
 import os
 import re
+import sys
 from base64 import b64encode
+from bisect import bisect_left
 from functools import lru_cache
 from typing import Any
-from urllib.parse import unquote, urljoin, urlsplit
+from urllib.parse import quote, unquote, urljoin, urlsplit
 
 HIDDEN = "[hidden]"
 """What stands in place of a key."""
@@ -23,6 +25,7 @@ _remembered: dict[str, None] = {}
 
 _KEY_NAME = re.compile(r"(?:^|_)(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD)$", re.I)
 _SECRET_FIELD = re.compile(r"authorization|cookie|key|password|secret|token$", re.I)
+_BEGUN_ADDRESS = re.compile(r"://[^\s/?#\"'<>]{0,500}\Z")
 _IN_ADDRESS = re.compile(r"([a-z][a-z0-9+.-]{0,20}://)[^\s/?#\"'<>]{1,500}@", re.I)
 
 _UNSAFE = re.compile(
@@ -39,8 +42,9 @@ def remember(*keys: str | None) -> None:
     """
     for key in keys:
         if isinstance(key, str) and len(key) >= _SHORTEST and key.lower() not in _PLACEHOLDERS:
-            _remembered.pop(key, None)
-            _remembered[key] = None
+            for form in (key, quote(key, errors="replace"), quote(key, safe="", errors="replace")):
+                _remembered.pop(form, None)
+                _remembered[form] = None
     while len(_remembered) > _MOST_KEYS:
         del _remembered[next(iter(_remembered))]
 
@@ -106,8 +110,35 @@ def short_address(url: str | None, base: str = "") -> str:
 
 def redacted(text: str) -> str:
     """Return `text` without the keys that are hidden, and without passwords in addresses."""
-    known = _known_keys(tuple(_remembered))
+    known, _ = _known_keys(frozenset(_remembered))
     return _IN_ADDRESS.sub(rf"\1{HIDDEN}@", text if known is None else known.sub(HIDDEN, text))
+
+
+class RedactedStream:
+    """`redacted` for a text in pieces: the end that may begin a key is held back until more has come."""
+
+    def __init__(self) -> None:
+        self._shown = self._held = ""
+
+    def add(self, piece: str, *, last: bool = False) -> str:
+        """Return what can be shown with one more piece, and all that is left with the last one."""
+        text = self._shown + self._held + piece
+        end = len(text) if last else _begun(text, len(self._shown))
+        done, self._held = redacted(text[:end]), text[end:]
+        new, self._shown = done[len(self._shown) :], done[-4:]
+        return new
+
+
+def _begun(text: str, start: int) -> int:
+    """Where a key, or an address with a password, begins that may go on behind a text; else its length."""
+    _, keys = _known_keys(frozenset(_remembered))
+    address = _BEGUN_ADDRESS.search(text)
+    end = max(start, address.start()) if address else len(text)
+    for at in range(max(start, len(text) - max(map(len, keys), default=0)), end):
+        tail = text[at:].lower()
+        if bisect_left(keys, tail) < bisect_left(keys, tail + chr(sys.maxunicode)):
+            return at
+    return end
 
 
 def quoted(said: Any) -> str:
@@ -141,10 +172,10 @@ def _escape(match: re.Match[str]) -> str:
 
 
 @lru_cache(maxsize=4)
-def _known_keys(keys: tuple[str, ...]) -> re.Pattern[str] | None:
-    """Finds the keys. A short key must stand alone, because it may be a part of a word."""
+def _known_keys(keys: frozenset[str]) -> tuple[re.Pattern[str] | None, list[str]]:
+    """Finds the keys, and lists them. A short key must stand alone, because it may be a part of a word."""
     forms = [
         re.escape(key) if len(key) >= _ANYWHERE else rf"(?<![A-Za-z0-9]){re.escape(key)}(?![A-Za-z0-9])"
         for key in sorted(keys, key=len, reverse=True)
     ]
-    return re.compile("|".join(forms), re.I) if forms else None
+    return re.compile("|".join(forms), re.I) if forms else None, sorted(key.lower() for key in keys)

@@ -18,7 +18,7 @@ from precise_rag.encoders.openai import OpenAIEncoder
 from precise_rag.errors import InputError, LLMError, PreciseRagError
 from precise_rag.feedback import FeedbackController
 from precise_rag.llm import OpenAIChat, load_llm
-from precise_rag.redaction import HIDDEN, redacted, remember, without_password
+from precise_rag.redaction import HIDDEN, RedactedStream, redacted, remember, without_password
 from precise_rag.rerank import CohereReranker
 from precise_rag.rewriting import QueryRewriter
 from precise_rag.testing import ScriptedLLM
@@ -115,6 +115,43 @@ def test_a_password_in_the_address_is_sent_and_not_logged(caplog: pytest.LogCapt
     assert without_password("http://host/v1") == ("http://host/v1", None)
     with pytest.raises(InputError, match="no query"):
         OpenAIEncoder(base_url=f"http://host/v1?api_key={KEY}")
+
+
+@pytest.mark.parametrize("size", [1, 2, 5, 1000])
+def test_a_stream_shows_what_the_whole_text_shows(size: int) -> None:
+    remember(KEY, "purple", "purpleish")
+    for text in (
+        f"It is [1]. The key is {KEY}, not {KEY[:9]} nor {KEY[:-1]}{KEY}",
+        "impurple purple purples purpleish; https://user:hunter2@host/v1, http://example.org/a?b=c purpl",
+    ):
+        stream, pieces = RedactedStream(), [text[at : at + size] for at in range(0, len(text), size)]
+        shown = [*map(stream.add, pieces), stream.add("", last=True)]
+        assert "".join(shown) == redacted(text)
+
+
+async def test_a_key_in_a_live_answer_is_shown_to_nobody() -> None:
+    script = lambda request: says(f"It is [1]. The key is {KEY}.")  # noqa: E731
+    with connected(script) as options, closing(OpenAIChat("m", **options)) as llm:
+        rag = answering(llm, controller=FeedbackController(max_rounds=0))
+        for asked in (llm.stream(PROMPT), rag.stream(QUESTION, candidates=CANDIDATES, live_final=True)):
+            *pieces, last = asked
+            assert "".join(pieces) == last.text == f"It is [1]. The key is {HIDDEN}."
+        *pieces, last = [item async for item in llm.astream(PROMPT)]
+        assert "".join(pieces) == last.text
+        await llm.aclose()
+
+
+def test_a_key_in_use_is_hidden_however_many_clients_come_after_it_and_in_addresses(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("precise_rag.redaction._remembered", {})
+    key = "first+key/of=many"
+    with ExitStack() as opened:
+        server = opened.enter_context(ChatServer([fails(400, f"bad {key}, ?key=first%2Bkey%2fof%3Dmany")]))
+        llm = opened.enter_context(closing(OpenAIChat("m", base_url=server.url, api_key=key, max_retries=0)))
+        remember(*(f"another-key-{i:06d}" for i in range(1001)))
+        with pytest.raises(LLMError, match=r"bad \[hidden\], \?key=\[hidden\]"):
+            llm.complete(PROMPT)
 
 
 @pytest.mark.parametrize("kept", [str, SecretStr])

@@ -15,10 +15,13 @@ from precise_rag.llm.deadline import Deadline
 from precise_rag.llm.session import Ask, CallOutcome, Conversation, Request, Result, Work
 from precise_rag.llm.usage import checked_completion, counted_completion
 from precise_rag.protocols import StreamingLLM
+from precise_rag.redaction import RedactedStream
 from precise_rag.tokens import estimate_prompt_tokens
 from precise_rag.types import Completion
 
 _END: Any = object()
+_TAG = 200
+"""Characters at both ends of the thoughts so far in which their tags stand; the others are not read again."""
 
 
 def drive(conversation: Conversation[Result]) -> Result:
@@ -43,11 +46,7 @@ def stream(conversation: Conversation[Result]) -> Iterator[str | Result]:
                 if isinstance(request, Work):
                     exchange.reply = request.run()
                 elif request.live and isinstance(request.llm, StreamingLLM):
-                    live = _LiveReply(request)
-                    try:
-                        yield from _show(live)
-                    finally:
-                        exchange.reply = live.counted()
+                    yield from _show(_LiveReply(request, exchange))
                 else:
                     exchange.reply = ask(request)
             except Exception as error:
@@ -65,13 +64,9 @@ async def astream(conversation: Conversation[Result]) -> AsyncGenerator[str | Re
                     work = asyncio.to_thread(request.run) if request.arun is None else request.arun()
                     exchange.reply = await work
                 elif request.live and isinstance(request.llm, StreamingLLM):
-                    live = _LiveReply(request)
-                    try:
-                        async with aclosing(_ashow(live)) as pieces:
-                            async for piece in pieces:
-                                yield piece
-                    finally:
-                        exchange.reply = live.counted()
+                    async with aclosing(_ashow(_LiveReply(request, exchange))) as pieces:
+                        async for piece in pieces:
+                            yield piece
                 else:
                     exchange.reply = await aask(request)
             except Exception as error:
@@ -93,9 +88,7 @@ class _Exchange:
         reply, failure = self.reply, self.failure
         self.reply = self.failure = None
         try:
-            if failure is not None:
-                return self._conversation.throw(failure)
-            return self._conversation.send(reply)
+            return self._conversation.send(reply) if failure is None else self._conversation.throw(failure)
         except StopIteration as stop:
             self.result = stop.value
             return None
@@ -104,50 +97,55 @@ class _Exchange:
 class _LiveReply:
     """A reply that is shown while it is written. Raises BudgetExceeded if there is no room for it."""
 
-    def __init__(self, request: Ask) -> None:
+    def __init__(self, request: Ask, exchange: _Exchange) -> None:
         (self.prompt,) = request.prompts
         check_budget(request, 1, estimate_prompt_tokens(self.prompt.messages))
-        self.request = request
+        self.request, self._exchange = request, exchange
         self.outcome: CallOutcome | Exception = LLMError("the call was given up before its reply was whole")
         self._completion: Completion | None = None
-        self._written = ""
+        self._written: list[str] = []
+        self._unread: str | None = ""
+        self._redacted = RedactedStream()
         self._started = time.perf_counter()
 
-    def add(self, item: str | Completion) -> str:
-        """Take one item of the stream; returns the piece to show: an empty one of thoughts."""
+    def add(self, item: Any) -> str:
+        """Take one item of the stream, or its end; returns the piece to show: an empty one of thoughts."""
         if isinstance(item, Completion):
             self._completion = item
             return ""
-        self.request.session.spending.check_time()
+        if is_last := item is _END:
+            item = ""
+        else:
+            self.request.session.spending.check_time()
         if not isinstance(item, str):
             raise LLMResponseError(
                 f"{self.request.llm.name}: the stream must hold strings, got {type(item).__name__}"
             )
-        self._written += item
-        if not self.request.shown:
-            begun = Completion(f"{self._written}\n").spoken.strip()
-            item = Completion(self._written).spoken if begun else ""
-        if item:
-            self.request.shown.append(item)
-        return item
+        self._written.append(item)
+        if self._unread is not None:
+            unread = self._unread + item
+            begun = Completion(f"{unread}\n").spoken.strip()
+            item = Completion(unread).spoken if begun else ""
+            self._unread = None if begun else unread[:_TAG] + unread[_TAG:][-_TAG:]
+        piece = self._redacted.add(item, last=is_last)
+        self.request.shown.extend(filter(None, [piece]))
+        return piece
 
     @contextmanager
     def read(self) -> Iterator[None]:
-        """Set the outcome at the end; its tokens are estimated if no Completion ended the stream."""
+        """Count the call at its end, as `ask` does; without a Completion its tokens are estimated."""
         name, messages = self.request.llm.name, self.prompt.messages
         try:
             yield
             if self._completion is None:
-                self.outcome = counted_completion(name, self._written, messages)
+                self.outcome = counted_completion(name, "".join(self._written), messages)
             else:
                 self.outcome = checked_completion(self._completion, name, messages)
         except Exception as error:
             self.outcome = failure_of(error, name)
-
-    def counted(self) -> list[CallOutcome]:
-        """Count the call against the budget. Returns and raises what `ask` does."""
-        ms = (time.perf_counter() - self._started) * 1e3
-        return counted(self.request, [Call(self.prompt, self.outcome, ms)])
+        finally:
+            ms = (time.perf_counter() - self._started) * 1e3
+            self._exchange.reply = counted(self.request, [Call(self.prompt, self.outcome, ms)])
 
 
 def _show(live: _LiveReply) -> Iterator[str]:
@@ -156,7 +154,9 @@ def _show(live: _LiveReply) -> Iterator[str]:
     spending = live.request.session.spending
     with live.read(), closing(Deadline(spending, most_call_seconds(llm))) as deadline:
         items = iter(deadline.call(partial(llm.stream, messages)))
-        while (item := deadline.call(partial(next, items, _END))) is not _END:
+        item = None
+        while item is not _END:
+            item = deadline.call(partial(next, items, _END))
             if piece := live.add(item):
                 yield piece
 
@@ -171,10 +171,10 @@ async def _ashow(live: _LiveReply) -> AsyncGenerator[str, None]:
             while True:
                 async with spending.time_limit(ends_at - time.monotonic()):
                     item = await anext(items, _END)
-                if item is _END:
-                    return
                 if piece := live.add(item):
                     yield piece
+                if item is _END:
+                    return
         finally:
             if isinstance(items, AsyncGenerator):
                 await items.aclose()

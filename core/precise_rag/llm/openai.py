@@ -21,7 +21,7 @@ from precise_rag.checks import client_address
 from precise_rag.errors import LLMAuthenticationError, LLMConnectionError, LLMResponseError
 from precise_rag.failures import OptionalFeature, llm_errors
 from precise_rag.llm.usage import counted_completion, cut_off, model_name, read, readable_messages
-from precise_rag.redaction import quoted, remember_fields, without_secrets
+from precise_rag.redaction import RedactedStream, quoted, remember_fields, without_secrets
 from precise_rag.types import Completion, Message, Schema
 
 if TYPE_CHECKING:
@@ -72,13 +72,9 @@ class OpenAIChat(Shared):
         self._async: PerProcess[dict[asyncio.AbstractEventLoop, AsyncOpenAI]] = PerProcess()
 
     def __getstate__(self) -> dict[str, Any]:
-        return {
-            **self.__dict__,
-            "_key": None,
-            "_auth": None,
-            "_needs_key": self._needs_key or self._key is not None or self._auth is not None,
-            "options": without_secrets(self.options),
-        }
+        needs_key = self._needs_key or self._key is not None or self._auth is not None
+        hidden = {"_key": None, "_auth": None, "options": without_secrets(self.options)}
+        return self.__dict__ | hidden | {"_needs_key": needs_key}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__ |= state
@@ -126,7 +122,7 @@ class OpenAIChat(Shared):
             for event in events:
                 if piece := answer.add(event):
                     yield piece
-            yield answer.completion(messages)
+            yield from answer.end(messages)
 
     async def astream(self, messages: Sequence[Message]) -> AsyncGenerator[str | Completion, None]:
         """`stream` without blocking the event loop. Closing it closes the connection."""
@@ -137,7 +133,8 @@ class OpenAIChat(Shared):
                 async for event in events:
                     if piece := answer.add(event):
                         yield piece
-            yield answer.completion(messages)
+            for item in answer.end(messages):
+                yield item
 
     def close(self) -> None:
         """Close the connections of the synchronous methods; the next call opens new ones."""
@@ -166,14 +163,9 @@ class OpenAIChat(Shared):
         choice = _first_choice(response)
         if choice is None:
             raise LLMResponseError(f"{self.name}: the server's answer has no completion ({quoted(response)})")
-        return _counted(
-            self.name,
-            read(response, "model"),
-            read(read(choice, "message"), "content"),
-            messages,
-            read(choice, "finish_reason"),
-            read(response, "usage"),
-        )
+        text, reason = read(read(choice, "message"), "content"), read(choice, "finish_reason")
+        model, usage = read(response, "model"), read(response, "usage")
+        return _counted(self.name, model, text, messages, reason, usage)
 
     def _settings(self) -> dict[str, Any]:
         if self._key is None and self._needs_key:
@@ -215,6 +207,7 @@ class _Streamed:
     def __init__(self, model: str) -> None:
         self._name = model
         self._pieces: list[str] = []
+        self._redacted = RedactedStream()
         self._model: Any = None
         self._finish_reason: Any = None
         self._usage: Any = None
@@ -229,14 +222,15 @@ class _Streamed:
         if not isinstance(piece, str):
             raise LLMResponseError(f"{self._name}: the stream must hold strings, got {type(piece).__name__}")
         self._pieces.append(piece)
-        return piece
+        return self._redacted.add(piece)
 
-    def completion(self, messages: Sequence[Message]) -> Completion:
-        """Return the whole answer. Raises LLMConnectionError if the stream ended too early."""
+    def end(self, messages: Sequence[Message]) -> Iterator[str | Completion]:
+        """Yield what is left, then the whole answer. Raises LLMConnectionError if it ended too early."""
         if self._finish_reason is None:
             raise LLMConnectionError(f"{self._name}: the stream ended before the answer was complete")
+        yield from filter(None, [self._redacted.add("", last=True)])
         text = "".join(self._pieces)
-        return _counted(self._name, self._model, text, messages, self._finish_reason, self._usage)
+        yield _counted(self._name, self._model, text, messages, self._finish_reason, self._usage)
 
 
 _STREAM = {"stream": True}
@@ -244,13 +238,8 @@ _WITH_USAGE = {**_STREAM, "stream_options": {"include_usage": True}}
 
 
 def _response_format(schema: Mapping[str, Any]) -> dict[str, Any]:
-    name = str(schema.get("title", "reply"))
-    return {
-        "response_format": {
-            "type": "json_schema",
-            "json_schema": {"name": name, "schema": dict(schema), "strict": True},
-        }
-    }
+    form = {"name": str(schema.get("title", "reply")), "schema": dict(schema), "strict": True}
+    return {"response_format": {"type": "json_schema", "json_schema": form}}
 
 
 def _first_choice(response: Any) -> Any | None:

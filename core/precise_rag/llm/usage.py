@@ -45,14 +45,14 @@ def counted_completion(
     tokens of the call.
     """
     n_input, n_output = _count(input_tokens), _count(output_tokens)
+    sent = estimate_prompt_tokens(messages) if n_input is None else n_input
     if (fault := _fault(model, text, cut_off)) is not None:
-        fault.input_tokens = estimate_prompt_tokens(messages) if n_input is None else n_input
-        fault.output_tokens = n_output or 0
+        fault.input_tokens, fault.output_tokens = sent, n_output or 0
         raise fault
     return Completion(
         text=redacted(text),
         model=model,
-        input_tokens=estimate_prompt_tokens(messages) if n_input is None else n_input,
+        input_tokens=sent,
         output_tokens=estimate_tokens(text) if n_output is None else n_output,
         usage_estimated=n_input is None or n_output is None,
         cut_off=cut_off,

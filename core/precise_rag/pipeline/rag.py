@@ -5,7 +5,7 @@ from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequenc
 from copy import copy
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, Self, Unpack, overload
+from typing import Any, Literal, Self, TypeAlias, Unpack, overload
 
 from precise_rag.answer import Answer, ain_pieces, in_pieces
 from precise_rag.checks import check_number, shown
@@ -29,6 +29,8 @@ from precise_rag.rewriting import make_standalone
 from precise_rag.tokens import CountTokens, counting
 from precise_rag.trace import PriceTable, Trace
 from precise_rag.types import Candidate, Document, FloatArray, Selection
+
+_Queries: TypeAlias = Iterable[str | Mapping[str, Any]]
 
 
 class PreciseRAG:
@@ -278,28 +280,16 @@ class PreciseRAG:
 
     @overload
     async def abatch(
-        self,
-        queries: Iterable[str | Mapping[str, Any]],
-        *,
-        concurrency: int = 8,
-        return_errors: Literal[False] = False,
+        self, queries: _Queries, *, concurrency: int = 8, return_errors: Literal[False] = False
     ) -> list[Answer]: ...
 
     @overload
     async def abatch(
-        self,
-        queries: Iterable[str | Mapping[str, Any]],
-        *,
-        concurrency: int = 8,
-        return_errors: Literal[True],
+        self, queries: _Queries, *, concurrency: int = 8, return_errors: Literal[True]
     ) -> list[Answer | PreciseRagError]: ...
 
     async def abatch(
-        self,
-        queries: Iterable[str | Mapping[str, Any]],
-        *,
-        concurrency: int = 8,
-        return_errors: bool = False,
+        self, queries: _Queries, *, concurrency: int = 8, return_errors: bool = False
     ) -> list[Answer] | list[Answer | PreciseRagError]:
         """Answer several queries concurrently. Returns the answers in order.
 

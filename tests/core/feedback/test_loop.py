@@ -1,5 +1,6 @@
 import asyncio
 import gc
+import time
 from contextlib import aclosing
 from dataclasses import dataclass
 
@@ -271,6 +272,29 @@ async def test_the_live_final_draft_is_shown_before_it_is_judged_and_is_the_answ
     assert (shown, answer.text, answer.judgement.score) == (pieces, "".join(pieces), score)
     async with aclosing(make()[0].astream(QUESTION, candidates=CANDIDATES, live_final=True)) as items:
         assert [item async for item in items][:-1] == pieces
+
+
+def test_long_thoughts_are_streamed_in_linear_time():
+    def seconds(n):
+        engine = answering(Thinking(n), controller=FeedbackController(max_rounds=0))
+        started = time.process_time()
+        *pieces, _ = engine.stream(QUESTION, candidates=CANDIDATES, live_final=True)
+        assert "".join(pieces) == "In France."
+        return time.process_time() - started
+
+    seconds(10)
+    assert seconds(24_000) < 12 * seconds(4_000)
+
+
+class Thinking(ScriptedLLM):
+    """Streams long thoughts before its answer."""
+
+    def __init__(self, n):
+        super().__init__([])
+        self.n = n
+
+    def stream(self, messages):
+        yield from ("<think>", *["word > "] * self.n, "</thi", "nk>", "\n\n", "In ", "France.")
 
 
 class Watched(ScriptedLLM):

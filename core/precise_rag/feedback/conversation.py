@@ -257,12 +257,11 @@ class FeedbackConversation:
             best = best._replace(text="\n\n".join(texts))
             reason += ", so no answer was written"
         trace.answer = best.text
-        numbers = cited_numbers(best.text) if answers and self.wording.style == "open" else []
+        shown = [" ".join(passage.text.split()) for passage in passages]
+        numbers = cited_numbers(best.text, shown) if answers and self.wording.style == "open" else []
         if unknown := [f"[{number}]" for number in numbers if not 1 <= number <= len(passages)]:
-            trace.notes.append(
-                f"the answer cites {', '.join(unknown)}, "
-                f"but it was written from {_counted(len(passages), 'passage')}"
-            )
+            named, n_passages = ", ".join(unknown[:9]), _counted(len(passages), "passage")
+            trace.notes.append(f"the answer cites {named}, but it was written from {n_passages}")
         choice = chosen_option(best.text, self.options) if answers and self.options else None
         if answers and self.options and choice is None:
             trace.notes.append("the answer names none of the options, or several")

@@ -93,10 +93,7 @@ def checked_completion(completion: Any, name: str, messages: Sequence[Message]) 
 
 
 def cut_off(reason: Any) -> CutOff:
-    """Return why a reply was cut off; an empty string if it was not, or if the reason is unknown.
-
-    reason: the server's finish reason, for example "stop", "length" or "MAX_TOKENS".
-    """
+    """Return why a reply was cut off, by its finish reason, such as "MAX_TOKENS"; "" if it was not."""
     name = getattr(reason, "name", reason)
     return _REASONS.get(name.strip().lower(), "") if isinstance(name, str) else ""
 

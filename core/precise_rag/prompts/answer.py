@@ -30,10 +30,19 @@ FORMS: Mapping[AnswerStyle, str] = {
 """What form an answer has, by style."""
 
 
-def cited_numbers(text: str) -> list[int]:
-    """Return the numbers that an answer cites, such as [2] or [1, 3], each once, in their order in it."""
-    numbers = (n for group in _CITATION.findall(text) for n in re.findall(r"\d+", group) if len(n) < 10)
-    return list(dict.fromkeys(map(int, numbers)))
+def cited_numbers(text: str, passages: Sequence[str] = ()) -> list[int]:
+    """Return the numbers that an answer cites, such as [2] or [1-3], each once, in their order in it.
+
+    passages: the texts that it may cite; a bracket that one of them has behind the same words is no citation.
+    """
+    numbers: dict[int, None] = {}
+    for cited in _CITATION.finditer(text):
+        words = text[max(0, cited.start() - 100) : cited.end()].split()[-5:]
+        if len(words) == 1 or not any(" ".join(words) in passage for passage in passages):
+            for first, last in _NUMBERS.findall(cited[0]):
+                if int(last or 0) <= len(passages):
+                    numbers |= dict.fromkeys(range(int(first), int(last or first) + 1))
+    return list(numbers)
 
 
 def numbered(draft: str, mark: str) -> str:
@@ -61,11 +70,10 @@ def problem_of(draft: str, mark: str, question: str) -> str:
 
 
 def chosen_option(text: str, options: Sequence[str]) -> int | None:
-    """Find the option that a reply to style "choice" names.
+    """Return the index of the option that a reply to style "choice" names; None if not exactly one.
 
     text: the reply: with a letter such as "B", "(b)" or "Answer: **B**.", or with the words of one option.
     options: the options of the prompt, in its order.
-    Returns the option's index, or None if the reply does not name exactly one.
     """
     letters = string.ascii_uppercase[: len(options)]
     if first := _CHOICE.match(text):
@@ -88,9 +96,12 @@ _PASSAGES = (
 _NOT = "(?: ?n.t| not|not)"
 _SAY = (
     r"(?:\w+ly )?(?:contain|mention|sa[yi]|state|provid|give|includ|specif|indicat|answer|address|discuss"
-    r"|descri|explain|tell|offer|find|found|know|determin)\w*"
+    r"|descri|explain|tell|offer|find|found|know|determin|help|assist)\w*"
 )
 _IS_NOT = rf"[^.,;]{{1,60}}? (?:is|are|was|were|can|could|be){_NOT}"
+_OF_PASSAGES = "(?=[^,;:]*?(?:passa|text|conte|pasaj|brani|отрыв|текст|контекст|段落|文章|文脈|上下文))"
+_OF_AN_ANSWER = "(?=[^,;:]*?(?:antwort|répon|respuest|respost|rispost|ответ|答))"
+_NO = r"(?=[^,;:]*?(?:\b(?:nicht|keine?|ne|no|não|non|не|нет)\b|没|不|未|ません|ない))"
 _DENIALS = (
     rf"{_PASSAGES} (?:only [^.,;]{{1,60}} and )?(?:do|does|did){_NOT} {_SAY}",
     rf"{_PASSAGES} {_SAY} (?:no|nothing)\b",
@@ -99,7 +110,8 @@ _DENIALS = (
     rf"(?:I (?:do|ca|can|could){_NOT}|(?:I['’]?m |I am )?(?:unable|not able) to) (?:have enough|{_SAY})",
     rf"{_IS_NOT} (?:be )?(?:{_SAY} )?(?:in|from|by) {_PASSAGES}$",
     rf"(?:based on|according to) {_PASSAGES}, {_IS_NOT} {_SAY}",
-    rf"(?:not {_SAY}|n/a)$",
+    rf"(?:not {_SAY}|n/a|unknown)$",
+    _OF_PASSAGES + _OF_AN_ANSWER + _NO,
 )
 _REFUSAL = re.compile(
     rf"(?:(?:I['’]?m sorry|sorry|unfortunately|note|answer|but)[\W\d]++)*+(?:{'|'.join(_DENIALS)})"
@@ -107,12 +119,14 @@ _REFUSAL = re.compile(
     re.I,
 )
 """A sentence that says that the passages do not contain the answer, or do not say something else."""
-_SENTENCE = re.compile(r"\w[^.!?\n]*+")
+_SENTENCE = re.compile(r"\w[^.!?。！？\n]*+")
 _AFTER_REFUSAL = re.compile(r"(?:they|the passages|please)\b", re.I)
 _OURS = " ".join([*(ANSWER_TASK.format(form=form) for form in FORMS.values()), DATA_RULE])
 _WITH_NUMBER = re.compile(r"[\[(]?(?<!^)\b([a-z]+)(\d+)\b(?!:)[\])]?", re.I | re.M)
+_NUMBERS = re.compile(r"(\d{1,9})(?:[-–](\d{1,9}))?(?:,? pp?\. ?\d+)?")
+_ONE = rf"\^?{_NUMBERS.pattern}"
 _CITATION = re.compile(
-    r"[\[【]((?:passages? |sources? )?\d+(?:[\s,;&]+(?:passages? |sources? |and )*\d+)*)[\]】]", re.I
+    rf"[\[【](?:passages? |sources? )?{_ONE}(?:[\s,;&]+(?:passages? |sources? |and )*{_ONE})*[\]】]", re.I
 )
 _CHOICE = re.compile(
     r"[\W_]*+(?:(?i:(?:the\s+)?(?:correct\s+)?(?:answer|option)\W*+(?:is\W*+)?)([A-Z])\b"

@@ -10,7 +10,7 @@ from precise_rag.candidate_filters import RelevanceFilter
 from precise_rag.errors import InputError, LLMServerError
 from precise_rag.testing import HashEncoder, ScriptedLLM
 from precise_rag.trace import Trace
-from precise_rag.types import Selection
+from precise_rag.types import Candidate, Selection
 from support.counted import Counted
 
 DOCUMENTS = [
@@ -129,6 +129,15 @@ def test_an_answer_is_judged_cites_its_passages_and_an_observer_sees_every_recor
     assert (cited.number, cited.pieces[0].doc_id) == (1, cited.doc_id)
     assert TEXTS[cited.doc_id][cited.start : cited.end].split() == cited.text.split()
     assert f"the answer cites [9], but it was written from {len(answer.passages)} passage" in answer.note
+
+
+def test_a_number_in_brackets_that_an_answer_quotes_from_a_passage_is_no_citation():
+    texts = "Bo keeps the lamp [2].", "The archive is in the tower."
+    given = [Candidate(f"d{n}", 0, len(text), text, 0.9, "probability") for n, text in enumerate(texts)]
+    for draft, cited in ((texts[0], []), ("Bo keeps the lamp [1-2].", [1, 2])):
+        rag = PreciseRAG(None, ScriptedLLM(judged(draft)), reranker=None)
+        answer = rag.answer(QUESTION, candidates=given)
+        assert [passage.number for passage in answer.citations] == cited
 
 
 @pytest.mark.slow

@@ -36,10 +36,7 @@ _UNSAFE = re.compile(
 
 
 def remember(*keys: str | None) -> None:
-    """Hide these keys from now on, but no placeholders and none of less than six characters.
-
-    The last thousand keys are remembered.
-    """
+    """Hide these keys, the last thousand, but no placeholders and none of less than six characters."""
     for key in keys:
         if isinstance(key, str) and len(key) >= _SHORTEST and key.lower() not in _PLACEHOLDERS:
             for form in (key, quote(key, errors="replace"), quote(key, safe="", errors="replace")):
@@ -80,9 +77,7 @@ def without_secrets(fields: Any) -> Any:
 def without_password(
     url: str | None, *, user_is_key: bool = True
 ) -> tuple[str | None, tuple[str, str] | None]:
-    """Split a URL into the URL without user and password, and these two, or None if it has none.
-
-    The password is hidden from now on.
+    """Split a URL into the URL without user and password, and these two, hidden from now on, or None.
 
     user_is_key: whether a user without a password is a key to hide, as in "https://TOKEN@host".
     """
@@ -142,10 +137,7 @@ def _begun(text: str, start: int) -> int:
 
 
 def quoted(said: Any) -> str:
-    """Return what a server or an exception says without keys, on one line, at most 400 characters.
-
-    Returns the name of the type if that is empty.
-    """
+    """Return what a server or an exception says without keys, on one line, cut; or its type's name."""
     try:
         text = redacted(" ".join(str(said).split()))[:_LONGEST_QUOTE]
     except Exception:  # a message that cannot be made must not hide the failure
@@ -154,10 +146,7 @@ def quoted(said: Any) -> str:
 
 
 def visible(text: str) -> str:
-    r"""Return `text` with every control character written as an escape such as \x1b or \u202e.
-
-    Lone surrogates are also written so. Line feeds and tabs stay; CR LF becomes a line feed.
-    """
+    r"""Return `text` with control characters, but not \n and \t, and surrogates as escapes such as \x1b."""
     return _UNSAFE.sub(_escape, text.replace("\r\n", "\n"))
 
 

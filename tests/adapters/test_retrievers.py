@@ -142,8 +142,7 @@ def test_documents_are_changed_and_filters_are_set_once_or_for_one_call(framewor
     made = framework.retriever.from_documents(given, HashEncoder(), **neither)
     for whole in (made, framework.retriever.from_index(index, **neither)):
         assert {framework.metadata(piece)["who"] for piece in framework.find(whole, "cat")} == {"them"}
-        answering = framework.loop.from_rag(whole.rag)
-        answered = framework.answer(answering, "cat").sources
+        answered = framework.answer(framework.loop.from_rag(whole.rag), "cat").sources
         assert {framework.metadata(piece)["who"] for piece in answered} == {"them"}
         for loop_filter, expected in (({}, {"them"}), ({"year": {"$lt": 2024}}, set())):
             kept = whole.rag.retrieve("cat", filter=loop_filter).kept

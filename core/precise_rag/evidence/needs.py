@@ -7,6 +7,7 @@ a term alone               the first sentence of its meaning
 a sentence of an item      the first sentence of the item, such as a term or an option
 "Ann: When do we meet?"    the turn that follows, or in nested data the value; a short turn is sent whole
 "Name: Ann"                the other fields of a short record; of a long one, each field the first line
+what is below a heading    the short fields right below it, "Default: 300"; those, what is said after them
 "03:14:09 job 204 failed"  the lines of its entry in a log that name errors: "OSError: No space left"
 "It costs 12 euros[^fee]." the note: "[^fee]: Members pay 8."
 a quote                    the reply that follows, and the reply the quote
@@ -15,7 +16,7 @@ a quote                    the reply that follows, and the reply the quote
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import chain
+from itertools import chain, product, takewhile
 from typing import NamedTuple
 
 import numpy as np
@@ -23,7 +24,7 @@ import numpy as np
 from precise_rag.evidence.leaning import language_of, leans, takes_back
 from precise_rag.evidence.stretches import records
 from precise_rag.structure import Block, BlockKind, heading_title, read_structure
-from precise_rag.structure.marks import TIME, WHEN, ends_in_colon, ends_sentence
+from precise_rag.structure.marks import FIELD, TIME, WHEN, ends_in_colon, ends_sentence
 from precise_rag.types import Stretch
 
 LONGEST_BEFORE = 60
@@ -56,6 +57,8 @@ _ERROR = re.compile(r"(?:Caused by|[A-Za-z][\w.$]{2,99}): ")
 _QUESTION_MARKS = "?", "？", "؟"
 _ASKS = re.compile(rf"[\s{{\[,]{{0,100}}\"[^\n]{{0,400}}[?？؟]\"|{WHEN.pattern}[^\n]{{1,400}}[?？؟]\"?\Z")
 """A value of nested data, or a row with a time, that asks."""
+_BELOW_HEADING = 16
+"""Sentences below a heading that its fields are about, at most."""
 _WHOLE_TURN = 240
 """Characters of a turn that is sent whole."""
 _PROSE: tuple[BlockKind, ...] = ("paragraph", "item", "quote", "turn")
@@ -95,6 +98,8 @@ def needs(stretch: Stretch) -> Iterator[tuple[int, int]]:
     sentences = _sentences(stretch)
     yield from _notes(sentences)
     yield from chain.from_iterable(_fields(record, sentences) for record in records(stretch))
+    headings = (row for row, sentence in enumerate(sentences) if sentence.block.kind == "heading")
+    yield from chain.from_iterable(_card(row, sentences) for row in headings)
     lead_ins = _lead_ins(sentences)
     first_of_block = 0
     for row in range(1, len(sentences)):
@@ -165,6 +170,18 @@ def _fields(record: range, sentences: Sequence[_Sentence]) -> Iterator[tuple[int
     needed = record if is_short and not errors else record[:1]
     yield from ((row, other) for row in record for other in needed if row != other)
     yield from ((record[0], row) for row in errors)
+
+
+def _card(heading: int, sentences: Sequence[_Sentence]) -> Iterator[tuple[int, int]]:
+    """What the fields right below a heading need, and what is said after them, see `needs`."""
+    below = range(heading + 1, min(heading + 1 + _BELOW_HEADING, len(sentences)))
+    section = [*takewhile(lambda row: sentences[row].block.kind != "heading", below)]
+    texts = {row: sentences[row].text for row in section}
+    card = [*takewhile(lambda row: FIELD.match(texts[row]) and not ends_sentence(texts[row]), section)]
+    said = section[len(card) :]
+    if sum(sentences[row].n_tokens for row in card) <= LONGEST_BEFORE:
+        yield from product(said, card)
+        yield from ((row, after) for after in said[:1] if sentences[after].is_short for row in card)
 
 
 def _lead_ins(sentences: Sequence[_Sentence]) -> list[int | None]:

@@ -8,11 +8,12 @@ import numpy as np
 
 from precise_rag.sentences.lines import are_units, is_unit
 from precise_rag.structure import Structure
+from precise_rag.structure.marks import without_tags
 from precise_rag.structure.tables import is_short_table, table_rows
 from precise_rag.types import IntArray, Span
 
 _BLANK_LINE = re.compile(
-    r"[\r\n\u2029](?:(?<=\r)\n)?+(?:[#%;]|//)?+[^\S\r\n\u2029]*+(?>\r\n?|\n|\u2029)\s*|(?<=</p>)\s+(?=<p\b)"
+    r"[\r\n\u2029](?:(?<=\r)\n)?+(?:[#%;>]|//)?+[^\S\r\n\u2029]*+(?>\r\n?|\n|\u2029)\s*|(?<=</p>)\s+(?=<p\b)"
 )
 """Also what parts the paragraphs of a comment, or of HTML within another text."""
 _LINE = re.compile(r"(?>\r\n?|\n)(?![\r\n])")
@@ -36,6 +37,7 @@ def block_spans(text: str, structure: Structure) -> Iterator[tuple[Span, bool]]:
     words: a heading, a short table, a row or head of a long one, a block of code or a stanza of a long one,
     a line of a log or list.
     """
+    read = without_tags if structure.format == "html" else str.strip
     for block in structure.blocks:
         if block.kind == "code":
             yield from ((span, True) for span in _stanzas(text, block.start, block.end))
@@ -46,7 +48,7 @@ def block_spans(text: str, structure: Structure) -> Iterator[tuple[Span, bool]]:
         else:
             for part in _split(text, block.start, block.end, _BLANK_LINE):
                 lines = list(_split(text, part.start, part.end, _LINE))
-                if are_units([words for start, end in lines if (words := text[start:end].strip())]):
+                if are_units([words for start, end in lines if (words := read(text[start:end]))]):
                     yield from ((line, is_unit(text[line.start : line.end])) for line in lines)
                 else:
                     yield part, False

@@ -13,8 +13,8 @@ _WORDS: dict[Language, tuple[str, ...]] = {
         "but|however|nevertheless|otherwise|instead|conversely|in contrast|on the other hand|yet",
         "he|she|it|they|him|this|that|these|those|his|her|hers|its|their|theirs|such|therefore|thus",
         "hence|moreover|furthermore|consequently|similarly|accordingly|meanwhile|also|so|then|as a result",
-        "for this reason|in other words|the (?:former|latter|same)|in (?:this|that|such|these) cases?",
-        "in (?:this|that) way",
+        "in other words|the (?:former|latter|same)",
+        "(?:after|at|before|by|during|for|from|in|of|on|to|under|with|without) (?:th(?:is|at|ese|ose)|such)",
     ),
     "de": (
         "jedoch|aber|doch|allerdings|dennoch|trotzdem|dagegen|sonst|stattdessen",
@@ -22,33 +22,37 @@ _WORDS: dict[Language, tuple[str, ...]] = {
         "ihr(?:e[rsmn]?)?|ihm|ihn(?:en)?|deren|dessen|deshalb|daher",
         "darum|deswegen|dadurch|damit|dabei|dafür|danach|daran|darauf|darin|darüber|davon|dazu",
         "hier(?:bei|durch|für|mit|von|zu)|außerdem|zudem|ferner|also|somit|folglich",
-        "solche[rsmn]?|letztere[rsmn]?|erstere[rsmn]?|in diese[mnr] fall|aus diesem grund",
+        "solche[rsmn]?|letztere[rsmn]?|erstere[rsmn]?",
+        "(?:an|auf|aus|bei|durch|für|in|mit|nach|ohne|unter|von|vor|während|zu) (?:dies|jen|solch)e[mnrs]?",
     ),
     "es": (
         "sin embargo|no obstante|pero|en cambio|aun así",
         "él|ella|ello|ellos|ellas|est[eao]s?|es[eao]s?|esto|eso|aquell[ao]s?|aquel|sus?|suy[ao]s?",
-        "por (?:lo tanto|tanto|ello|eso|esto|consiguiente)|además|también|así",
-        "entonces|de este modo|en (?:este|ese|tal|estos|esos) casos?|dich[ao]s?",
+        "por (?:lo tanto|tanto|ello|consiguiente)|además|también|así|entonces|dich[ao]s?",
         "tal(?:es)?|l[ao]s? mism[ao]s?",
+        "(?:a|bajo|con|desde?|durante|en|para|por|sin|sobre|tras) (?:est?[aeo]s?|dich[ao]s?|tal(?:es)?)",
     ),
     "fr": (
         "cependant|toutefois|néanmoins|pourtant|mais|or|au contraire",
         "il|elle|ils|elles|celui-ci|celle-ci|ceux-ci|celles-ci|ce|cet|cette|ces|cela|ceci|ça|c['’]est|son|sa",
         "ses|leurs?|lui|donc|ainsi|alors|en effet|de plus",
-        "en outre|par conséquent|dans (?:ce|ces|de tels) cas|ce dernier|cette dernière",
+        "en outre|par conséquent|ce dernier|cette dernière",
+        "(?:à|après|avant|avec|dans|de|en|par|pendant|pour|sans|sur) (?:ce(?:la|s|t|tte)?(?! qu)|de tels)",
     ),
     "ru": (
         "однако|но|тем не менее|наоборот",
         "он[аои]?|это|эт(?:от|а|и|ого|ой|их|им|у)|так(?:ой|ая|ое|ие)|его|её|ее|их|ему|ей|им|поэтому",
         "следовательно|кроме того|также|затем|тогда|таким образом",
-        "последн(?:ий|яя|ее|ие)|в (?:этом|таком) случае",
+        "последн(?:ий|яя|ее|ие)",
+        "(?:без|в|во|для|до|из|на|от|по|под|после|при|с) (?:эт|так)(?:ого|ой|ом|ому|ую|им|ими|их|у)",
     ),
 }
 """Words at the beginning of a sentence; the first ones take back some of what was said."""
 
 
 def _first_words(*words: str) -> re.Pattern[str]:
-    return re.compile(rf"[\W_]{{0,5}}(?:{'|'.join(words)})(?![\w-])", re.IGNORECASE)
+    either = "|".join(words).replace(" ", r"\s+")
+    return re.compile(rf"[\W_]{{0,5}}(?:{either})(?![\w-])", re.IGNORECASE)
 
 
 _LEANS = {language: _first_words(*words) for language, words in _WORDS.items()}

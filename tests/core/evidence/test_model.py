@@ -108,7 +108,8 @@ def both_ways(*needed: tuple[str, str]) -> set[tuple[str, str]]:
 
 def test_sentences_lean_that_begin_with_a_word_for_what_was_said_in_english_by_default() -> None:
     assert all(map(leans, ("It froze.", "However, he came.", "(This is old.)", "In that case stop.")))
-    assert not any(map(leans, ("Italy froze.", "The pump stood.", "Thisbe came.", "They: we did. ")))
+    assert all(map(leans, ("With these\n  modes it spins.", "As a\nresult, it froze.")))
+    assert not any(map(leans, ("Italy froze.", "The pump stood.", "Thisbe came.", "They: we did.", "At 9.")))
     assert language_of("") == language_of("Qua 7 xyz") == "en"
     assert leans("Die Pumpe friert.", "de") is False
     assert leans("Son of a miller, Ada left.", language_of("Son of the miller, and of the maid.")) is False
@@ -121,6 +122,10 @@ def test_sentences_lean_that_begin_with_a_word_for_what_was_said_in_english_by_d
         ("es", "La bomba se paró con el frío.", "Además, la rueda gira.", "Esteban sale por la puerta."),
         ("fr", "La roue est pour la ferme.", "C’est une roue de bois.", "Cesare est dans la cour."),
         ("ru", "Насос стоит на дворе.", "Он не работает и в мороз.", "Онега не стоит на дворе."),
+        ("de", "Die Pumpe stand still.", "Bei diesem Eis ist das nicht alles.", "Bei Ada ist der Hof."),
+        ("es", "La bomba se paró con el frío.", "Con este frío la rueda gira.", "Con hielo no sale."),
+        ("fr", "La roue est pour la ferme.", "Avec cette roue, elle tourne.", "Pour ce qui est de la cour."),
+        ("ru", "Насос стоит на дворе.", "При таких морозах он не работает.", "На этаже не стоит насос."),
     ],
 )
 def test_words_for_what_was_said_are_known_in_other_languages(

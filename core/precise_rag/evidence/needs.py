@@ -1,7 +1,7 @@
 """What a sentence needs beside it to be understood: what it leans on, its lead-in, what it announces.
 
 "However, it froze."       the sentence before it, and that one needs it: without it, it is half of the truth
-an item, code, a table     the lead-in above it: "Three parts wear:"
+an item, code, a table     the lead-in above it: "Three parts wear:"; code, any sentence
 "Three parts wear:"        the list, code or table that follows
 a term alone               the first sentence of its meaning
 a sentence of an item      the first sentence of the item, such as a term or an option
@@ -199,7 +199,8 @@ def _lead_ins(sentences: Sequence[_Sentence]) -> list[int | None]:
         elif block == before:
             lead_ins.append(lead_ins[-1])
         else:
-            is_item, is_led = block.kind == "item", _announces(sentences[row - 1], block)
+            is_item, is_code = block.kind == "item", block.kind == "code" and before.kind in _PROSE
+            is_led = is_code or _announces(sentences[row - 1], block)
             if is_item:
                 lists = [one for one in lists if one.level <= block.level]
             elif block.kind not in _BESIDE_ITEMS:

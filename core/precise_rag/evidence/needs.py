@@ -8,6 +8,7 @@ a sentence of an item      the first sentence of the item, such as a term or an 
 "Ann: When do we meet?"    the turn that follows, or in nested data the value; a short turn is sent whole
 "Name: Ann"                the other fields of a short record; of a long one, each field the first line
 what is below a heading    the short fields right below it, "Default: 300"; those, what is said after them
+"# The port. It is open."  the setting right below the comment, also if that is commented out: "#port=80"
 "03:14:09 job 204 failed"  the lines of its entry in a log that name errors: "OSError: No space left"
 "It costs 12 euros[^fee]." the note: "[^fee]: Members pay 8."
 a quote                    the reply that follows, and the reply the quote
@@ -53,6 +54,7 @@ _NOTE_MARK = re.compile(
 _EMPHASIS = re.compile(r"(?<![\w\\*])\*{1,3}[^\s*]")
 _CALLOUT = re.compile(r"[> \t]*(?:\[!|\*\*|\w+:)")
 """What begins a quote that says something of its own, as a note in Markdown does."""
+_COMMENT = re.compile(r"(?:#+|;+|//|--)[ \t]")
 _ERROR = re.compile(r"(?:Caused by|[A-Za-z][\w.$]{2,99}): ")
 _QUESTION_MARKS = "?", "？", "؟"
 _ASKS = re.compile(rf"[\s{{\[,]{{0,100}}\"[^\n]{{0,400}}[?？؟]\"|{WHEN.pattern}[^\n]{{1,400}}[?？؟]\"?\Z")
@@ -98,6 +100,7 @@ def needs(stretch: Stretch) -> Iterator[tuple[int, int]]:
     sentences = _sentences(stretch)
     yield from _notes(sentences)
     yield from chain.from_iterable(_fields(record, sentences) for record in records(stretch))
+    yield from _settings(sentences)
     headings = (row for row, sentence in enumerate(sentences) if sentence.block.kind == "heading")
     yield from chain.from_iterable(_card(row, sentences) for row in headings)
     lead_ins = _lead_ins(sentences)
@@ -182,6 +185,19 @@ def _card(heading: int, sentences: Sequence[_Sentence]) -> Iterator[tuple[int, i
     if sum(sentences[row].n_tokens for row in card) <= LONGEST_BEFORE:
         yield from product(said, card)
         yield from ((row, after) for after in said[:1] if sentences[after].is_short for row in card)
+
+
+def _settings(sentences: Sequence[_Sentence]) -> Iterator[tuple[int, int]]:
+    """The setting right below a comment, which each sentence of the comment needs, see `needs`."""
+    comment: list[int] = []
+    for row, sentence in enumerate(sentences):
+        if sentence.block.kind != "paragraph" or sentence.block != sentences[row - 1].block:
+            comment = []
+        if _COMMENT.match(sentence.text) or (comment and ends_sentence(sentence.text)):
+            comment.append(row)
+        else:
+            yield from ((before, row) for before in comment if sentence.is_short)
+            comment = []
 
 
 def _lead_ins(sentences: Sequence[_Sentence]) -> list[int | None]:

@@ -19,10 +19,9 @@ _WORDS: dict[Language, tuple[str, ...]] = {
     "de": (
         "jedoch|aber|doch|allerdings|dennoch|trotzdem|dagegen|sonst|stattdessen",
         "er|sie|es|dies(?:e[rsmn]?)?|jene[rsmn]?|das (?:ist|sind|war|wird|hat|kann|gilt)|sein(?:e[rsmn]?)?",
-        "ihr(?:e[rsmn]?)?|ihm|ihn(?:en)?|deren|dessen|deshalb|daher",
-        "darum|deswegen|dadurch|damit|dabei|dafür|danach|daran|darauf|darin|darüber|davon|dazu",
-        "hier(?:bei|durch|für|mit|von|zu)|außerdem|zudem|ferner|also|somit|folglich",
-        "solche[rsmn]?|letztere[rsmn]?|erstere[rsmn]?",
+        "ihr(?:e[rsmn]?)?|ihm|ihn(?:en)?|deren|dessen|deshalb|daher|darum|deswegen|dadurch|damit|dabei",
+        "dafür|danach|daran|darauf|darin|darüber|davon|dazu|hier(?:bei|durch|für|mit|von|zu)|außerdem",
+        "zudem|ferner|also|somit|folglich|solche[rsmn]?|letztere[rsmn]?|erstere[rsmn]?",
         "(?:an|auf|aus|bei|durch|für|in|mit|nach|ohne|unter|von|vor|während|zu) (?:dies|jen|solch)e[mnrs]?",
     ),
     "es": (
@@ -35,15 +34,13 @@ _WORDS: dict[Language, tuple[str, ...]] = {
     "fr": (
         "cependant|toutefois|néanmoins|pourtant|mais|or|au contraire",
         "il|elle|ils|elles|celui-ci|celle-ci|ceux-ci|celles-ci|ce|cet|cette|ces|cela|ceci|ça|c['’]est|son|sa",
-        "ses|leurs?|lui|donc|ainsi|alors|en effet|de plus",
-        "en outre|par conséquent|ce dernier|cette dernière",
+        "ses|leurs?|lui|donc|ainsi|alors|en effet|de plus|en outre|par conséquent|ce dernier|cette dernière",
         "(?:à|après|avant|avec|dans|de|en|par|pendant|pour|sans|sur) (?:ce(?:la|s|t|tte)?(?! qu)|de tels)",
     ),
     "ru": (
         "однако|но|тем не менее|наоборот",
         "он[аои]?|это|эт(?:от|а|и|ого|ой|их|им|у)|так(?:ой|ая|ое|ие)|его|её|ее|их|ему|ей|им|поэтому",
-        "следовательно|кроме того|также|затем|тогда|таким образом",
-        "последн(?:ий|яя|ее|ие)",
+        "следовательно|кроме того|также|затем|тогда|таким образом|последн(?:ий|яя|ее|ие)",
         "(?:без|в|во|для|до|из|на|от|по|под|после|при|с) (?:эт|так)(?:ого|ой|ом|ому|ую|им|ими|их|у)",
     ),
 }
@@ -51,8 +48,7 @@ _WORDS: dict[Language, tuple[str, ...]] = {
 
 
 def _first_words(*words: str) -> re.Pattern[str]:
-    either = "|".join(words).replace(" ", r"\s+")
-    return re.compile(rf"[\W_]{{0,5}}(?:{either})(?![\w-])", re.IGNORECASE)
+    return re.compile(rf"[\W_]{{0,5}}(?:{'|'.join(words)})(?![\w-])".replace(" ", r"\s+"), re.IGNORECASE)
 
 
 _LEANS = {language: _first_words(*words) for language, words in _WORDS.items()}

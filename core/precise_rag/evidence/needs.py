@@ -17,7 +17,7 @@ a quote                    the reply that follows, and the reply the quote
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import chain, product, takewhile
+from itertools import chain, groupby, islice, product, takewhile
 from typing import NamedTuple
 
 import numpy as np
@@ -59,10 +59,8 @@ _ERROR = re.compile(r"(?:Caused by|[A-Za-z][\w.$]{2,99}): ")
 _QUESTION_MARKS = "?", "？", "؟"
 _ASKS = re.compile(rf"[\s{{\[,]{{0,100}}\"[^\n]{{0,400}}[?？؟]\"|{WHEN.pattern}[^\n]{{1,400}}[?？؟]\"?\Z")
 """A value of nested data, or a row with a time, that asks."""
-_BELOW_HEADING = 16
-"""Sentences below a heading that its fields are about, at most."""
-_WHOLE_TURN = 240
-"""Characters of a turn that is sent whole."""
+_BELOW_HEADING, _WHOLE_TURN = 16, 240
+"""Sentences below a heading that its fields are about, and characters of a turn that is sent whole."""
 _PROSE: tuple[BlockKind, ...] = ("paragraph", "item", "quote", "turn")
 
 
@@ -85,13 +83,6 @@ class _Sentence(NamedTuple):
         return self.n_tokens <= LONGEST_BEFORE
 
 
-class _List(NamedTuple):
-    """A list that may go on: the row of its lead-in, and the level of its items."""
-
-    lead_in: int
-    level: int
-
-
 def needs(stretch: Stretch) -> Iterator[tuple[int, int]]:
     """Yield (row, needed) for the sentences of a stretch: who sends the sentence `row` sends `needed`, too.
 
@@ -101,8 +92,7 @@ def needs(stretch: Stretch) -> Iterator[tuple[int, int]]:
     yield from _notes(sentences)
     yield from chain.from_iterable(_fields(record, sentences) for record in records(stretch))
     yield from _settings(sentences)
-    headings = (row for row, sentence in enumerate(sentences) if sentence.block.kind == "heading")
-    yield from chain.from_iterable(_card(row, sentences) for row in headings)
+    yield from _cards(sentences)
     lead_ins = _lead_ins(sentences)
     first_of_block = 0
     for row in range(1, len(sentences)):
@@ -175,16 +165,17 @@ def _fields(record: range, sentences: Sequence[_Sentence]) -> Iterator[tuple[int
     yield from ((record[0], row) for row in errors)
 
 
-def _card(heading: int, sentences: Sequence[_Sentence]) -> Iterator[tuple[int, int]]:
+def _cards(sentences: Sequence[_Sentence]) -> Iterator[tuple[int, int]]:
     """What the fields right below a heading need, and what is said after them, see `needs`."""
-    below = range(heading + 1, min(heading + 1 + _BELOW_HEADING, len(sentences)))
-    section = [*takewhile(lambda row: sentences[row].block.kind != "heading", below)]
-    texts = {row: sentences[row].text for row in section}
-    card = [*takewhile(lambda row: FIELD.match(texts[row]) and not ends_sentence(texts[row]), section)]
-    said = section[len(card) :]
-    if sum(sentences[row].n_tokens for row in card) <= LONGEST_BEFORE:
-        yield from product(said, card)
-        yield from ((row, after) for after in said[:1] if sentences[after].is_short for row in card)
+    is_field = [bool(FIELD.match(one.text)) and not ends_sentence(one.text) for one in sentences]
+    kinds = [(one.title, one.block.kind == "heading") for one in sentences]
+    for _, group in groupby(range(len(sentences)), kinds.__getitem__):
+        rows = [*islice(group, _BELOW_HEADING)]
+        card = [*takewhile(is_field.__getitem__, rows)]
+        said = rows[len(card) :]
+        if said and kinds[rows[0] - 1][1] and sum(sentences[row].n_tokens for row in card) <= LONGEST_BEFORE:
+            yield from product(said, card)
+            yield from ((row, said[0]) for row in card if sentences[said[0]].is_short)
 
 
 def _settings(sentences: Sequence[_Sentence]) -> Iterator[tuple[int, int]]:
@@ -206,7 +197,8 @@ def _lead_ins(sentences: Sequence[_Sentence]) -> list[int | None]:
     An item of a list whose lead-in is further above has that one, also after code or a table in the list.
     """
     lead_ins: list[int | None] = [0]
-    lists: list[_List] = []
+    lists: list[tuple[int, int]] = []
+    """Of the lists that may go on, the level of the items, and the row of the lead-in."""
     for row in range(1, len(sentences)):
         block, before = sentences[row].block, sentences[row - 1].block
         if "heading" in (block.kind, before.kind):
@@ -218,12 +210,12 @@ def _lead_ins(sentences: Sequence[_Sentence]) -> list[int | None]:
             is_item, is_code = block.kind == "item", block.kind == "code" and before.kind in _PROSE
             is_led = is_code or _announces(sentences[row - 1], block)
             if is_item:
-                lists = [one for one in lists if one.level <= block.level]
+                lists = [one for one in lists if one[0] <= block.level]
             elif block.kind not in _BESIDE_ITEMS:
                 lists = []
             if is_led and is_item and (before.kind != "item" or block.level > before.level):
-                lists.append(_List(row - 1, block.level))
-            lead_ins.append(lists[-1].lead_in if lists and is_item else row - 1 if is_led else None)
+                lists.append((block.level, row - 1))
+            lead_ins.append(lists[-1][1] if lists and is_item else row - 1 if is_led else None)
     return lead_ins
 
 

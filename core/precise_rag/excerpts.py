@@ -1,10 +1,10 @@
 """Excerpts: what is sent of a selection, as slices of the documents that read as the documents do.
 
 Kept sentences that follow each other are one excerpt, whatever white space is between them. A hole between
-two of them is filled when its text costs fewer tokens than one more piece would cost, or if it is one short
-sentence of their paragraph. All text is cut from the stretches that a stage has read (`Selection.stretches`),
-so nothing in it is made up. Candidates without a stretch are excerpts of their own; those that overlap or
-meet exactly are joined.
+two of them is filled when its text costs fewer tokens than one more piece would cost, or if it is short: one
+sentence of their paragraph, or none, as an anchor below a heading. All text is cut from the stretches that a
+stage has read (`Selection.stretches`), so nothing in it is made up. Candidates without a stretch are excerpts
+of their own; those that overlap or meet exactly are joined.
 """
 
 import re
@@ -199,7 +199,7 @@ def _cut(stretch: Stretch, wanted: dict[str, Decision], hole: int) -> Iterator[E
     number, numbered = 0, []
     for before, row in zip(rows[:1] + rows, rows, strict=False):
         between = stretch.text[sentences[before].end - origin : sentences[row].start - origin]
-        is_one = row == before + 2 and not _BLANK_LINE.search(between)
+        is_one = row == before + 1 or (row == before + 2 and not _BLANK_LINE.search(between))
         longest = max(hole, _ONE_SENTENCE) if is_one else hole
         is_hole = row > before + 1 or any(map(str.isalnum, between))
         number += is_hole and estimate_tokens(between) > longest

@@ -80,6 +80,8 @@ def test_a_hole_is_filled_when_it_costs_less_than_one_more_piece() -> None:
     sentence = "The wheel that Ada built out of oak turns in the stream behind the house all the year round. "
     about = f"The mill is old. {sentence}It stops."
     assert texts(keeping(about, {"The mill": 0.9, "It stops": 0.8})) == [about[: about.index(" It") + 10]]
+    below = '# Mill\n<a id="the-mill-of-oak"></a>\n\nIt is old.'
+    assert texts(keeping(below, {"# Mill": 0.9, "It is": 0.8})) == [below], "a heading stays with its text"
 
 
 def test_an_excerpt_that_begins_a_line_keeps_its_indent() -> None:

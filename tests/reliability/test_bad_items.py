@@ -20,6 +20,8 @@ from precise_rag.feedback import parse_judgement
 from precise_rag.index import DenseIndex, HybridIndex, SentenceContextIndex, WordSentenceIndex
 from precise_rag.prompts import cited_numbers
 from precise_rag.rerank import rerank
+from precise_rag.sentences import tables
+from precise_rag.structure.marks import unescaped
 from precise_rag.testing import HashEncoder, ScriptedLLM
 from precise_rag.trace import CallRecord, StageRecord, Trace
 from precise_rag.types import UNSCORED, Candidate, Selection, best_first, with_scores
@@ -43,6 +45,23 @@ def test_a_document_with_odd_text_and_metadata_is_found_again_exactly(kind):
     assert {c.doc_id for c in found} >= {"d1", odd.id}
     texts = {document.id: document.text for document in (*GOOD, odd)}
     assert all(c.text == texts[c.doc_id][c.start : c.end] for c in found)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["# Lamp {}\n\nIt is lit.\n", "<html><table><tr><td>{}</table>", "<html><h1>{}</h1><p>{} is lit.</html>"],
+)
+def test_a_reference_to_no_character_is_read_as_it_stands(text: str) -> None:
+    reference = f"&#{'9' * 5_000};"
+    document = Document("odd", text.format(reference, reference))
+    assert HybridIndex.build([*GOOD, document], HashEncoder()).search("lamp", 20)
+    assert unescaped(f"{reference} &#233; &#xe9; &#{'0' * 5}233 &eacute;") == f"{reference} é é é é"
+
+
+def test_a_document_that_cannot_be_read_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tables, "read_structure", None)
+    with pytest.raises(InputError, match=r"^the documents cannot be added: document 'd0': .*NoneType"):
+        HybridIndex.build(GOOD, HashEncoder())
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf, None, "0.9", 10**400, np.float32("nan")])

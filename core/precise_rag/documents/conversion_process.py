@@ -150,7 +150,7 @@ def _fill_cells(soup: Any) -> None:
 
 def _span(cell: Any, name: str) -> int:
     span = str(cell.get(name))
-    return min(int(span), 99) if span.isdigit() and int(span) else 1
+    return min(int(span[:4]), 99) or 1 if span.isdecimal() else 1
 
 
 if __name__ == "__main__":

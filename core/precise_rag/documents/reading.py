@@ -3,7 +3,6 @@
 import os
 import re
 from collections.abc import Iterator, Sequence
-from html import unescape
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -17,8 +16,10 @@ from precise_rag.documents.records import (
     json_records,
     mail_documents,
     table_records,
+    unreadable,
 )
 from precise_rag.errors import InputError
+from precise_rag.structure.marks import unescaped
 from precise_rag.types import Document
 
 _CAPTION = re.compile(r"(?m)^(?:\S[^\n]*\n)?((?:\d+:)?\d+:\d\d?)[.,]\d{1,3}[ \t]+-->[^\n]*\n")
@@ -69,15 +70,17 @@ def read_documents(
                 if several and os.path.isdir(path):
                     name = f"{path.as_posix().removeprefix('./').rstrip('/')}/{name}"
                 try:
-                    for document in _documents(file, name, converter, report):
-                        if document.id in seen:
-                            twice = f"{document.id!r} occurs twice: in {seen[document.id]} and in {file}"
-                            report(InputError(f"document id {twice}; give each document a unique id"))
-                        else:
-                            seen[document.id] = file
-                            yield document
-                except InputError as error:
-                    report(error)
+                    documents = _documents(file, name, converter, report)
+                except Exception as error:
+                    report(unreadable(error, str(file)))
+                    continue
+                for document in documents:
+                    if document.id in seen:
+                        twice = f"{document.id!r} occurs twice: in {seen[document.id]} and in {file}"
+                        report(InputError(f"document id {twice}; give each document a unique id"))
+                    else:
+                        seen[document.id] = file
+                        yield document
     finally:
         converter.close()
 
@@ -105,8 +108,8 @@ def _documents(file: Path, name: str, converter: Converter, report: Report) -> I
         records, text = table_records(text, file)
     if records is None:
         return iter([Document(name, text, {"source": name, **metadata})])
-    numbered = enumerate(records, start=1)
-    return each_document(numbered, lambda n, one: from_record(one, name, n, f"{file}, record {n}"), report)
+    parts = enumerate(records, start=1)
+    return each_document(parts, lambda n, one, at: from_record(n, one, at, name), report, f"{file}, record")
 
 
 def _said(text: str) -> tuple[str, dict[str, Any]]:
@@ -122,7 +125,7 @@ def _said(text: str) -> tuple[str, dict[str, Any]]:
             voice = _VOICE.search(spoken)
             named = f"{voice[1]}: " if voice and voice[1] != speaker else ""
             speaker = voice[1] if voice else speaker
-            spoken = unescape(_TAG.sub("", spoken)).strip()
+            spoken = unescaped(_TAG.sub("", spoken)).strip()
             if spoken not in ("", line):
                 said += f"{named}{spoken}\n"
                 line = spoken

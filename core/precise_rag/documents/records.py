@@ -34,27 +34,33 @@ _QUOTED = re.compile(rb"(?m)^>(>*From )")
 
 
 def each_document(
-    parts: Iterable[tuple[int, Any]], read: Callable[[int, Any], Document], report: Report
+    parts: Iterable[tuple[int, Any]], read: Callable[[int, Any, str], Document], report: Report, where: str
 ) -> Iterator[Document]:
-    """Yield what `read` makes of the numbered parts of a file; a bad one does not stop the others."""
+    """Yield what `read` makes of each number, part and place, `where`; a bad one does not stop the others."""
     for number, part in parts:
         try:
-            document = read(number, part)
-        except InputError as error:
-            report(error)
+            document = read(number, part, place := f"{where} {number}")
+        except Exception as error:
+            report(unreadable(error, place))
         else:
             yield document
 
 
+def unreadable(error: Exception, place: str) -> InputError:
+    """Return the error of a file or a part that cannot be read, whatever was raised; it names the place."""
+    if isinstance(error, InputError) and str(error).startswith(place):
+        return error
+    return InputError(f"{place}: cannot be read ({error})")
+
+
 def json_lines_documents(text: str, name: str, file: Path, report: Report) -> Iterator[Document]:
     """Return a document for each line of a .jsonl file."""
+    lines = ((number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip())
 
-    def read(number: int, line: str) -> Document:
-        place = f"{file}, line {number}"
-        return from_record(parse_json(line, place), name, number, place)
+    def read(number: int, line: str, place: str) -> Document:
+        return from_record(number, parse_json(line, place), place, name)
 
-    lines = enumerate(text.split("\n"), start=1)
-    return each_document(((number, line) for number, line in lines if line.strip()), read, report)
+    return each_document(lines, read, report, f"{file}, line")
 
 
 def json_records(text: str, file: Path) -> list[dict[str, Any]] | None:
@@ -125,23 +131,20 @@ def mail_documents(
     is_one = file.suffix.lower() == ".eml"
     messages = [data] if is_one else [_QUOTED.sub(rb"\1", one) for one in _MESSAGE.split(data)[1:]]
 
-    def read(number: int, message: bytes) -> Document:
+    def read(number: int, message: bytes, _: str) -> Document:
+        parsed: Any = email.message_from_bytes(message, policy=_MailPolicy())
+        body = parsed.get_body(("plain", "html"))
         try:
-            parsed: Any = email.message_from_bytes(message, policy=_MailPolicy())
-            body = parsed.get_body(("plain", "html"))
-            try:
-                text = "" if body is None else str(body.get_content(errors="strict"))
-            except (LookupError, UnicodeDecodeError):  # it names no encoding, or a wrong one
-                text = decode(body.get_payload(decode=True), file)
-            fields = {"subject": "title", "from": "from", "to": "to", "date": "date"}
-            headers = {key: str(parsed[field]) for field, key in fields.items() if parsed[field]}
-        except Exception as error:  # the standard library raises several kinds for a broken message
-            raise InputError(f"{file}, message {number}: cannot be read ({error})") from error
+            text = "" if body is None else str(body.get_content(errors="strict"))
+        except (LookupError, UnicodeDecodeError):  # it names no encoding, or a wrong one
+            text = decode(body.get_payload(decode=True), file)
+        fields = {"subject": "title", "from": "from", "to": "to", "date": "date"}
+        headers = {key: str(parsed[field]) for field, key in fields.items() if parsed[field]}
         if body is not None and body.get_content_subtype() == "html":
             text = converter.convert(text.encode("utf-8", "replace"), file.with_suffix(".html"))[0]
         return Document(name if is_one else f"{name}#{number}", text, {"source": name, **headers})
 
-    return each_document(enumerate(messages, start=1), read, report)
+    return each_document(enumerate(messages, start=1), read, report, f"{file}, message")
 
 
 def parse_json(text: str, place: str) -> Any:
@@ -164,11 +167,11 @@ def _levels(value: Any) -> int:
     return 1 + max(map(_levels, value), default=0) if isinstance(value, list) else 0
 
 
-def from_record(record: Any, name: str, number: int, place: str) -> Document:
+def from_record(number: int, record: Any, place: str, name: str) -> Document:
     """Return the document of a record, a mapping; the fields that are not its id or text become metadata.
 
-    name: of its file, which is the metadata "source". The id is below it: `<name>#<id>`.
     number: of the record in the file, its id if it has none. place: file and line for error messages.
+    name: of its file, which is the metadata "source". The id is below it: `<name>#<id>`.
     A field with the name of one of ours is kept in the metadata "record", a mapping.
     """
     if not isinstance(record, dict):

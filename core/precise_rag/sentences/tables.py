@@ -9,6 +9,7 @@ import numpy as np
 
 from precise_rag._progress import progress_bar
 from precise_rag.encoded import count_tokens, encode_documents
+from precise_rag.errors import InputError
 from precise_rag.protocols import Encoder, SentenceSplitter
 from precise_rag.sentences.blocks import paragraph_ids
 from precise_rag.sentences.splitters import load_sentence_splitter, split_structured
@@ -84,11 +85,15 @@ def _split(documents: list[Document], encoder: Encoder | None, splitter: Sentenc
     spans, paragraphs, places = [], [], []
     row_of: dict[str, int] = {}
     for document in documents:
-        structure = read_structure(document.text)
-        sentences = without_page_lines(document.text, split_structured(document.text, structure, splitter))
+        text = document.text
+        try:
+            structure = read_structure(text)
+            sentences = without_page_lines(text, split_structured(text, structure, splitter))
+        except Exception as error:
+            raise InputError(f"document {document.id!r:.100}: {error}") from error
         spans.append(np.array(sentences, dtype=np.int64).reshape(-1, 2))
-        paragraphs.append(paragraph_ids(document.text, sentences))
-        shown = (without_rules(document.text[start:end]) for start, end in sentences)
+        paragraphs.append(paragraph_ids(text, sentences))
+        shown = (without_rules(text[start:end]) for start, end in sentences)
         read = (without_tags(text) if structure.format == "html" else text for text in shown)
         places += [row_of.setdefault(text, len(row_of)) for text in read]
     texts, rows = list(row_of), np.array(places, dtype=np.int64)

@@ -176,11 +176,17 @@ _ANCHOR = re.compile(r"(?<![ \t])[ \t]*+\{#[^{}\n]{0,200}\}[ \t]*+\Z")
 _EMPHASIS = re.compile(r"`|(?<![\w\\])[*_]{1,3}(?=\S)|(?<![\s\\])[*_]{1,3}(?!\w)|\\(?=[^\w\s]|_)")
 _BULLET = re.compile(r"\A(?:[-*+] +)+(?=#)")
 _BEFORE_HEADING = re.compile(r"\A.*(?=<h[1-6]\b)", re.IGNORECASE)
+_NO_CHARACTER = re.compile(r"&(?=#\d{9})")
+
+
+def unescaped(text: str) -> str:
+    """Return a text with the characters that HTML writes as references; a number too large for one stays."""
+    return html.unescape(_NO_CHARACTER.sub("&amp;", text))
 
 
 def without_tags(text: str) -> str:
     """Return a sentence of HTML without its tags."""
-    return " ".join(html.unescape(_TAG.sub(" ", text)).split())
+    return " ".join(unescaped(_TAG.sub(" ", text)).split())
 
 
 def without_marks(text: str) -> str:
@@ -192,7 +198,7 @@ def without_marks(text: str) -> str:
     words = _ANCHOR.sub("", words.strip("# ") if words.startswith("#") else words)
     words = MARKED_TITLE.sub(r"\2", words)
     words = _ROLE.sub(r"\1", _LINK.sub(r"\1", words))
-    return " ".join(_EMPHASIS.sub("", html.unescape(words)).split())
+    return " ".join(_EMPHASIS.sub("", unescaped(words)).split())
 
 
 _LEAD_IN = re.compile(r"[:：][*_`'\"”»)\]]{0,3}(?:[ \t]>)?\s*\Z")

@@ -9,11 +9,13 @@ from pathlib import Path
 import pytest
 
 from precise_rag import Document
-from precise_rag.documents import files, read_documents
+from precise_rag.documents import files, read_documents, reading
 from precise_rag.errors import InputError
 from precise_rag.facts import place_at, place_name
 from precise_rag.types import Candidate
 from support.documents import read_cases
+
+NO_CHARACTER = f"&#{'9' * 5_000};"
 
 
 def test_a_folder_is_read_in_sorted_order_with_relative_ids(tmp_path, caplog):
@@ -127,14 +129,29 @@ def test_one_bad_file_or_line_does_not_stop_the_others(tmp_path):
     bad = b"".join(deep % (level, level) for level in range(3_000)).rstrip()
     (tmp_path / "e.mbox").write_bytes(b"".join(b"From x\n" + one + b"\n" for one in (b"\ne1", bad, b"\ne3")))
     (tmp_path / "f.json").write_text('[{"text": "f1"}, {"text": 2}, {"text": "f3"}]')
+    (tmp_path / "g.vtt").write_text(f"0:01.0 --> 0:02.0\n{NO_CHARACTER}\n")
     errors: list[InputError] = []
     (tmp_path / "a.png").touch()
     paths = [tmp_path / "missing", tmp_path, tmp_path / "a.png", tmp_path / "none"]
     found = [document.text.strip() for document in read_documents(*paths, on_error=errors.append)]
-    assert found == ["1", "4", "d", "e1", "e3", "f1", "f3"]
+    assert found == ["1", "4", "d", "e1", "e3", "f1", "f3", NO_CHARACTER]
     in_files = "binary", "line 2", "line 3", "does not exist", "message 2", "record 2"
     parts = ("no such file", *in_files, "this kind", "nothing to read")
     assert [part in str(error) for part, error in zip(parts, errors, strict=True)] == [True] * 9
+
+
+def test_whatever_reading_a_file_raises_names_it_and_the_others_are_read(tmp_path, monkeypatch):
+    def fail(data: bytes, file: Path) -> str:
+        if file.stem == "b":
+            raise RuntimeError("unforeseen")
+        return files.decode(data, file)
+
+    for name in "abc":
+        (tmp_path / f"{name}.txt").write_text(name)
+    monkeypatch.setattr(reading, "decode", fail)
+    errors: list[InputError] = []
+    assert [document.text for document in read_documents(tmp_path, on_error=errors.append)] == ["a", "c"]
+    assert [str(error) for error in errors] == [f"{tmp_path / 'b.txt'}: cannot be read (unforeseen)"]
 
 
 def test_the_size_of_a_file_is_limited(tmp_path, monkeypatch):

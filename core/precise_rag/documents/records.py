@@ -93,7 +93,7 @@ def table_records(text: str, file: Path) -> tuple[list[dict[str, Any]] | None, s
         named = [{key: cell for key, cell in zip(head, row, strict=False) if key and cell} for row in filled]
         numbers = {*head} - {"id", "text"}
         for row in named:
-            numbers = {key for key in numbers if _NUMBER.fullmatch(row.get(key, "0"))}
+            numbers -= {key for key in row.keys() & numbers if not _NUMBER.fullmatch(row[key])}
         values = ({key: json.loads(row[key]) for key in numbers & row.keys()} for row in named)
         return [{"text": "", **row, **own} for row, own in zip(named, values, strict=True)], text
     if len(head) < 2 or any(len(row) > len(head) for row in rows):

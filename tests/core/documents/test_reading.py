@@ -4,6 +4,7 @@ import csv
 import json
 import os
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -71,6 +72,15 @@ def test_lines_lists_and_tables_with_a_text_are_records_below_their_file_and_oth
     }
     fields = {document.id: document.metadata for document in read_documents(tmp_path / "c.csv")}
     assert fields["c.csv#x"] == {"source": "c.csv", "year": 1999, "zip": "10115"}
+
+
+def test_a_table_of_many_columns_and_short_rows_is_read_in_linear_time(tmp_path):
+    head = ",".join(f"c{number}" for number in range(5_000))
+    (tmp_path / "a.csv").write_text(f"text,{head}\n" + "1,2,x\n" * 5_000)
+    started = time.process_time()
+    last = [*read_documents(tmp_path)][-1]
+    assert last.metadata == {"source": "a.csv", "c0": 2, "c1": "x"}
+    assert time.process_time() - started < 2
 
 
 def test_messages_have_their_subject_as_title(tmp_path):

@@ -1,5 +1,6 @@
 """The files of a folder, their kinds, and their bytes and text."""
 
+import codecs
 import logging
 import os
 import re
@@ -155,12 +156,19 @@ def decode(data: bytes, file: Path) -> str:
     return text
 
 
+def decode_as(data: bytes, encoding: str) -> str:
+    """Decode a text. Raises LookupError for encodings of names and source code: one takes quadratic time."""
+    if codecs.lookup(encoding).name in ("idna", "punycode", "raw-unicode-escape", "unicode-escape"):
+        raise LookupError(encoding)
+    return data.decode(encoding)
+
+
 def _decode_as_declared(data: bytes) -> str:
     """The text in the encoding that the head of an XML, HTML or TeX file names; "" without one that fits."""
     if declared := _DECLARED.search(data[:1024]):
         name = next(filter(None, declared.groups())).decode("ascii").lower()
         with suppress(LookupError, UnicodeError):
-            return data.decode(_WIDER.get(name, name))
+            return decode_as(data, _WIDER.get(name, name))
     return ""
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from precise_rag.checks import without_repeats
 from precise_rag.documents.conversion import Converter
-from precise_rag.documents.files import Report, decode
+from precise_rag.documents.files import Report, decode, decode_as
 from precise_rag.errors import InputError
 from precise_rag.types import Document
 
@@ -134,10 +134,11 @@ def mail_documents(
     def read(number: int, message: bytes, _: str) -> Document:
         parsed: Any = email.message_from_bytes(message, policy=_MailPolicy())
         body = parsed.get_body(("plain", "html"))
+        sent = b"" if body is None else body.get_payload(decode=True)
         try:
-            text = "" if body is None else str(body.get_content(errors="strict"))
-        except (LookupError, UnicodeDecodeError):  # it names no encoding, or a wrong one
-            text = decode(body.get_payload(decode=True), file)
+            text = decode_as(sent, body.get_content_charset("ascii")) if sent else ""
+        except (LookupError, ValueError):  # it names no encoding, or a wrong one
+            text = decode(sent, file)
         fields = {"subject": "title", "from": "from", "to": "to", "date": "date"}
         headers = {key: str(parsed[field]) for field, key in fields.items() if parsed[field]}
         if body is not None and body.get_content_subtype() == "html":

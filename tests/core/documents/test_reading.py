@@ -96,6 +96,16 @@ def test_messages_have_their_subject_as_title(tmp_path):
     assert found[0].metadata == {"source": "a.eml", "title": "Fähre", "from": "Ilse <i@a.example>"}
 
 
+@pytest.mark.parametrize(
+    ("name", "head"),
+    [("a.eml", b"Content-Type: text/plain; charset=%s\n\n"), ("a.xml", b"<?xml encoding='%s'?>\xe4")],
+)
+@pytest.mark.parametrize("encoding", [b"punycode", b"unicode_escape"])
+def test_a_text_is_decoded_by_no_encoding_of_names_or_source_code(tmp_path, name, head, encoding):
+    (tmp_path / name).write_bytes(head % encoding + rb"\x41 lamp-aaa")
+    assert r"\x41 lamp-aaa" in next(read_documents(tmp_path)).text
+
+
 def test_headers_of_mail_are_read_in_linear_time_up_to_a_limit(tmp_path):
     long = (b"From: %s" % (b'"' * 300_000), b"Subject: %s" % (b"=?utf-8?q?x?= " * 30_000), b"To: a:;a:;")
     for number, header in enumerate(long):

@@ -1,6 +1,7 @@
 """Every compiled pattern of the packages takes linear time, whatever text it is given, and structure does."""
 
 import importlib
+import io
 import itertools
 import pkgutil
 import random
@@ -14,6 +15,7 @@ from types import ModuleType
 
 import pytest
 
+from precise_rag.documents.conversion_process import as_seen
 from precise_rag.structure import read_structure
 from precise_rag.structure.marks import DELIMITER_ROW
 
@@ -128,3 +130,11 @@ def test_a_text_of_parts_that_come_again_is_read_in_linear_time(head: str, unit:
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 1_000 * 1_000 * len(unit)
+
+
+def test_a_long_row_of_html_is_read_in_linear_time() -> None:
+    pytest.importorskip("bs4")
+    read = as_seen(io.BytesIO(b"<table><tr><td rowspan='\xc2\xb2'>a</td><td colspan=2>b</td></tr></table>"))
+    assert read.getvalue() == b"<table><tr><td>a</td><td>b</td><td>b</td></tr></table>"
+    row = "<table><tr>{}</tr></table>".format
+    assert not grows_too_fast(lambda text: as_seen(io.BytesIO(row(text).encode())), "<td>a</td>", "", 25_000)

@@ -135,9 +135,10 @@ def _fill_cells(soup: Any) -> None:
         rows = [row for row in table("tr") if row.find_parent("table") is table]
         filled: list[dict[int, Any]] = [{} for _ in rows]
         for number, row in enumerate(rows):
+            place = 0
             for cell in row.find_all(["td", "th"], recursive=False):
                 n_rows, n_columns = (_span(cell, name) for name in ("rowspan", "colspan"))
-                place = next(free for free in count() if free not in filled[number])
+                place = next(free for free in count(place) if free not in filled[number])
                 for merged in filled[number : number + n_rows]:
                     merged.update(dict.fromkeys(range(place, place + n_columns), cell))
         for row, cells in zip(rows, filled, strict=True):

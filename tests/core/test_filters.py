@@ -49,6 +49,7 @@ def test_objects_and_plain_form_are_the_same() -> None:
         ({"a": {"$gt": True}}, "must be a number or a string"),
         ({"a": {"$exists": 1}}, "must be True or False"),
         ({"a": float("nan")}, "finite"),
+        ({"a": np.complex128(1)}, "must be a string, a number or a truth value"),
         ({"a": {"$gt": 10**5000}}, "finite"),
         ({3: 1}, "must be a non-empty string"),
         ({"a\ud800": 1}, r"field 'a\\ud800' must not hold NUL, nor half of a character"),
@@ -61,7 +62,9 @@ def test_what_is_no_filter_is_refused(wanted: Any, message: str) -> None:
         as_filter(wanted)
 
 
-@pytest.mark.parametrize("value", ["a\0b", ["a\0b"], float("nan"), 10**400, {"x": 1}, "a\ud800"])
+@pytest.mark.parametrize(
+    "value", ["a\0b", ["a\0b"], float("nan"), 10**400, {"x": 1}, "a\ud800", np.complex128(1)]
+)
 def test_a_value_that_no_condition_can_have_is_there_and_equals_nothing(value: Any) -> None:
     document = Document("d", "", {"a": value})
     assert Field("a").exists().matches(document)

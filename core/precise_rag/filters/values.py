@@ -11,7 +11,7 @@ from precise_rag.types import Document, finite_score
 Value = str | int | float | bool
 """What a field can be compared with."""
 
-GIVEN = str | int | float | np.number | np.bool_
+GIVEN = str | int | float | np.integer | np.floating | np.bool_
 """The classes of values as they are given; `canonical` makes a Value of each."""
 
 RESERVED = "$"

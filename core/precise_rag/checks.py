@@ -58,8 +58,8 @@ def as_path(name: str, value: Any) -> Path:
         raise InputError(f"{name} must be a string or a Path, got {type(value).__name__}")
     try:
         path = Path(value)
-        if b"\0" in os.fsencode(path):
-            raise ValueError("it has a null character")
+        if value == "" or b"\0" in os.fsencode(path):
+            raise ValueError("it is empty" if value == "" else "it has a null character")
     except (TypeError, ValueError) as error:
         raise InputError(f"{name} cannot be a path: {error}") from error
     return path

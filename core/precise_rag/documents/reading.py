@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from precise_rag.checks import as_path
+from precise_rag.checks import as_path, items_of
 from precise_rag.documents.conversion import Converter
 from precise_rag.documents.files import Report, decode, document_files, kind_of, read_bytes
 from precise_rag.documents.records import (
@@ -60,6 +60,7 @@ def read_documents(
     than a minute or becomes more than 32 MiB of text in it, a malformed record, and an id that occurs twice.
     """
     report = on_error or _raise
+    exclude = tuple(items_of("exclude", exclude, str))
     roots = [as_path("each path", path) for path in paths]
     several = sum(map(os.path.isdir, roots)) > 1
     seen: dict[str, Path] = {}

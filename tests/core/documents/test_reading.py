@@ -45,6 +45,9 @@ def test_excluded_names_and_paths_are_left_out_and_ids_of_several_folders_begin_
         (tmp_path / folder / "in" / "a.md").write_text(folder)
     monkeypatch.chdir(tmp_path)
     assert [document.id for document in read_documents("docs", "./src")] == ["docs/in/a.md", "src/in/a.md"]
+    for paths, exclude in (([""], ()), (["docs"], "a.md"), (["docs"], 7)):
+        with pytest.raises(InputError, match=r"path cannot be a path: it is empty|exclude must be a list of"):
+            next(read_documents(*paths, exclude=exclude))
 
 
 def test_lines_lists_and_tables_with_a_text_are_records_below_their_file_and_others_are_read_as_they_are(

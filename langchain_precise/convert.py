@@ -26,6 +26,7 @@ from precise_rag.facts import (
     candidate_facts,
     copied,
     distinct_names,
+    is_same,
     noted_fields,
     noted_place,
     piece_id,
@@ -68,7 +69,7 @@ class FoundDocument(Document):
         if not isinstance(other, Document) or len(places) > 1 or self.id != other.id:
             return False
         same_text = self.page_content == other.page_content
-        return same_text and _lasting(self.metadata) == _lasting(other.metadata)
+        return same_text and is_same(_lasting(self.metadata), _lasting(other.metadata))
 
     def __reduce__(self) -> Any:
         return Document.model_validate, (dict(self),)

@@ -20,6 +20,7 @@ those without a value are left out:
 
 import json
 import math
+import pickle
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
@@ -240,6 +241,14 @@ def without_own_keys(metadata: Mapping[str, Any]) -> dict[str, Any]:
 def copied(metadata: Mapping[Any, Any]) -> dict[Any, Any]:
     """Return a deep copy of metadata; a value that cannot be copied, such as a lock, is shared."""
     return {key: _copied(value) for key, value in metadata.items()}
+
+
+def is_same(one: Any, other: Any) -> bool:
+    """Whether metadata are equal; if values cannot be compared, such as arrays, whether their bytes are."""
+    try:
+        return bool(one == other)
+    except Exception:
+        return pickle.dumps(one) == pickle.dumps(other)
 
 
 def _copied(value: Any) -> Any:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from langchain_precise import PreciseRetriever
 from precise_rag import Document, GradientSelector
 from precise_rag.candidate_filters import DynamicThreshold
 from precise_rag.candidate_filters.relevance_scoring import parse_score, parse_scores
@@ -56,6 +57,20 @@ def test_a_reference_to_no_character_is_read_as_it_stands(text: str) -> None:
     document = Document("odd", text.format(reference, reference))
     assert HybridIndex.build([*GOOD, document], HashEncoder()).search("lamp", 20)
     assert unescaped(f"{reference} &#233; &#xe9; &#{'0' * 5}233 &eacute;") == f"{reference} é é é é"
+
+
+def test_documents_whose_metadata_cannot_be_compared_are_replaced_and_found_again_as_the_same() -> None:
+    def lamp(first: int) -> Document:
+        return Document("a", "The lamp is lit.", {"vector": np.arange(first, first + 2_000)})
+
+    index = HybridIndex.build([lamp(0)], HashEncoder())
+    for first in (0, 1):
+        index.add([lamp(first)])
+        assert index.document("a").metadata["vector"][1_000] == 1_000 + first
+        one, other = (PreciseRetriever.from_index(index).invoke("lamp")[0] for _ in range(2))
+        assert one == other
+    other.metadata["vector"] = np.arange(2_000)
+    assert one != other
 
 
 def test_a_document_that_cannot_be_read_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -15,7 +15,7 @@ from precise_rag.encoded import encode_queries
 from precise_rag.encoders import FrameworkEncoder
 from precise_rag.encoders.geometry import with_levels
 from precise_rag.errors import EmptyIndexError, IndexFormatError, InputError
-from precise_rag.facts import copied
+from precise_rag.facts import copied, is_same
 from precise_rag.filters import Filter, as_filter
 from precise_rag.index.folder import locked, read_index, write_index
 from precise_rag.index.settings import check_opened, made_with, usable_settings
@@ -150,7 +150,7 @@ class DocumentIndex(Searched):
         with self._writing:
             known = {d.id: known_one for d in given if (known_one := self._get(d.id))}
             same = {d.id for d in given if d.id in known and self._reads_same(known[d.id], d)}
-            described = {d.id: d for d in given if d.id in same and known[d.id] != d}
+            described = {d.id: d for d in given if d.id in same and not is_same(known[d.id], d)}
             new = [document for document in given if document.id not in same]
             try:
                 added = Block.of(new, list(self._read(new, show_progress)))

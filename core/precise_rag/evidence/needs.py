@@ -54,7 +54,7 @@ _NOTE_MARK = re.compile(
 _EMPHASIS = re.compile(r"(?<![\w\\*])\*{1,3}[^\s*]")
 _CALLOUT = re.compile(r"[> \t]*(?:\[!|\*\*|\w+:)")
 """What begins a quote that says something of its own, as a note in Markdown does."""
-_COMMENT = re.compile(r"(?:#+|;+|//|--)[ \t]")
+_COMMENT = re.compile(r"(?:#{1,9}|;{1,9}|//|--)[ \t]")
 _ERROR = re.compile(r"(?:Caused by|[A-Za-z][\w.$]{2,99}): ")
 _QUESTION_MARKS = "?", "？", "؟"
 _ASKS = re.compile(rf"[\s{{\[,]{{0,100}}\"[^\n]{{0,400}}[?？؟]\"|{WHEN.pattern}[^\n]{{1,400}}[?？؟]\"?\Z")

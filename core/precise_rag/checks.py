@@ -2,7 +2,7 @@
 
 import math
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from numbers import Integral, Real
 from os import PathLike
@@ -52,6 +52,14 @@ def check_text(name: str, value: Any) -> None:
         raise InputError(f"{name} must be a string, got {type(value).__name__}")
 
 
+def of_kind(name: str, value: Any, kind: type[T], default: Callable[[], T] | None = None) -> T:
+    """Return an object of a class; the default, if there is one, for None. Raises InputError for another."""
+    value = default() if default and value is None else value
+    if not isinstance(value, kind):
+        raise InputError(f"{name} must be a {kind.__name__}, got {given_kind(value)}")
+    return value
+
+
 def as_path(name: str, value: Any) -> Path:
     """Return a path. Raises InputError unless `value` is a string or a path object that names a file."""
     if not isinstance(value, str | PathLike):
@@ -67,7 +75,8 @@ def as_path(name: str, value: Any) -> Path:
 
 def items_of(name: str, values: Iterable[T], kind: type) -> Iterator[T]:
     """Yield the items of an iterable. Raises InputError if it is none or an item, or holds another kind."""
-    if not isinstance(values, Iterable) or (isinstance(values, kind) and kind is not object):
+    is_one = isinstance(values, str) or getattr(values, "shape", None) == ()
+    if is_one or not isinstance(values, Iterable) or (isinstance(values, kind) and kind is not object):
         items = "" if kind is object else f" of {kind.__name__} objects"
         raise InputError(f"{name} must be a list{items}, got {given_kind(values)}")
     for value in values:

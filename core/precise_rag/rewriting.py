@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, get_args, get_type_hints
 
-from precise_rag.checks import check_text, items_of, shown
+from precise_rag.checks import check_text, items_of, of_kind, shown
 from precise_rag.errors import InputError, LLMError
 from precise_rag.llm import Budget, load_llm
 from precise_rag.llm.driver import adrive, drive
@@ -52,8 +52,8 @@ class QueryRewriter:
     ) -> None:
         self.llm = None if llm is None else load_llm(llm)
         self.original = original
-        self.budget = budget or Budget()
-        self.prices = prices or PriceTable.load()
+        self.budget = of_kind("budget", budget, Budget, Budget)
+        self.prices = of_kind("prices", prices, PriceTable, PriceTable.load)
 
     def queries(self, question: str, *, trace: Trace | None = None) -> tuple[str, ...]:
         """Return the question, if it is searched, too, and the rewritten question if there is one.

@@ -18,7 +18,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 import numpy.typing as npt
 
-from precise_rag.checks import check_text, items_of, shown
+from precise_rag.checks import check_text, items_of, of_kind, shown
 from precise_rag.errors import InputError
 
 _THOUGHTS = re.compile(
@@ -77,10 +77,7 @@ class Document:
                 f"Document {self.id!r}: text must be a string, "
                 f"got {type(self.text).__name__}; decode it first"
             )
-        if not isinstance(self.metadata, Mapping):
-            raise InputError(
-                f"Document {self.id!r}: metadata must be a mapping, got {type(self.metadata).__name__}"
-            )
+        of_kind(f"Document {self.id!r}: metadata", self.metadata, Mapping)
 
 
 @dataclass(frozen=True, slots=True)

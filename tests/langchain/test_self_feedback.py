@@ -148,7 +148,7 @@ def test_other_inputs_are_refused_in_one_line(given, message):
     with pytest.raises(InputError, match=message) as caught:
         make_chain(ScriptedLLM([])).invoke(given)
     assert "\n" not in str(caught.value)
-    with pytest.raises(InputError, match="the retriever returns must be Document"):
+    with pytest.raises(InputError, match="the retriever returns must be a list of Document"):
         SelfFeedbackChain(RunnableLambda(str), ScriptedLLM([])).invoke(QUESTION)
 
 

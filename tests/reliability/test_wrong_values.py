@@ -8,6 +8,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from langchain_core.documents import Document as LangChainDocument
 from llama_index.core.schema import TextNode
@@ -36,6 +37,7 @@ ODD = {
     "a text": "x",
     "a lone surrogate": "\ud800",
     "something": object(),
+    "one number of an array": np.array(3),
 }
 ENCODER, LLM = HashEncoder(8), ScriptedLLM(lambda messages: "yes")
 DOCUMENTS = [pr.Document("a", "The lamp is lit. Ilse keeps it."), pr.Document("b", "Otters sleep here.")]
@@ -75,9 +77,10 @@ ARGUMENTS: list[tuple[Callable[..., Any], str, dict[str, Any]]] = [
     (pr.DynamicThreshold().of, "scores", {}),
     (pr.QueryRewriter(LLM).queries, "question", {}),
     (rerank, "query candidates", {"query": "?", "candidates": CANDIDATES, "reranker": load_reranker()}),
-    (RAG.retrieve, "query history filter candidates", {"query": "Who?"}),
+    (RAG.retrieve, "query history filter candidates trace", {"query": "Who?"}),
     *((ask, "query", {}) for ask in (RAG.answer, RAG.aanswer, RAG.stream)),
     (RAG.answer, "options", {"query": "Who?"}),
+    (RAG.abatch, "queries", {}),
     (pr.prune, "text", {"question": "Who?", "max_tokens": 50}),
     *((CHANGED.add, "documents", {}), (CHANGED.delete, "ids", {})),
     *((lock, "timeout", {}), (INDEX.save, "path", {})),
@@ -89,6 +92,8 @@ ARGUMENTS: list[tuple[Callable[..., Any], str, dict[str, Any]]] = [
     (pr.PreciseRAG.from_documents, "documents encoder llm preset index_options", {"documents": DOCUMENTS}),
     (pr.PreciseRAG, "index llm judge rewriter reranker redundancy relevance evidence", {"index": INDEX}),
     (pr.PreciseRAG, "selector feedback n_candidates order", {"index": INDEX}),
+    (pr.PreciseRAG, "prompts budget prices", {"index": INDEX, "llm": LLM}),
+    *((kind, "budget prices", {"llm": LLM}) for kind in (pr.RelevanceFilter, pr.QueryRewriter)),
     (pr.Document, "id text metadata", {"id": "a", "text": "b"}),
     (pr.GradientSelector, "min_k ratio max_k max_tokens min_score share_of_best min_keep min_gap", {}),
     (pr.RedundancyFilter, "similarity_threshold prefilter", {}),

@@ -18,7 +18,7 @@ from precise_rag.candidate_filters.relevance_scoring import (
     score_one_by_one,
 )
 from precise_rag.candidate_filters.threshold import DynamicThreshold, Threshold
-from precise_rag.checks import check_number
+from precise_rag.checks import check_number, of_kind
 from precise_rag.errors import InputError, LLMResponseError
 from precise_rag.llm import Budget, load_llm
 from precise_rag.llm.driver import adrive, drive
@@ -60,8 +60,7 @@ class RelevanceSettings:
                 "mode must be 'batch' or 'single' and unscored 'keep' or 'drop', "
                 f"got mode={self.mode!r}, unscored={self.unscored!r}"
             )
-        if not isinstance(self.threshold, DynamicThreshold):
-            raise InputError(f"threshold must be a DynamicThreshold, got {self.threshold!r}")
+        of_kind("threshold", self.threshold, DynamicThreshold)
         for name in ("batch_size", "max_concurrency"):
             check_number(name, getattr(self, name), least=1, whole=True)
 
@@ -93,8 +92,8 @@ class RelevanceFilter:
     ) -> None:
         self.llm = None if llm is None else load_llm(llm)
         self.settings = RelevanceSettings(**options)
-        self.budget = budget or Budget()
-        self.prices = prices or PriceTable.load()
+        self.budget = of_kind("budget", budget, Budget, Budget)
+        self.prices = of_kind("prices", prices, PriceTable, PriceTable.load)
 
     def filter(self, query: str, candidates: Iterable[Candidate], *, trace: Trace | None = None) -> Selection:
         """Return one decision per candidate, best first.

@@ -56,11 +56,9 @@ def unreadable(error: Exception, place: str) -> InputError:
 def json_lines_documents(text: str, name: str, file: Path, report: Report) -> Iterator[Document]:
     """Return a document for each line of a .jsonl file."""
     lines = ((number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip())
-
-    def read(number: int, line: str, place: str) -> Document:
-        return from_record(number, parse_json(line, place), place, name)
-
-    return each_document(lines, read, report, f"{file}, line")
+    return each_document(
+        lines, lambda n, line, at: from_record(n, parse_json(line, at), at, name), report, f"{file}, line"
+    )
 
 
 def json_records(text: str, file: Path) -> list[dict[str, Any]] | None:

@@ -34,8 +34,7 @@ class Budget:
 
     def __post_init__(self) -> None:
         for name in ("calls", "tokens", "seconds", "cost"):
-            whole = name in ("calls", "tokens")
-            limit = getattr(self, name)
+            limit, whole = getattr(self, name), name in ("calls", "tokens")
             check_number(f"budget: {name}", limit, above_zero=True, whole=whole, none="no limit")
 
     def start(self) -> "Spending":

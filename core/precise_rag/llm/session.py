@@ -13,6 +13,7 @@ from collections.abc import Awaitable, Callable, Generator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Self, TypeVar
 
+from precise_rag.checks import of_kind
 from precise_rag.errors import InputError, LLMError
 from precise_rag.llm.budget import Budget, Spending
 from precise_rag.prompts import Prompt
@@ -45,7 +46,8 @@ class Session:
     @classmethod
     def start(cls, question: str, *, budget: Budget, prices: PriceTable, trace: Trace | None = None) -> Self:
         """Start the session of a question; its budget's seconds begin now."""
-        return cls(spending=budget.start(), prices=prices, trace=trace or Trace(question))
+        own = of_kind("trace", trace, Trace, lambda: Trace(question))
+        return cls(spending=budget.start(), prices=prices, trace=own)
 
     def model(self, llm: LLM | None, stage: str) -> LLM:
         """Return the model of a stage, by default the session's. Raises InputError if there is neither."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, Literal, Self, TypeAlias, Unpack, overload
 
 from precise_rag.answer import Answer, ain_pieces, in_pieces
-from precise_rag.checks import check_number, shown
+from precise_rag.checks import check_number, items_of, of_kind, shown
 from precise_rag.context import context_passages, passage_tokens, prompt_form
 from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
 from precise_rag.encoders.local import count_packaged_tokens
@@ -120,11 +120,10 @@ class PreciseRAG:
         self.filter: Any = None
         self.llm = None if llm is None else load_llm(llm)
         self.judge = self.llm if judge is None else load_llm(judge, argument="judge")
-        self.budget = budget or Budget()
-        self.wording = Wording(
-            style=style, judge_style=judge_prompt or chosen.judge_prompt, instructions=prompts or {}
-        )
-        self.prices = prices or PriceTable.load()
+        self.budget = of_kind("budget", budget, Budget, Budget)
+        judging, own = judge_prompt or chosen.judge_prompt, of_kind("prompts", prompts, Mapping, dict)
+        self.wording = Wording(style=style, judge_style=judging, instructions=own)
+        self.prices = of_kind("prices", prices, PriceTable, PriceTable.load)
         if self.order not in ("document", "score"):
             raise InputError(f'order must be "document" or "score", got {shown(order)}')
         self._check_models()
@@ -151,8 +150,7 @@ class PreciseRAG:
         options: further arguments of the constructor.
         """
         chosen = load_preset(preset)
-        if index_options is not None and not isinstance(index_options, Mapping):
-            raise InputError(f"index_options must be a mapping, got {type(index_options).__name__}")
+        of_kind("index_options", index_options, Mapping, dict)
         cls(None, llm, preset=preset, **options)  # what is wrong with them is said before the work
         loaded = load_encoder(encoder)
         built = {**chosen.index_options(loaded), **(index_options or {})}
@@ -300,7 +298,7 @@ class PreciseRAG:
             the other questions and is raised.
         """
         check_number("concurrency", concurrency, least=1, whole=True)
-        if isinstance(queries, str | Mapping) or not isinstance(queries, Iterable):
+        if isinstance(queries, str | Mapping):
             raise InputError(f"queries must be a list, got {shown(queries)}; pass [question]")
         slots = asyncio.Semaphore(concurrency)
 
@@ -316,7 +314,7 @@ class PreciseRAG:
 
         try:
             async with asyncio.TaskGroup() as group:
-                tasks = [group.create_task(one(query)) for query in queries]
+                tasks = [group.create_task(one(query)) for query in items_of("queries", queries, object)]
         except ExceptionGroup as errors:
             raise errors.exceptions[0] from None
         return [task.result() for task in tasks]
@@ -356,7 +354,7 @@ class PreciseRAG:
     ) -> Conversation[tuple[Request, Selection, Session]]:
         """The question as it reads without its history, what is ranked for it, and its session."""
         wanted = self.with_filter(search.filter).filter
-        trace = search.trace or Trace(search.text)
+        trace = of_kind("trace", search.trace, Trace, lambda: Trace(search.text))
         trace.settings |= {"preset": self.preset, **self.path.settings}
         session = Session(
             spending=self.budget.start(), prices=self.prices, trace=trace, llm=self.llm, reserved=reserved

@@ -41,10 +41,8 @@ class Wording:
     instructions: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for name, value, kind in (
-            ("style", self.style, AnswerStyle),
-            ("judge_prompt", self.judge_style, JudgeStyle),
-        ):
+        styles = ("style", self.style, AnswerStyle), ("judge_prompt", self.judge_style, JudgeStyle)
+        for name, value, kind in styles:
             if value not in get_args(kind):
                 raise InputError(f"{name} must be one of {', '.join(get_args(kind))}, got {value!r}")
         for role, text in self.instructions.items():

@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import repeat
 
 from precise_rag._progress import progress_bar
-from precise_rag.errors import InputError
+from precise_rag.checks import items_of
 from precise_rag.protocols import Encoder, SentenceSplitter
 from precise_rag.sentences.tables import tables_of
 from precise_rag.types import Chunk, Document, SentenceTable
@@ -25,9 +25,8 @@ def segment_each(
     show_progress: show a progress bar; its length is known if `texts` is a sequence.
     Raises InputError if `texts` is a single text or cannot be iterated over.
     """
-    if isinstance(texts, str) or not isinstance(texts, Iterable):
-        raise InputError(f"texts must be a list of texts or Documents, got {type(texts).__name__}")
-    documents = (text if isinstance(text, Document) else Document("text", text) for text in texts)
+    given = items_of("texts", texts, object)
+    documents = (text if isinstance(text, Document) else Document("text", text) for text in given)
     if encoder is None:
         total = len(texts) if isinstance(texts, Sequence) else None
         bar = progress_bar(documents, shown=show_progress, total=total, desc="segmenting", unit="document")

@@ -7,7 +7,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple
 
-from precise_rag.checks import check_number
+from precise_rag.checks import check_number, of_kind
 from precise_rag.errors import InputError
 
 _VERSION = re.compile(r"-(?:\d{4}-\d{2}-\d{2}|\d{8}|\d{4}|latest)$")
@@ -58,11 +58,9 @@ class PriceTable:
     """
 
     def __init__(self, prices: Mapping[str, Price]) -> None:
-        if not isinstance(prices, Mapping):
-            raise InputError(f"prices must be a mapping from names to Price, got {type(prices).__name__}")
+        of_kind("prices", prices, Mapping)
         for model, price in prices.items():
-            if not isinstance(price, Price):
-                raise InputError(f"the price of {model!r} must be a Price, got {type(price).__name__}")
+            of_kind(f"the price of {model!r}", price, Price)
             for name, dollars in price._asdict().items():
                 check_number(f"the {name} price of {model!r}", dollars, least=0)
         self._prices = dict(prices)

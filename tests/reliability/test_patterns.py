@@ -135,6 +135,6 @@ def test_a_text_of_parts_that_come_again_is_read_in_linear_time(head: str, unit:
 def test_a_long_row_of_html_is_read_in_linear_time() -> None:
     pytest.importorskip("bs4")
     read = as_seen(io.BytesIO(b"<table><tr><td rowspan='\xc2\xb2'>a</td><td colspan=2>b</td></tr></table>"))
-    assert read.getvalue() == b"<table><tr><td>a</td><td>b</td><td>b</td></tr></table>"
+    assert read.read() == b"<table><tr><td>a</td><td>b</td><td>b</td></tr></table>"
     row = "<table><tr>{}</tr></table>".format
     assert not grows_too_fast(lambda text: as_seen(io.BytesIO(row(text).encode())), "<td>a</td>", "", 25_000)

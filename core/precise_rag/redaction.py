@@ -25,6 +25,8 @@ _remembered: dict[str, None] = {}
 
 _KEY_NAME = re.compile(r"(?:^|_)(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD)$", re.I)
 _SECRET_FIELD = re.compile(r"authorization|cookie|key|password|secret|token$", re.I)
+_LAST_WORD = re.compile(rf"(?<![A-Za-z0-9])[A-Za-z0-9]{{1,{_ANYWHERE}}}\Z")
+"""A word that a short key may be, or not, by what follows."""
 _BEGUN_ADDRESS = re.compile(r"://[^\s/?#\"'<>]{0,500}\Z")
 _IN_ADDRESS = re.compile(r"([a-z][a-z0-9+.-]{0,20}://)[^\s/?#\"'<>]{1,500}@", re.I)
 
@@ -132,7 +134,8 @@ def _begun(text: str, start: int) -> int:
     for at in range(max(start, len(text) - max(map(len, keys), default=0)), end):
         tail = text[at:].lower()
         if bisect_left(keys, tail) < bisect_left(keys, tail + chr(sys.maxunicode)):
-            return at
+            word = _LAST_WORD.search(text, start, at)
+            return word.start() if word else at
     return end
 
 

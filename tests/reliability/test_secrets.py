@@ -119,7 +119,7 @@ def test_a_password_in_the_address_is_sent_and_not_logged(caplog: pytest.LogCapt
 
 @pytest.mark.parametrize("size", [1, 2, 5, 1000])
 def test_a_stream_shows_what_the_whole_text_shows(size: int) -> None:
-    remember(KEY, "purple", "purpleish")
+    remember(KEY, "purple", "purpleish", "s-secret-of-six")
     for text in (
         f"It is [1]. The key is {KEY}, not {KEY[:9]} nor {KEY[:-1]}{KEY}",
         "impurple purple purples purpleish; https://user:hunter2@host/v1, http://example.org/a?b=c purpl",

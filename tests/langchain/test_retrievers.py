@@ -62,9 +62,8 @@ async def test_no_call_widens_the_filter_of_a_retriever(documents):
     configurable = retriever.configurable_fields(search_kwargs=ConfigurableField("search_kwargs"))
     for call in ({}, {"filter": {}}, {"search_kwargs": {"filter": None}}, {"search_kwargs": {"filter": {}}}):
         config = {"configurable": {"search_kwargs": call.get("search_kwargs", {})}}
-        found = retriever.invoke("Velm", **call), await later.ainvoke("Velm", **call)
-        found += (configurable.invoke("Velm", config),)
-        for pieces in found:
+        found = [retriever.invoke("Velm", **call), await later.ainvoke("Velm", **call)]
+        for pieces in [*found, configurable.invoke("Velm", config)]:
             assert {document.metadata["title"] for document in pieces} == {"bread"}
     assert retriever.invoke("Velm", filter={"title": {"$ne": "bread"}}) == []
 

@@ -1,4 +1,4 @@
-"""A trace as one HTML page: the question, what was sent, and the curve of scores with its cut.
+"""A trace as one HTML page: the question, what was sent, and what was kept and dropped by which score.
 
 The page is made from the plain record of `Trace.to_dict`, so a stored record can become a page, too. It has
 no scripts and loads no other files. Control characters in texts are written as escapes.
@@ -8,7 +8,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from html import escape
 from importlib.resources import files
 from itertools import groupby
-from math import isfinite
 from typing import Any
 
 from precise_rag.errors import InputError
@@ -101,7 +100,7 @@ def _marked(excerpt: Record) -> str:
 
 
 def _selection(stage: Record, *, has_round: bool) -> str:
-    """The curve of scores, and the pieces with the reason of each decision."""
+    """The pieces with their scores and the reason of each decision."""
     candidates = stage["candidates"]
     kept = [candidate for candidate in candidates if candidate["kept"]]
     dropped = [candidate for candidate in candidates if not candidate["kept"]]
@@ -109,7 +108,6 @@ def _selection(stage: Record, *, has_round: bool) -> str:
     parts = [
         f"<h2>{where}{len(kept):,} of {_counted(candidates, 'piece')} kept</h2>",
         _soft(_pairs(stage["settings"])),
-        _score_curve([candidate for candidate in _first(candidates) if isfinite(float(candidate["score"]))]),
         _pieces(kept),
     ]
     if dropped:
@@ -125,53 +123,6 @@ def _pieces(candidates: Sequence[Record]) -> str:
         for one in _first(candidates)
     )
     return f"<ol>{''.join(items)}</ol>" if candidates else ""
-
-
-def _score_curve(candidates: Sequence[Record]) -> str:
-    """Scores by rank as bars, with a dashed line after the last kept one, as SAGE draws them."""
-    if not candidates:
-        return ""
-    width, height, left, top, bottom = 720, 190, 52, 24, 24
-    scores = [float(one["score"]) for one in candidates]
-    low, high = min(0.0, *scores), max(0.0, *scores)
-    step = min((width - left) / len(candidates), 60)
-
-    def y_of(score: float) -> float:
-        return top + (height - top - bottom) * (high - score) / (high - low or 1.0)
-
-    parts = [_label(left - 6, y_of(level) + 4, f"{level:.3g}", "end") for level in sorted({low, high})]
-    every = -(-len(candidates) * 60 // width)
-    for number, (one, score) in enumerate(zip(candidates, scores, strict=True)):
-        upper, lower = sorted((y_of(score), y_of(0.0)))
-        rank = _number(one["rank"], "g")
-        parts.append(
-            f'<rect class="{"keep" if one["kept"] else "drop"}" x="{left + (number + 0.12) * step:.1f}" '
-            f'y="{upper:.1f}" width="{0.76 * step:.1f}" height="{max(lower - upper, 1):.1f}">'
-            f"<title>rank {rank}: {score:.4g}, {_text(one['reason'])}</title></rect>"
-        )
-        if number % every == 0:
-            parts.append(_label(left + (number + 0.5) * step, height - 7, rank, "middle"))
-    parts.append(_line("axis", left, y_of(0.0), width, y_of(0.0)))
-    n_kept = sum(bool(one["kept"]) for one in candidates)
-    cut = 1 + max((number for number, one in enumerate(candidates) if one["kept"]), default=-1)
-    if cut < len(candidates):
-        x = left + cut * step
-        parts.append(_line("cut", x, top - 4, x, height - bottom))
-        place, anchor = (x + 6, "start") if x < width / 2 else (x - 6, "end")
-        parts.append(_label(place, top - 8, str(candidates[cut]["reason"])[:55], anchor, css="cut-label"))
-    about = f"scores by rank, {n_kept} of {len(candidates)} kept"
-    return (
-        f'<div class="wide" tabindex="0"><svg viewBox="0 0 {width} {height}" role="img" '
-        f'aria-label="{about}">{"".join(parts)}</svg></div>'
-    )
-
-
-def _line(css: str, x1: float, y1: float, x2: float, y2: float) -> str:
-    return f'<line class="{css}" x1="{x1:.1f}" y1="{y1:.1f}" x2="{x2:.1f}" y2="{y2:.1f}"/>'
-
-
-def _label(x: float, y: float, words: str, anchor: str, *, css: str = "") -> str:
-    return f'<text class="{css}" x="{x:.1f}" y="{y:.1f}" text-anchor="{anchor}">{_text(words)}</text>'
 
 
 def _steps(stages: Sequence[Record], rounds: Sequence[Record], calls: Sequence[Record]) -> str:

@@ -9,6 +9,8 @@ from precise_rag.structure.marks import without_tags
 from precise_rag.types import IntArray
 
 _TAG = re.compile(r"</?[A-Za-z][^<>]{0,2000}>")
+_FILLED = re.compile(r"<(?!(?:a|link|meta|path)\b)[A-Za-z][^<>]{0,2000}[\"']\s{0,9}/>", re.IGNORECASE)
+"""A tag of XML whose values are its words: `<employee name="Ada"/>`."""
 _TARGET = r"(?:\([^()\n]{0,600}\)|\[[^\[\]\n]{0,100}\])"
 _IMAGES = rf"(?:(?:!\[[^\[\]\n]{{0,40}}\]{_TARGET}|<img\b[^<>]{{0,600}}>)[ \t]{{0,9}}){{0,3}}"
 _UNSEEN = re.compile(
@@ -45,8 +47,9 @@ _MARKUP = re.compile(rf"</(?:{'|'.join(sorted(_TEXT_TAGS))})>", re.IGNORECASE)
 
 
 def has_words(text: str) -> bool:
-    """Check whether a text has a letter or a digit, apart from tags and comments, and names of places."""
-    return _WORD.search(_TAG.sub("", _UNSEEN.sub("", text))) is not None
+    """Check whether a text has a letter or a digit, apart from comments, names of places, and tags."""
+    shown = _UNSEEN.sub("", text)
+    return bool(_WORD.search(_TAG.sub("", shown)) or _FILLED.search(shown))
 
 
 def trimmed(text: str, start: int, end: int) -> tuple[int, int]:

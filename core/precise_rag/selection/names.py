@@ -19,8 +19,8 @@ def name_bearers(
 
     A question that names two things often has evidence in two places, and the place of one of them looks
     improbable by itself. Of the candidates that mention a name which nothing kept does, the one with the
-    most new words of the query is taken, then the likeliest. Names are words with a capital inside a
-    sentence, and numbers; a title is part of what its text mentions.
+    most new words of the query is taken, then with the most words, then the likeliest. Names are words with
+    a capital inside a sentence, and numbers; a title is part of what its text mentions.
 
     query: may be empty.
     kept: nothing is yielded if it is empty.
@@ -34,36 +34,35 @@ def name_bearers(
     mentioned = [_mentioned(candidate) for candidate in kept if names]
     if not mentioned:
         return
-    names, terms = names.difference(*mentioned), terms.difference(*mentioned)
-    new = {row: _mentioned(candidate) & terms for row, candidate in enumerate(others) if names}
-    while bearing := [row for row, there in new.items() if there & names]:
-        chosen = max(bearing, key=lambda row: len(new[row]))
-        there = new.pop(chosen)
+    names, missing = names.difference(*mentioned), terms.difference(*mentioned)
+    asked = {row: _mentioned(candidate) & terms for row, candidate in enumerate(others) if names}
+    while bearing := [row for row, there in asked.items() if there & names]:
+        _, _, chosen = max((len(asked[row] & missing), len(asked[row]), -row) for row in bearing)
+        there = asked.pop(-chosen)
         spelled = next(word for word in query.split() if there & names & set(read_words(word).stems))
-        yield chosen, spelled.strip(".,;:?!()\"'“”‘’")
-        names = names - there
-        new = {row: more - there for row, more in new.items()}
+        yield -chosen, spelled.strip(".,;:?!()\"'“”‘’")
+        names, missing = names - there, missing - there
 
 
-def of_something_else(query: str, kept: Sequence[Candidate]) -> Iterator[tuple[str, str]]:
+def of_something_else(query: str, candidates: Sequence[Candidate]) -> Iterator[tuple[str, str]]:
     """Yield the ids of candidates that say the like of another, but of something else, each with that one's.
 
     "The shop opens at nine." below "city: Lyon", where the query names Lille, beside "The shop opens at ten."
-    below "city: Lille": as many titles stand above both, half of the words of both are the same, and the
-    other has all words of the query that are here, and more of them, one at least above it.
+    below "city: Lille": as many titles stand above both, half of the words of both are the same, apart from
+    numbers, and the other has all words of the query that are here, and more of them, one at least above it.
 
-    query: may be empty. kept: the likeliest first; each is compared with the first 100.
+    query: may be empty. candidates: the likeliest first; each is compared with the first 100.
     """
     terms = frozenset(read_words(query).stems) - QUESTION_WORDS
-    told = [one for one in kept if terms and titles_above(one)]
+    told = [one for one in candidates if terms and titles_above(one)]
     asked = {one.id: _mentioned(one) & terms for one in told}
     above = {one.id: frozenset(read_words(joined_titles(titles_above(one))).stems) for one in told}
-    said = {one.id: frozenset(read_words(one.text).stems) for one in told}
+    said = {one.id: frozenset(filter(str.isalpha, read_words(one.text).stems)) for one in told}
     for one, other in product(told, told[:_MOST_COMPARED]):
         is_else = asked[one.id] < asked[other.id] and above[other.id] & asked[other.id] - asked[one.id]
         if is_else and len(titles_above(one)) == len(titles_above(other)):
             words, others = said[one.id], said[other.id]
-            if 2 * len(words & others) >= len(words | others):
+            if 2 * len(words & others) >= len(words | others) > 0:
                 yield one.id, other.id
 
 

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from itertools import accumulate
 
 from precise_rag.checks import check_number
 from precise_rag.selection.names import name_bearers, of_something_else
@@ -24,7 +25,7 @@ class ProbabilitySelector:
     (`INSISTENT`) does not count as the best, if there is another, nor among what is enough. Repeating a text
     must not raise the bar for others. Where much is alike, the likeliest are enough, as many as hold
     `enough_tokens`; more where even the best is improbable, and of much text. What is said like another,
-    but of something else than the question names, is left out, see `of_something_else`. A name in the
+    but of something else than the question names, gives way to it, see `of_something_else`. A name in the
     question that nothing kept mentions brings one candidate more, see `name_bearers`.
 
     share_of_best: lowest probability to keep, as a share of the best candidate's, in [0, 1]; 0: `min_score`
@@ -97,19 +98,23 @@ class ProbabilitySelector:
             verdict, left = self._if_it_fits(candidate, f"worth {worth:.2g}{among}", left)
             verdicts.append(verdict)
         kept = [candidate for candidate, is_kept, _ in verdicts if is_kept]
-        like = dict(of_something_else(query, kept))
+        rest = ranked[n_first:]
+        like = dict(reversed([*of_something_else(query, [*kept, *rest[:100]])]))
+        instead = {like[candidate.id] for candidate in kept if candidate.id in like} - {*like}
         verdicts = [
             (one[0], False, f"like {like[one[0].id]}, but of something else") if one[0].id in like else one
             for one in verdicts
         ]
-        kept = [candidate for candidate in kept if candidate.id not in like]
         verdicts += [
             (candidate, False, self._why_dropped(worth, best))
-            for candidate, worth in zip(ranked[n_first:], worths[n_first:], strict=True)
+            for candidate, worth in zip(rest, worths[n_first:], strict=True)
         ]
-        for row, name in name_bearers(query, kept, ranked[n_first:]):
-            reason = f"worth {worths[n_first + row]:.2g}, but nothing else kept mentions {name}"
-            verdicts[n_first + row], left = self._if_it_fits(ranked[n_first + row], reason, left)
+        added = {row: "in place of one like it" for row, one in enumerate(rest) if one.id in instead}
+        kept = [*(one for one in kept if one.id not in like), *(rest[row] for row in added)]
+        added |= {row: f"nothing else kept mentions {name}" for row, name in name_bearers(query, kept, rest)}
+        for row, why in added.items():
+            reason = f"worth {worths[n_first + row]:.2g}, but {why}"
+            verdicts[n_first + row], left = self._if_it_fits(rest[row], reason, left)
         verdicts += [(candidate, False, "it has no usable score") for candidate in given[len(ranked) :]]
         return Selection.of(verdicts)
 
@@ -138,12 +143,7 @@ class ProbabilitySelector:
         enough = max(
             self.enough_tokens * (1.5 - min(best, 0.5)), (1 - best) * self.enough_share * sum(tokens)
         )
-        n_tokens = 0
-        for row, size in enumerate(tokens):
-            if n_tokens >= enough:
-                return row
-            n_tokens += size
-        return len(ranked)
+        return min(len(ranked), sum(before < enough for before in accumulate(tokens, initial=0)))
 
     def _usual_tokens(self, candidate: Candidate) -> int:
         """Tokens, in other languages those of the same in English: enough is as much text in all of them."""

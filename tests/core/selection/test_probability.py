@@ -134,7 +134,20 @@ def test_a_name_or_number_that_nothing_kept_mentions_brings_the_sentence_with_th
     titled = sentence("They formed in London.", 0.002, title="Coldplay")
     assert named(OTHER, titled) == [(1, "Coldplay")]
     assert list(name_bearers(QUERY, [BOUVIER, titled], [COLDPLAY])) == []
+    rows = [
+        sentence("The Mill 6:16", 0.01, title="Weekdays"),
+        sentence("The Mill 7:41", 0.01, title="Sundays"),
+    ]
+    bus = "Is there a bus to the Mill on Sundays?"
+    assert list(name_bearers(bus, [sentence("On Sundays", 0.02)], rows)) == [(1, "Mill")]
     assert named(sentence("It was 1996.", 0.01), query="What did she do in 1996?") == [(0, "1996")]
+
+
+def test_a_row_of_what_the_question_names_takes_the_place_of_a_likelier_one_of_something_else():
+    days = [("7:05", "Weekdays", 0.5), ("10:15", "Sundays", 0.001), ("9", "Holidays", 0.001)]
+    rows = [sentence(f"Mill {time}", worth, title=day) for time, day, worth in days]
+    selection = ProbabilitySelector(min_keep=1).select(rows, query="when is the mill open on sundays")
+    assert [one.text for one in selection.kept] == ["Mill 10:15"]
 
 
 @pytest.mark.parametrize("query", [QUERY.lower(), QUERY.upper(), QUERY.title(), ""])

@@ -67,8 +67,8 @@ _PROSE: tuple[BlockKind, ...] = ("paragraph", "item", "quote", "turn")
 class _Sentence(NamedTuple):
     """A sentence with the block that it stands in.
 
-    title: the last one above it. leans: whether it leans on the sentence before it. takes_back: whether it
-    takes back some of that.
+    title: the last one above it; "" of a row of a table. leans: whether it leans on the sentence before it.
+    takes_back: whether it takes back some of that.
     """
 
     text: str
@@ -230,7 +230,7 @@ def _sentences(stretch: Stretch) -> list[_Sentence]:
             one.text,
             one.n_tokens or 0,
             block,
-            (structure.above(start) or ("",))[-1],
+            "" if block.kind == "table" else (structure.above(start) or ("",))[-1],
             block.kind in _PROSE and leans(one.text, language),
             block.kind in _PROSE and takes_back(one.text, language),
         )

@@ -1,19 +1,20 @@
-"""How many rows of a table are its head, by their cells, and the head as a title."""
+"""How many rows of a table are its head, by their cells, and the titles above the other rows."""
 
 import re
-from collections.abc import Sequence
-from itertools import takewhile, zip_longest
+from collections.abc import Iterator, Sequence
+from itertools import pairwise, takewhile, zip_longest
 
-from precise_rag.structure.marks import without_marks
+from precise_rag.structure.marks import CAPTION, ends_sentence, without_marks
 
 Cells = tuple[str, ...]
 """The words of the cells of a row; "" of an empty one."""
 
-_BETWEEN_CELLS, _LONGEST_TITLE = " | ", 200
+_BETWEEN_CELLS, _LONGEST_TITLE, _LONGEST_CAPTION = " | ", 200, 100
 _READ = 30
 """Rows below the head that are looked at, and rows of the head itself."""
 _NUMBER = re.compile(r"\W{0,3}(?!(?:19|20)\d\d\b)\d")
 """The beginning of a cell with a number, but not a year."""
+_NAME = re.compile(r"[^\W\d_]|(?:19|20)\d\d\b")
 
 
 def head_size(rows: Sequence[Cells], n_marked: int, *, has_empty_head: bool) -> int:
@@ -38,11 +39,43 @@ def head_size(rows: Sequence[Cells], n_marked: int, *, has_empty_head: bool) -> 
     return size
 
 
-def head_title(head: Sequence[Cells]) -> str:
-    """Return the rows of a head as one title: "Option | Meaning"."""
-    over = [row[0] for row in head if _is_over_all(row)]
-    columns = _BETWEEN_CELLS.join(_columns(head)).rstrip(" |")
-    return ": ".join(filter(None, [*over, columns]))[:_LONGEST_TITLE]
+def caption(paragraph: str) -> str:
+    """Return a short line above a table, without marks and its colon; "" of a sentence or several lines."""
+    words = paragraph.strip()
+    is_line = "\n" not in words and len(words) <= _LONGEST_CAPTION
+    is_caption = is_line and (CAPTION.match(words) or not ends_sentence(words))
+    return without_marks(words).rstrip(":：") if is_caption else ""
+
+
+def row_titles(rows: Sequence[Cells], n_head: int, are_marked: Sequence[bool]) -> Iterator[str]:
+    """Yield the title of each row below the head: the name of its group, and the head, "Option | Meaning".
+
+    A row with one filled cell, or the same in all, names the rows below it: if the next has no first cell,
+    if it is merged, or if the table begins so and is full otherwise. Without such rows, and if half of the
+    rows have no first cell, the first cell of a row names the rows without one.
+    """
+    over = [row[0] for row in rows[:n_head] if _is_over_all(row)]
+    columns = _BETWEEN_CELLS.join(_columns(rows[:n_head])).rstrip(" |")
+    name = "" if columns else ": ".join(over)
+    title = ": ".join([*over, columns])[:_LONGEST_TITLE] if columns else ""
+    for row, is_name in zip(rows[n_head:], _are_names(rows[n_head:], are_marked[n_head:]), strict=True):
+        name = without_marks(row[0])[:_LONGEST_TITLE] if is_name else name
+        yield ": ".join(filter(None, [name if not is_name and _NAME.search(name) else "", title]))
+
+
+def _are_names(rows: Sequence[Cells], are_marked: Sequence[bool]) -> list[bool]:
+    """Whether each row below a head names others."""
+    n_columns = max(map(len, rows), default=0)
+    rows = [(*row, *[""] * (n_columns - len(row))) for row in rows]
+    over = [_is_over_all(row) and (one or n_columns > 2) for row, one in zip(rows, are_marked, strict=True)]
+    begins = over[:1] == [True] and 2 * sum(map(all, rows)) > over.count(False)
+    names = [
+        is_over and not is_next and (begins or all(row) or not below[0])
+        for (row, is_over), (below, is_next) in pairwise(zip(rows, over, strict=True))
+    ]
+    if not any(names) and 2 * sum(not row[0] for row in rows) >= len(rows):
+        return [row[0] != "" for row in rows]
+    return [*names, False][: len(rows)]
 
 
 def _columns(head: Sequence[Cells]) -> list[str]:

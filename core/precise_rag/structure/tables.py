@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from itertools import count, pairwise, zip_longest
 from typing import NamedTuple
 
-from precise_rag.structure.heads import Cells, head_size, head_title
+from precise_rag.structure.heads import Cells, head_size, row_titles
 from precise_rag.structure.marks import BORDER, COLUMNS, DELIMITER_ROW, FILL, in_columns, without_tags
 
 _WHOLE_TABLE = 600
@@ -33,12 +33,12 @@ class Rows(NamedTuple):
     """Where the n rows of a table start, ascending; the first one where the table does.
 
     n_head: rows that are its head, at the beginning; 0 without one.
-    title: the cells of the head, with bars between the columns: "Option | Meaning"; "" without one.
+    titles: of each row below it, the name of a group and the cells of the head: "Oil: Option | Meaning".
     """
 
     starts: tuple[int, ...]
     n_head: int
-    title: str
+    titles: tuple[str, ...]
 
 
 class _Row(NamedTuple):
@@ -64,7 +64,8 @@ def table_rows(text: str, start: int, end: int) -> Rows:
     cells = [row.cells for row in rows]
     n_marked = next((number for number, row in enumerate(rows) if not row.is_marked), 0)
     n_head = head_size(cells, n_marked, has_empty_head=bool(rows) and rows[0] is not read[0])
-    return Rows((start, *(row.start for row in rows[1:])), n_head, head_title(cells[:n_head]))
+    titles = row_titles(cells, n_head, [row.is_marked for row in rows])
+    return Rows((start, *(row.start for row in rows[1:])), n_head, tuple(titles))
 
 
 def is_rule(line: str) -> bool:

@@ -149,4 +149,4 @@ def test_rows_of_csv_are_kept_with_their_head_also_with_quoted_cells() -> None:
     assert "Red 7,U7,1957,41,no" in kept
     quoted = "".join(f'{n};"Bonn; Süd";{n},50;2024-02-0{n}\n' for n in range(1, 6))
     text = f'Ort\n\nNummer;Ort;"Preis; netto";Datum\n{quoted}\nDas ist das Ende.\n'
-    assert read_structure(text).above(text.index("4;")) == ("Nummer | Ort | Preis; netto | Datum",)
+    assert read_structure(text).above(text.index("4;")) == ("Ort: Nummer | Ort | Preis; netto | Datum",)

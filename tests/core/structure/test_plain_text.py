@@ -53,7 +53,7 @@ def test_lines_of_full_width_are_no_terms_if_they_are_long_and_stand_in_the_colu
     assert read_structure(wrapped).above(wrapped.index("次の行")) == ()
     assert read_structure("鍵\n    扉を開けます。\n").above(6) == ("鍵",)
     table = "====  ======\n名前  部屋\n====  ======\n太郎  十二号\n花子  十四号\n====  ======\n"
-    assert read_structure(f"表\n\n{table}").above(len("表\n\n") + table.index("花子")) == ("名前 | 部屋",)
+    assert read_structure(f"表\n\n{table}").above(len("表\n\n") + table.index("花子")) == ("表: 名前 | 部屋",)
 
 
 def test_items_have_numbers_of_several_levels() -> None:
@@ -211,9 +211,9 @@ def test_rows_and_the_head_of_a_table_are_read(table: str, head: str, rows: list
     parts = [text[a:b] for a, b in zip(found.starts, [*found.starts[1:], len(text)], strict=True)]
     assert len(parts) == 1 + len(rows)
     assert all(part in found_part for part, found_part in zip(rows, parts[1:], strict=True))
-    assert found.title == head
+    assert set(found.titles) == {head}
     for without in ("| 1 | 2 |\n| 3 | 4 |\n", "a\tb\n", "\n", "+--+\n"):
-        assert table_rows(without, 0, len(without))[1:] == (0, "")
+        assert {*table_rows(without, 0, len(without)).titles} <= {""}
 
 
 WIDE = [[f"B-{i}", f"bolt {i}", str(20 + i), f"{i}.50"] for i in range(30)]
@@ -262,7 +262,7 @@ MERGED = "<tr><td rowspan=2>Item<td colspan=2>North<td>South</tr><tr><td>Plan<td
 )  # fmt: skip
 def test_heads_are_told_by_their_cells(table: str, title: str) -> None:
     found = table_rows(table, 0, len(table))
-    assert " ".join(found.title.split()) == title
+    assert " ".join(found.titles[-1].split()) == title
     if title == TITLE:
         assert len(found.starts) == found.n_head + len(WIDE), "no row is cut"
         for above, text_format in (("", None), ("# A\n\n", "markdown"))[: 1 if "|=" in table else 2]:
@@ -286,6 +286,44 @@ def test_the_head_stands_above_the_rows_of_a_table() -> None:
     assert structure.above(text.index("| option")) == ("Pump",)
     assert structure.above(text.index("After")) == ("Pump",)
     assert structure.above(text.index("| 1 |")) == ("Pump", "a | b")
+
+
+TOWNS = barred(["Town", "Item", "Euro"], ["---"] * 3)
+BONN = barred(["Bonn", "", ""], ["", "figs", "3"], ["", "pears", "4"])
+TWICE = barred(["Bonn", "figs", "3"], ["", "pears", "4"])
+YEARS = barred(["Item", "2026", "2027"], ["---"] * 3)
+SHEET = "| Assets | | |\n| Cash | 1 | 2 |\n| **Debts** | | |\n| Loans | 3 | 4 |\n"
+HEADED = "<tr><th colspan=2>Engine</th></tr><tr><td>Fuel<td>oil</tr>"
+
+
+@pytest.mark.parametrize(
+    ("table", "row", "title"),
+    [
+        (TOWNS + BONN + BONN.replace("Bonn", "Ulm"), "|  | pears", "Bonn: Town | Item | Euro"),
+        (TOWNS + BONN.replace("Bonn", "Ulm"), "|  | pears", "Ulm: Town | Item | Euro"),
+        ("Town,Item,Euro\nBonn,,\n,figs,3\nUlm,,\n,pears,4\n", ",pears", "Ulm: Town | Item | Euro"),
+        (TOWNS + TWICE, "|  | pears", "Bonn: Town | Item | Euro"),
+        (TOWNS + TWICE, "| Bonn", "Town | Item | Euro"),
+        (YEARS + SHEET, "| Cash", "Assets: Item | 2026 | 2027"),
+        (YEARS + SHEET, "| Loans", "Debts: Item | 2026 | 2027"),
+        (YEARS + SHEET.replace("| Assets | | |\n", ""), "| Loans", "Item | 2026 | 2027"),
+        (f"<table>{HEADED}{HEADED.replace('Engine', 'Hull')}</table>", "<tr><td>", "Engine"),
+        (f"<table>{HEADED}<tr><th colspan=2>Hull</th></tr><tr><td>Teak</tr></table>", "<tr><td>Teak", "Hull"),
+    ],
+)
+def test_a_row_with_one_cell_names_the_rows_below_it(table: str, row: str, title: str) -> None:
+    assert read_structure(f"It is.\n\n{table}").above(8 + table.index(row)) == (title,)
+
+
+@pytest.mark.parametrize(
+    ("line", "title"), [("Sundays", "Sundays: "), ("Sundays:", "Sundays: "), ("It is so.", "")]
+)
+def test_a_short_line_above_a_table_is_its_caption(line: str, title: str) -> None:
+    for table, head in ((barred(HEAD) + RULE + barred(*WIDE), TITLE), ("a\t1\nb\t2\nbolt\t3\n", "")):
+        structure = read_structure(f"Text.\n\n{line}\n\n{table}\nAfter.\n")
+        above = (title + head).removesuffix(": ")
+        assert structure.above(8 + len(line) + table.index("bolt")) == ((above,) if above else ())
+        assert structure.above(structure.blocks[-1].start) == ()
 
 
 def test_a_term_stands_above_what_is_indented_below_it() -> None:

@@ -317,15 +317,16 @@ class Selection:
         """Build a selection that keeps all candidates in their order, for a reason or an excerpt's own."""
         return cls.of((one, True, reason or getattr(one, "reason", "")) for one in candidates)
 
-    def then(self, later: Selection) -> Selection:
+    def then(self, later: Selection, *, may_return: bool = False) -> Selection:
         """Combine this selection with that of a later stage.
 
         later: the selection made from this one's kept candidates, and from others that it added to them.
         Returns the later decisions and this selection's drops, in score order. What was dropped before and
-        added again stays dropped. The stretches are the later ones, if there are any.
+        added again stays dropped, unless it may return. The stretches are the later ones, if there are any.
         """
         kept = {candidate.id for candidate in self.kept}
-        drops = [decision for decision in self.decisions if not decision.kept]
+        added = {decision.candidate.id for decision in later.decisions if may_return}
+        drops = [one for one in self.decisions if not one.kept and one.candidate.id not in added]
         gone = {decision.candidate.id for decision in drops} - kept
         decisions = [*(d for d in later.decisions if d.candidate.id not in gone), *drops]
         decisions.sort(key=lambda decision: -decision.candidate.score)

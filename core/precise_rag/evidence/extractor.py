@@ -79,14 +79,11 @@ class EvidenceExtractor:
         found_texts = FoundTexts(query, texts, self.splitter)
         limit = max_tokens or self.selector.max_tokens
         selection = within(self.select(query, found_texts), limit, piece_tokens=piece_tokens, written=written)
-        excerpts = excerpts_of(selection, piece_tokens=piece_tokens)
+        excerpts, doc_id = excerpts_of(selection, piece_tokens=piece_tokens), found_texts.doc_id
+        dropped = [one for one in selection.decisions if not one.kept]
         return Extraction(
-            tuple(replace(one, doc_id=found_texts.doc_id(one.best.candidate)) for one in excerpts),
-            tuple(
-                d._replace(candidate=replace(d.candidate, doc_id=found_texts.doc_id(d.candidate)))
-                for d in selection.decisions
-                if not d.kept
-            ),
+            tuple(replace(one, doc_id=doc_id(one.best.candidate)) for one in excerpts),
+            tuple(d._replace(candidate=replace(d.candidate, doc_id=doc_id(d.candidate))) for d in dropped),
         )
 
     def select(self, query: str, texts: FoundTexts) -> Selection:
@@ -94,6 +91,7 @@ class EvidenceExtractor:
         if not texts.sentences.kept:
             return Selection()
         ranked = rerank(query, texts.sentences.kept, self.reranker, texts)
-        read = texts.sentences.then(share_places(query, ranked, N_FOUND).selection)
-        grown = read.then(EvidenceGrower(texts).grow(query, read.kept))
+        read = share_places(query, ranked, N_FOUND).selection
+        grown = read.then(EvidenceGrower(texts).grow(query, read.kept), may_return=True)
+        grown = texts.sentences.then(grown)
         return grown.then(self.selector.select(grown.kept, query=query))

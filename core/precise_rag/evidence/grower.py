@@ -15,6 +15,7 @@ from precise_rag.types import INSISTENT, UNSCORED, Candidate, Selection, Stretch
 
 _READ = 2 * REACH
 """Sentences on each side that are read: what is announced goes on where nothing grows any more."""
+_NEARLY = 0.999
 _HAS_PROBABILITIES = ("probability", "logit")
 
 
@@ -28,7 +29,7 @@ class EvidenceGrower:
 
     source: knows the neighbours of a sentence, such as an index of sentences; default: what a search
         found, as `over` gives it for each question.
-    min_score: neighbours that are less probable are left out; default 0.01.
+    min_score: neighbours that are less probable are left out, but what the best one needs; default 0.01.
     model: default: the packaged one.
     """
 
@@ -76,14 +77,16 @@ class EvidenceGrower:
         probability = np.array([scores.get(key, np.nan) for key in keys], dtype=np.float32)
         growth = self.model.grow(query, stretch, probability, self.min_score)
         needed_by: dict[int, int] = {}
-        if growth.alone.max() >= self.min_score:
+        is_best = max((scores[key] for key in scores.keys() & {*keys}), default=0) >= max(scores.values())
+        least = min(self.min_score, _NEARLY * growth.alone.max()) if is_best else self.min_score
+        if growth.alone.max() >= least:
             growth, needed_by = _with_needs(stretch, growth)
         grown = {}
         for row, (key, sentence) in enumerate(zip(keys, stretch.sentences, strict=True)):
             score = float(growth.probability[row])
             if former := found.get(key):
                 earlier, why = {**former.scores, "found": former.score}, _why_found
-            elif score >= self.min_score:
+            elif score >= least:
                 source = found[keys[growth.source[row]]].scores
                 earlier, why = {INSISTENT: source[INSISTENT]} if INSISTENT in source else {}, _why_along
             else:
@@ -94,15 +97,17 @@ class EvidenceGrower:
 
 
 def _with_needs(stretch: Stretch, growth: Growth) -> tuple[Growth, dict[int, int]]:
-    """Give what a sentence needs to be understood at least the probability of the sentence; see `needs`.
+    """Give what a sentence needs to be understood the probability of the sentence; see `needs`.
 
+    Or a trifle less: of a record that does not fit, the fields that are likelier alone are sent.
     Returns the growth, and for each row that became more probable the row that needs it.
     """
     probability, source = growth.probability.copy(), growth.source.copy()
     needed_by: dict[int, int] = {}
     for row, needed in needs(stretch):
-        if growth.probability[row] > probability[needed]:
-            probability[needed] = growth.probability[row]
+        nearly = growth.probability[row] * (_NEARLY + (1 - _NEARLY) * growth.alone[needed])
+        if nearly > probability[needed]:
+            probability[needed] = nearly
             source[needed] = row if growth.alone[row] > 0 else growth.source[row]
             needed_by[needed] = row
     return growth._replace(probability=probability, source=source), needed_by

@@ -1,7 +1,6 @@
 """A long text, such as the result of a tool, cut down to what answers a question."""
 
 import json
-import math
 import re
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
@@ -116,9 +115,6 @@ def _cut(
     fitting = partial(within, max_tokens=max_tokens, piece_tokens=lambda piece: mark, written=written)
     worth = ProbabilitySelector(enough_tokens=None)
     selection = EvidenceExtractor(reranker, worth).select(question, found)
-    by_own = sorted(selection.decisions, key=lambda one: -one.candidate.scores.get("found", -math.inf))
-    by_own.sort(key=lambda one: -one.candidate.score)  # a record's lines are all as probable
-    selection = replace(selection, decisions=tuple(by_own))
     fits = fitting(selection)
     if unit := _best_left_out(selection, fits):
         fits = fitting(_with_parts_of(unit, selection, question, reranker))

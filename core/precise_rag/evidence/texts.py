@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from precise_rag.evidence.stretches import split_into_sentences
+from precise_rag.evidence.stretches import records, split_into_sentences
 from precise_rag.protocols import SentenceSplitter
 from precise_rag.sharing import Said, with_insistent
 from precise_rag.types import Candidate, Selection, Stretch
@@ -14,7 +14,8 @@ class FoundTexts:
 
     stretches: the sentences of each text. A sentence has the score of its text, but no others: those say
         little about it. If two texts differ at one place, the later one has another document id here.
-    sentences: each once, see `Said`; one that repeats another is dropped.
+    sentences: each once, see `Said`; one that repeats another is dropped, or left out if the other one is of
+        another record: it comes along with its own record.
     query: what the texts were found for.
     texts: candidates of any length.
     splitter: splits the texts into sentences; default: `load_sentence_splitter()`.
@@ -27,6 +28,7 @@ class FoundTexts:
         self._texts = texts
         self._number: dict[str, int] = {}
         known: dict[str, str] = {}
+        record_of: dict[str, str] = {}
         sentences: list[Candidate] = []
         for number, text in enumerate(texts):
             stretch = split_into_sentences(replace(text, scores={}), splitter)
@@ -34,6 +36,9 @@ class FoundTexts:
                 others = tuple(replace(one, doc_id=f"{one.doc_id}#{number}") for one in stretch.sentences)
                 stretch = stretch._replace(sentences=others)
             self.stretches.append(stretch)
+            for record in records(stretch) if stretch.sentences else ():
+                rows = stretch.sentences[record.start : record.stop]
+                record_of |= dict.fromkeys((row.id for row in rows), "\n".join(row.text for row in rows))
             for sentence in stretch.sentences:
                 known[sentence.id] = sentence.text
                 if self._number.setdefault(sentence.id, number) == number:
@@ -41,7 +46,9 @@ class FoundTexts:
         said = Said()
         formers = [(one, said.before(one)) for one in with_insistent(query, sentences)]
         self.sentences = Selection.of(
-            (one, not former, former and f"repeats {former}") for one, former in formers
+            (one, not former, former and f"repeats {former}")
+            for one, former in formers
+            if not former or record_of.get(one.id) == record_of.get(former)
         )
 
     def doc_id(self, sentence: Candidate) -> str:
@@ -50,6 +57,5 @@ class FoundTexts:
 
     def neighbours(self, sentences: Sequence[Candidate], reach: int) -> list[Stretch]:
         """Return the texts that hold any of the sentences, whole."""
-        known = (self._number.get(sentence.id) for sentence in sentences)
-        numbers = sorted({number for number in known if number is not None})
+        numbers = sorted({self._number[one.id] for one in sentences if one.id in self._number})
         return [self.stretches[number] for number in numbers]

@@ -94,14 +94,15 @@ class RetrievalPath:
         grower = self.evidence
         is_of_texts = isinstance(grower, SentenceGrower) and grower.source is None and self._reranks_first
         texts = FoundTexts(query, candidates) if is_of_texts else None
-        ranked = Selection.keep_all(candidates) if texts is None else texts.sentences
+        ranked = Selection.keep_all(candidates if texts is None else texts.sentences.kept)
+        may_return = texts is not None and self.redundancy is None is self.relevance
         for stage in self._steps(texts):
             with session.trace.stage(stage.name, **stage.settings) as record:
                 record.outcome = later = yield from stage.steps(query, ranked.kept, session, wording)
-            ranked = ranked.then(later)
+            ranked = ranked.then(later, may_return=may_return)
             if stage.name == "rerank" and texts is None:
                 ranked = _with_equals(ranked, places)
-        ranked = ranked if texts is not None else _with_repeats(ranked, places)
+        ranked = _with_repeats(ranked, places) if texts is None else texts.sentences.then(ranked)
         if not ranked.stretches and isinstance(self.index, Neighbours):
             around = yield Work(partial(self.index.neighbours, ranked.kept, _AROUND))
             ranked = replace(ranked, stretches=tuple(around))

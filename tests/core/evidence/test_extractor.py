@@ -91,6 +91,20 @@ def test_what_is_in_several_texts_is_sent_once_and_texts_at_one_place_stay_apart
     assert reasons == {"copy": "repeats pump:33-55"}
 
 
+@pytest.mark.parametrize(
+    ("probability", "last"), [(0.9, "House: A"), (0.9, "Phone: {0}"), (0.03, "House: A")]
+)
+def test_a_record_is_sent_with_lines_that_others_have_too_and_that_had_no_place(
+    probability: float, last: str
+):
+    card = f"Name: {{0}}\nRoom: {{0}}\nDesk: {{0}}\n{last}"
+    staff = "\n\n".join(map(card.format, range(100)))
+    reranker = Scored(lambda text: probability if text == "Name: 77" else 0.001)
+    selector = ProbabilitySelector(min_score=0, share_of_best=0.9, min_keep=0)
+    found = EvidenceExtractor(reranker, selector).extract("Who is 77?", [piece("staff", staff)])
+    assert [one.text for one in found.excerpts] == [card.format(77)]
+
+
 def test_a_text_that_repeats_the_question_leaves_the_others_their_part():
     loud = piece("loud", "\n".join(f"To service the pump is the question {n} of all." for n in range(300)))
     truth = piece("truth", "It is done in May, when service is cheap.")

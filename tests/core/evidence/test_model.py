@@ -203,15 +203,15 @@ def test_neighbours_come_along_exact_with_their_reasons_and_what_the_index_knows
     grown = grow(index, half_model, find(index, "Service it every year."), min_score=0.3)
     assert [(c.text, round(c.score, 2)) for c in grown.kept] == [
         ("Service it every year.", 0.8),
-        ("The pump is blue.", 0.4),
         ("It needs oil.", 0.4),
         ("Ask Ada first.", 0.4),
+        ("The pump is blue.", 0.4),
     ]
     assert grown.reasons == (
         "found, 0.80",
-        "needed by the next sentence, 0.40",
         "came along with the next sentence, which was found, 0.80",
         "came along with the previous sentence, which was found, 0.80",
+        "needed by the next sentence, 0.40",
     )
     for candidate in grown.kept:
         assert candidate.text == TEXT[candidate.start : candidate.end]

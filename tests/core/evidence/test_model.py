@@ -1,7 +1,9 @@
 """The growth model and the grower, and what sentences lean on."""
 
+import re
 from dataclasses import replace
 from itertools import permutations
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -20,9 +22,9 @@ from precise_rag.evidence.features import (
 from precise_rag.evidence.leaning import language_of, leans
 from precise_rag.evidence.model import REACH
 from precise_rag.evidence.needs import needs
-from precise_rag.evidence.stretches import split_into_sentences
+from precise_rag.evidence.stretches import records, split_into_sentences
 from precise_rag.testing import HashEncoder
-from precise_rag.types import UNSCORED, Candidate, Stretch
+from precise_rag.types import UNSCORED, Candidate, Span, Stretch
 from support.documents import read_cases
 
 
@@ -274,6 +276,16 @@ def test_running_lines_are_no_sentences_and_the_halves_of_a_sentence_on_two_page
     found = HybridIndex.build([document], HashEncoder()).search("pump", 30, returns="sentence")
     assert not [one for one in found if "Brandt" in one.text or "Draft" in one.text]
     assert ("litres of oil.", "Pump B holds at most 341") in pairs(document.text)
+
+
+@pytest.mark.parametrize(("start", "text", "record"), read_cases("needs.json", "records"))
+def test_lines_that_begin_alike_again_and_again_are_records(start: int, text: str, record: list[str]) -> None:
+    lines = SimpleNamespace(
+        split=lambda text: [Span(*one.span()) for one in re.finditer(r".*\n(?:\W+\n)?", text)]
+    )
+    whole = split_into_sentences(Candidate("d", start, start + len(text), text, 0.0, "rank"), lines)
+    found = [[one.text.strip() for one in whole.sentences[one.start : one.stop]] for one in records(whole)]
+    assert (record in found) if record else not found
 
 
 def test_a_record_grows_to_its_own_fields(half_model):

@@ -240,6 +240,14 @@ def test_of_the_likeliest_that_does_not_fit_the_parts_that_answer_are_kept(
         assert not any(other in pruned.text for other in others.split()), pruned.text
 
 
+def test_the_record_of_a_name_is_kept_whole_before_lines_of_its_namesakes() -> None:
+    card = "BEGIN:VCARD\nFN:{0}. {1}\nADR;TYPE=WORK:;;Room B{2}\nTEL;TYPE=WORK:{2}\nEND:VCARD"
+    names = [*product("ABCDEFGHIJKN", ("Holm", "Reyes", "Falk", "Lind"))]
+    text = "\n".join(card.format(*name, 400 + number) for number, name in enumerate(names))
+    kept = prune(text, "In which room is N. Reyes?", 128, reranker="packaged").text
+    assert card.format("N", "Reyes", 445) in kept
+
+
 def test_a_text_that_fits_is_whole_and_other_arguments_are_refused() -> None:
     assert prune("The lamp is lit.", "When?") == ("The lamp is lit.", (), 5, 5)
     assert prune("", "When?").text == ""

@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from precise_rag.evidence.leaning import language_of, leans, takes_back
-from precise_rag.evidence.stretches import records
+from precise_rag.evidence.records import records
 from precise_rag.structure import Block, BlockKind, heading_title, read_structure
 from precise_rag.structure.marks import FIELD, TIME, WHEN, ends_in_colon, ends_sentence
 from precise_rag.types import Stretch

@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from precise_rag.evidence.stretches import records, split_into_sentences
+from precise_rag.evidence.records import records
+from precise_rag.evidence.stretches import split_into_sentences
 from precise_rag.protocols import SentenceSplitter
 from precise_rag.sharing import Said, with_insistent
 from precise_rag.types import Candidate, Selection, Stretch

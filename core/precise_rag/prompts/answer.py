@@ -9,7 +9,7 @@ import string
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from precise_rag.prompts.prompt import DATA_RULE
+from precise_rag.prompts.prompt import DATA_RULE, INSTRUCTIONS
 
 AnswerStyle = Literal["open", "short", "choice"]
 
@@ -18,15 +18,8 @@ NOT_IN_PASSAGES = "The passages do not contain the answer."
 """The sentence with which the model replies if the passages do not contain the answer."""
 REFUSED = "the model finds no answer in the passages"
 
-ANSWER_TASK = (
-    "Answer the question from the passages alone. {form} A source holds up to the next one. If passages "
-    f"contradict each other, say so. If they do not contain the answer, reply with exactly: {NOT_IN_PASSAGES}"
-)
-FORMS: Mapping[AnswerStyle, str] = {
-    "open": "Write a few plain sentences, each with its passages' numbers in square brackets, such as [2].",
-    "short": "Write only the shortest complete phrase: a name, number, date, yes or no; no citation.",
-    "choice": "Write only the letter of the one option that the passages support best.",
-}
+ANSWER_TASK = INSTRUCTIONS["answer"]["task"].replace("{refusal}", NOT_IN_PASSAGES)
+FORMS: Mapping[AnswerStyle, str] = INSTRUCTIONS["answer"]["forms"]
 """What form an answer has, by style."""
 
 

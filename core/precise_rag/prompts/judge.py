@@ -8,7 +8,7 @@ a model may repeat it as its own judgement.
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from precise_rag.prompts.prompt import object_schema
+from precise_rag.prompts.prompt import INSTRUCTIONS, object_schema
 
 JudgeStyle = Literal["json", "sage"]
 
@@ -23,15 +23,4 @@ JUDGEMENT_SCHEMA: Mapping[str, Any] = object_schema(
     title="judgement",
 )
 
-JUDGE_TASKS: Mapping[JudgeStyle, str] = {
-    "json": """\
-Judge how well the answer does its task from the passages.
-score: from 9 only if it is correct, complete and supported, 5 if partly, 1 if wrong.
-adjustment: 1 if the passages lack something, -1 if unrelated ones disturb, else 0.
-Reply with one JSON object: reason (one short sentence), score (from 1 to 10), adjustment.""",
-    "sage": """\
-Rate the accuracy and soundness of the answer from 1 to 10, and decide on more context (1) or less (-1): less
-in 60% of evaluations, more in 40%. Be short, clear, formal and professional. Reply in two lines:
-Evaluation Score: 1-10, 9 or above if highly accurate
-Context Adjustment: 1 or -1""",
-}
+JUDGE_TASKS: Mapping[JudgeStyle, str] = INSTRUCTIONS["judge"]

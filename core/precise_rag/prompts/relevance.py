@@ -6,38 +6,16 @@ Each chunk has three scores: a base score, a reflection on it and a critic's sco
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Literal, get_args
 
-from precise_rag.prompts.prompt import Prompt, make_prompt, object_schema
+from precise_rag.prompts.prompt import INSTRUCTIONS, Prompt, make_prompt, object_schema
 
 RelevanceStage = Literal["base", "reflection", "critic"]
 RELEVANCE_STAGES: tuple[RelevanceStage, ...] = get_args(RelevanceStage)
 
 RELEVANCE_VERSION = "relevance/2"
 
-RELEVANCE_HEURISTICS = (
-    "If the question asks about a certain time, a chunk about another time is not relevant.",
-    "A chunk about something else with the same or a similar name is not relevant.",
-)
+_TOLD = INSTRUCTIONS["relevance"]
+RELEVANCE_HEURISTICS: tuple[str, ...] = (*_TOLD["rules"],)
 """The default rules that the critic checks."""
-
-_SCALE = (
-    "Score from 0 to 1 how relevant each text is: 1 if it holds the answer or part of it, 0.5 "
-    "if it only shares the subject."
-)
-_STAGE_TASK: Mapping[RelevanceStage, str] = {
-    "base": "Give a first score.",
-    "reflection": "Correct the score so far by the words of the text that matter.",
-    "critic": "As a strict critic, give the score that remains under the rules.",
-}
-_BATCH_TASK = (
-    "base: first score. reflection: corrected by the words that matter. critic: what the rules leave.\n"
-    "Reply with one JSON object: scores, a list of id (above it), base, reflection and critic of each text."
-)
-_THRESHOLD_TASK = (
-    "The texts found for a question were scored for relevance, from 0 to 1. Choose the lowest score to keep: "
-    "where relevant ones end and noise begins. If all are relevant, choose one below all; if none is, one "
-    "above all."
-)
-_ONE_SCORE = "Reply with one JSON object: score, a number."
 
 _SCORES = object_schema({"id": {"type": "string"}, **{one: {"type": "number"} for one in RELEVANCE_STAGES}})
 SCORES_SCHEMA = object_schema({"scores": {"type": "array", "items": _SCORES}}, title="relevance")
@@ -58,7 +36,7 @@ def relevance_prompt(
     instructions: text about relevance to use instead of ours; the prompt's version then ends in "custom".
     """
     data = [("rules", "\n".join(map("- {}".format, heuristics))), ("question", question)]
-    task = f"{instructions or _SCALE}\n{_BATCH_TASK}"
+    task = f"{instructions or _TOLD['scale']}\n{_TOLD['all']}"
     return make_prompt(_version("batch", instructions), task, texts, data, SCORES_SCHEMA)
 
 
@@ -78,7 +56,7 @@ def single_relevance_prompt(
     scores = "\n".join(f"{name}: {score:g}" for name, score in (earlier or {}).items())
     rules = "\n".join(map("- {}".format, heuristics)) if stage == "critic" else ""
     data = [("rules", rules), ("question", question), ("scores so far", scores)]
-    task = f"{instructions or _SCALE}\n{_STAGE_TASK[stage]} {_ONE_SCORE}"
+    task = f"{instructions or _TOLD['scale']}\n{_TOLD[stage]} {_TOLD['one_score']}"
     return make_prompt(_version(stage, instructions), task, [text], data, SCORE_SCHEMA)
 
 
@@ -86,7 +64,9 @@ def threshold_prompt(question: str, scores: Sequence[float]) -> Prompt:
     """Build the prompt that asks for the lowest score of a chunk to keep, from those of all chunks."""
     ranked = ", ".join(f"{score:g}" for score in sorted(scores, reverse=True))
     data = [("question", question), ("scores", ranked)]
-    return make_prompt(_version("threshold"), f"{_THRESHOLD_TASK} {_ONE_SCORE}", [], data, SCORE_SCHEMA)
+    return make_prompt(
+        _version("threshold"), f"{_TOLD['threshold']} {_TOLD['one_score']}", [], data, SCORE_SCHEMA
+    )
 
 
 def _version(kind: str, instructions: str | None = None) -> str:

@@ -7,23 +7,11 @@ from typing import get_args
 from precise_rag.errors import InputError
 from precise_rag.prompts.answer import ANSWER_TASK, ANSWER_VERSION, FORMS, AnswerStyle
 from precise_rag.prompts.judge import JUDGE_TASKS, JUDGE_VERSION, JUDGEMENT_SCHEMA, JudgeStyle
-from precise_rag.prompts.prompt import Prompt, Shown, lettered, make_prompt
+from precise_rag.prompts.prompt import INSTRUCTIONS, Prompt, Shown, lettered, make_prompt
 from precise_rag.types import Message
 
 ROLES = ("standalone", "rewrite", "relevance", "answer", "judge")
 """What a model is asked for, in the order of a question: the keys of `Wording.instructions`."""
-_REWORDING = {
-    "rewrite": (
-        "Rewrite the question as one query for a search over documents. Keep its meaning, its names and its "
-        "numbers; spell out abbreviations you are sure of, drop small talk, and add no facts. Reply with the "
-        "query alone, on one line."
-    ),
-    "standalone": (
-        "Write the question so that it can be understood without the messages before it: put in the names "
-        "and facts that it refers to, and change nothing else. Do not answer it. Reply with the question "
-        "alone, on one line."
-    ),
-}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,7 +61,7 @@ class Wording:
     def _rewording(self, role: str, question: str, turns: Sequence[Shown] = ()) -> Prompt:
         own = self.instructions.get(role)
         version = f"{role}/2{'/custom' if own else ''}"
-        return make_prompt(version, own or _REWORDING[role], turns, [("question", question)])
+        return make_prompt(version, own or INSTRUCTIONS[role], turns, [("question", question)])
 
     def answer(self, question: str, passages: Iterable[str | Shown], options: Sequence[str] = ()) -> Prompt:
         """Build the prompt that asks for an answer.

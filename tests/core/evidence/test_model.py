@@ -22,7 +22,8 @@ from precise_rag.evidence.features import (
 from precise_rag.evidence.leaning import language_of, leans
 from precise_rag.evidence.model import REACH
 from precise_rag.evidence.needs import needs
-from precise_rag.evidence.stretches import records, split_into_sentences
+from precise_rag.evidence.records import records
+from precise_rag.evidence.stretches import split_into_sentences
 from precise_rag.testing import HashEncoder
 from precise_rag.types import UNSCORED, Candidate, Span, Stretch
 from support.documents import read_cases

@@ -29,7 +29,7 @@ class EvidenceGrower:
 
     source: knows the neighbours of a sentence, such as an index of sentences; default: what a search
         found, as `over` gives it for each question.
-    min_score: neighbours that are less probable are left out, but what the best one needs; default 0.01.
+    min_score: less probable neighbours are left out, except what the best sentence needs; default 0.01.
     model: default: the packaged one.
     """
 
@@ -99,7 +99,7 @@ class EvidenceGrower:
 def _with_needs(stretch: Stretch, growth: Growth) -> tuple[Growth, dict[int, int]]:
     """Give what a sentence needs to be understood the probability of the sentence; see `needs`.
 
-    Or a trifle less: of a record that does not fit, the fields that are likelier alone are sent.
+    It gets a trifle less, the less likely it is alone: if a record does not fit, its likeliest fields do.
     Returns the growth, and for each row that became more probable the row that needs it.
     """
     probability, source = growth.probability.copy(), growth.source.copy()

@@ -15,8 +15,8 @@ class FoundTexts:
 
     stretches: the sentences of each text. A sentence has the score of its text, but no others: those say
         little about it. If two texts differ at one place, the later one has another document id here.
-    sentences: each once, see `Said`; one that repeats another is dropped, or left out if the other one is of
-        another record: it comes along with its own record.
+    sentences: each once, see `Said`. One that repeats another is dropped; but if that is in another record,
+        it is only left out here, and comes along with its own record.
     query: what the texts were found for.
     texts: candidates of any length.
     splitter: splits the texts into sentences; default: `load_sentence_splitter()`.

@@ -181,9 +181,10 @@ class PreciseRAG:
         return other
 
     def with_filter(self, filter: Any) -> Self:
-        """Return a pipeline whose every search keeps to a filter, and to the one it has; None: this one.
+        """Return a pipeline that applies a filter to every search, beside its own; for None, this pipeline.
 
-        A question's own filter narrows it further. Raises InputError for a second filter of what is no index.
+        The filter of a question applies as well. Raises InputError for a second filter unless an index is
+        searched: nothing else can join two.
         """
         if filter is None:
             return self

@@ -26,7 +26,8 @@ FORMS: Mapping[AnswerStyle, str] = INSTRUCTIONS["answer"]["forms"]
 def cited_numbers(text: str, passages: Sequence[str] = ()) -> list[int]:
     """Return the numbers that an answer cites, such as [2] or [1-3], each once, in their order in it.
 
-    passages: the texts that it may cite; a bracket that one of them has behind the same words is no citation.
+    passages: the texts that were shown. A number in brackets that stands behind the same words in one of them
+        is quoted from it, and cites nothing.
     """
     numbers: dict[int, None] = {}
     for cited in _CITATION.finditer(text):

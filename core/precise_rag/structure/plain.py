@@ -395,7 +395,7 @@ class _Reader:
         return "code", 0, end - number
 
     def _heads(self, number: int) -> bool:
-        """Whether a line is below no term, and in the middle of the page or left of what is below."""
+        """Whether a line may be a heading: below no term, and centred or not right of the line below it."""
         line, *below = self.lines[number : number + 2]
         beside = (abs(line.indent + line.end - after.indent - after.end) for after in below)
         is_left = all(line.indent <= after.indent for after in below)

@@ -173,7 +173,8 @@ def _cards(sentences: Sequence[_Sentence]) -> Iterator[tuple[int, int]]:
         rows = [*islice(group, _BELOW_HEADING)]
         card = [*takewhile(is_field.__getitem__, rows)]
         said = rows[len(card) :]
-        if said and kinds[rows[0] - 1][1] and sum(sentences[row].n_tokens for row in card) <= LONGEST_BEFORE:
+        is_below = rows[0] > 0 and kinds[rows[0] - 1][1]
+        if said and is_below and sum(sentences[row].n_tokens for row in card) <= LONGEST_BEFORE:
             yield from product(said, card)
             yield from ((row, said[0]) for row in card if sentences[said[0]].is_short)
 

@@ -13,6 +13,7 @@ from precise_rag.types import INSISTENT, UNSCORED, Candidate, Selection, best_fi
 
 Verdict = tuple[Candidate, bool, str]
 """A candidate, whether it is kept, and why."""
+_FEW_TOKENS = 500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,8 +36,9 @@ class ProbabilitySelector:
         again where the best has no probability. None, or a `share_of_best` of 0: nothing is enough. Steps of
         feedback keep more. Text in other languages and scripts counts as if it was in English, so that enough
         says as much in all of them.
-    enough_share: share of the tokens of all candidates, in [0, 1], that is enough in any case where the best
-        has no probability: of much text more is read. Less the likelier the best is.
+    enough_share: share of the tokens of all candidates, in [0, 1], that is enough: of little text, if that is
+        500 tokens or more, in place of `enough_tokens`; of much text in any case where the best has no
+        probability, less the likelier it is.
     max_tokens: most tokens to keep; default no limit. A candidate that does not fit is dropped; a smaller
         one after it may still fit.
     min_keep: number of the best candidates to keep even if they are worth less; with 0 nothing may be kept.
@@ -140,9 +142,9 @@ class ProbabilitySelector:
         if self.enough_tokens is None or not self.share_of_best:
             return len(ranked)
         tokens = [0 if INSISTENT in c.scores else self._usual_tokens(c) for c in ranked]
-        enough = max(
-            self.enough_tokens * (1.5 - min(best, 0.5)), (1 - best) * self.enough_share * sum(tokens)
-        )
+        share = self.enough_share * sum(tokens)
+        enough = min(self.enough_tokens, max(_FEW_TOKENS, share)) * (1.5 - min(best, 0.5))
+        enough = max(enough, (1 - best) * share)
         return min(len(ranked), sum(before < enough for before in accumulate(tokens, initial=0)))
 
     def _usual_tokens(self, candidate: Candidate) -> int:

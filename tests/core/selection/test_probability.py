@@ -45,6 +45,12 @@ def test_more_are_enough_where_even_the_best_is_improbable_and_of_much_text():
     assert [sent(0.02, 200, share) for share in (0.0, 0.5, 1.0)] == [300, 980, 1960]
 
 
+@pytest.mark.parametrize(("n", "kept"), [(40, 400), (80, 500), (200, 800), (400, 1200)])
+def test_of_little_text_a_share_is_enough_in_place_of_the_tokens(n: int, kept: int):
+    selection = ProbabilitySelector(enough_tokens=1200, enough_share=0.4).select(candidates(*[0.9] * n))
+    assert sum(c.n_tokens or 0 for c in selection.kept) == kept
+
+
 @pytest.mark.parametrize(
     ("text", "n_tokens", "kept"),
     [

@@ -55,6 +55,8 @@ def _repeated(stretch: Stretch) -> Iterator[range]:
     places = [*accumulate((len(line) + 1 for line in lines), initial=starts[0])]
     blank = (number for number, line in enumerate(lines, 1) if not line.strip())
     for first, end in pairwise((0, *blank, len(lines) + 1)):
+        if end - first <= 2 * _FEWEST + 1:
+            continue
         begins = _begins(lines[first : end - 1], is_whole=first > 0 or starts[0] == 0)
         rows = [bisect_left(starts, places[first + line]) for line in begins]
         yield from (range(*pair) for pair in pairwise(rows) if pair[1] > pair[0] + 1)

@@ -7,16 +7,15 @@ common, show how an encoder tells them apart.
 
 import logging
 import math
-import tomllib
 import weakref
 from collections import deque
 from collections.abc import Callable, Mapping
-from importlib.resources import files
 from types import MappingProxyType
 from typing import NamedTuple
 
 import numpy as np
 
+from precise_rag._data import packaged_toml
 from precise_rag.encoded import encode_documents
 from precise_rag.encoders.local import MINILM
 from precise_rag.errors import ModelError
@@ -114,7 +113,7 @@ def cosine_like(cosine: float, encoder: Encoder) -> float:
 def _measured(encoder: Encoder) -> Geometry | None:
     if getattr(encoder, "name", "") == MINILM:
         return None
-    pairs = tomllib.loads(files("precise_rag.encoders").joinpath("geometry.toml").read_text("utf-8"))["pairs"]
+    pairs = packaged_toml("encoders/geometry.toml")["pairs"]
     vectors = encode_documents(encoder, [sentence for pair in pairs for sentence in pair])
     products = vectors[0::2].astype(np.float64) @ vectors[1::2].T.astype(np.float64)
     related, unrelated = np.diag(products), products[~np.eye(len(pairs), dtype=np.bool_)]

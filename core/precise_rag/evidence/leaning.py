@@ -1,9 +1,8 @@
 """Sentences that lean on the one before: they begin with a word for what was said, as "it" or "however"."""
 
 import re
-import tomllib
-from importlib.resources import files
 
+from precise_rag._data import packaged_toml
 from precise_rag.structure.marks import TURN
 
 
@@ -11,7 +10,7 @@ def _first_words(*words: str) -> re.Pattern[str]:
     return re.compile(rf"[\W_]{{0,5}}(?:{'|'.join(words)})(?![\w-])".replace(" ", r"\s+"), re.IGNORECASE)
 
 
-_WORDS = tomllib.loads(files("precise_rag.evidence").joinpath("leaning.toml").read_text("utf-8"))
+_WORDS = packaged_toml("evidence/leaning.toml")
 _TAKES_BACK = {language: _first_words(words["takes_back"]) for language, words in _WORDS.items()}
 _LEANS = {language: _first_words(words["takes_back"], *words["leans"]) for language, words in _WORDS.items()}
 _COMMON = {language: frozenset(words["common"].split()) for language, words in _WORDS.items()}

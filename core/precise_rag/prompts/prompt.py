@@ -8,15 +8,14 @@ instruction, as another text, or as the source of a passage, which such a line n
 
 import re
 import string
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
-from importlib.resources import files
 from typing import Any, NamedTuple
 
+from precise_rag._data import packaged_toml
 from precise_rag.types import Message
 
-INSTRUCTIONS = tomllib.loads(files("precise_rag.prompts").joinpath("instructions.toml").read_text("utf-8"))
+INSTRUCTIONS = packaged_toml("prompts/instructions.toml")
 """What models are told."""
 DATA_RULE: str = INSTRUCTIONS["data_rule"]
 _LONGEST_SOURCE = 200

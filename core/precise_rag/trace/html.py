@@ -6,10 +6,10 @@ no scripts and loads no other files. Control characters in texts are written as 
 
 from collections.abc import Iterable, Mapping, Sequence
 from html import escape
-from importlib.resources import files
 from itertools import groupby
 from typing import Any
 
+from precise_rag._data import packaged_text
 from precise_rag.errors import InputError
 from precise_rag.redaction import visible
 
@@ -32,7 +32,7 @@ def trace_page(record: Record) -> str:
         raise InputError(
             f"the record must be one that Trace.to_dict made ({type(error).__name__}: {error})"
         ) from error
-    title, style = _text(question), files("precise_rag.trace").joinpath("page.css").read_text("utf-8")
+    title, style = _text(question), packaged_text("trace/page.css")
     head = (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">',
         '<meta name="viewport" content="width=device-width, initial-scale=1">',

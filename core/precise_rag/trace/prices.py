@@ -3,10 +3,10 @@
 import re
 import tomllib
 from collections.abc import Mapping
-from importlib.resources import files
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from precise_rag._data import packaged_toml
 from precise_rag.checks import check_number, of_kind
 from precise_rag.errors import InputError
 
@@ -74,11 +74,11 @@ class PriceTable:
 
         Raises InputError for a file that cannot be read.
         """
-        prices = _parsed(files("precise_rag.trace").joinpath("prices.toml").read_text("utf-8"))
+        prices = _read(packaged_toml("trace/prices.toml"))
         if path is None:
             return cls(prices)
         try:
-            return cls(prices | _parsed(Path(path).read_text("utf-8")))
+            return cls(prices | _read(tomllib.loads(Path(path).read_text("utf-8"))))
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise InputError(
                 f"{path} is not a price table ({error}); expected a table for each model: "
@@ -95,5 +95,5 @@ class PriceTable:
         return None if price is None else call_cost(input_tokens, output_tokens, price)
 
 
-def _parsed(text: str) -> dict[str, Price]:
-    return {model: Price(row["input"], row["output"]) for model, row in tomllib.loads(text).items()}
+def _read(rows: Mapping[str, Any]) -> dict[str, Price]:
+    return {model: Price(row["input"], row["output"]) for model, row in rows.items()}

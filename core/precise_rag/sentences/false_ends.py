@@ -2,7 +2,11 @@
 
 import re
 from bisect import bisect_left
+from collections.abc import Mapping, Sequence
 from functools import cached_property
+from itertools import chain
+
+from precise_rag._data import packaged_toml
 
 _ORDINAL = re.compile(
     r"(?<![\w.,])(?:(?:[Dd](?:ie|er|as|e[nms])|[zv]om|zu[rm]|beim|[Ii]m|(?<!I )am|jede[rsnm]?)\s+\d{1,3}\."
@@ -11,19 +15,15 @@ _ORDINAL = re.compile(
 )
 """A German ordinal, whose point ends no sentence."""
 
-_NEVER_LAST = re.compile(
-    r"(?<![^\W\d_])(?:z\.\s?B|d\.\s?h|bzw|vgl|ca|Nr|evtl|ggfs?|insb|insbes|lfd|Hrsg|od|[IiEe][nx][ck]l|[^\W\d_]{0,12}(?:g|ch)l|Hrn?|[ET]l|Essl|Teel|lt|Fa|aprox|p\.\s?ej|núm|pág|S[rt]{1,2}as?|Sres"
-    r"|Dras?|Dña|Lic|Ing|Exm[oa]|(?i:(?:\A|\b(?:d?el|al|[ad]?o|exmo\.)\s+)Sr)|Mme|Mlle|[Aa]vv|[Dd]ott|[Ss]ig"
-    r"|[Dd]hr|[Mm]evr|drs|inż|mgr|płk|[Mm]jr|[Uu]l|т\.\s?[ек]|(?<![\dт.])(?<![\dт.]\s)[гд]|кв|куб|ул|им|стр|табл"
-    r"|напр|[Пп]роф|акад|डॉ|श्री|प्रो|पं|ডা|ড|[Aa]bt|Avda|ing|dr\shab|por\s?e[jx]|np|tj|tzn|tzw|tzv|např|ang|bijv|[Tt]\.ex"
-    r"|o\.a|d\.w\.z|i\.p\.v|esim|f\.eks|bl\.a|jf|örn|π\.χ|βλ|(?<!\d\s)[Сс]м|вул|TP|PGS|TS|ThS|د|أ|Jl|Cad"
-    r"|प्रा|Див)\.\Z"
-)
-"""Abbreviations and titles after which no sentence ends."""
-_BEFORE_NUMBER = re.compile(
-    r"(?<![^\W\d_])(?i:arts?|av|cap|chap|kap|abs|gem|ziff|bd|blz|poz|рис|гл|ст|п|abb|tab|\w{0,20}str|max|min|fig"
-    r"|pag|stk|č|obr|rys|σελ|άρθ|παρ|с|буд|дод|पृ|रु|सं|rp|th|ust|pkt)\.\Z"
-)
+
+def _abbreviations(by_language: Mapping[str, Sequence[str]], flags: str = "") -> re.Pattern[str]:
+    words = "|".join(chain.from_iterable(by_language.values()))
+    return re.compile(rf"(?<![^\W\d_])(?{flags}:{words})\.\Z")
+
+
+_ABBREVIATIONS = packaged_toml("sentences/abbreviations.toml")
+_NEVER_LAST = _abbreviations(_ABBREVIATIONS["never_last"])
+_BEFORE_NUMBER = _abbreviations(_ABBREVIATIONS["before_number"], "i")
 _NUMBER = re.compile(r"[\d§]|[A-Z]\.")
 _SHORT = re.compile(r"(?<!\w)(?:[^\W\d_]{1,4}|\d{1,4}|[IVXLCDM]{1,8})\.\Z")
 """A short word or a number with a point: before a small letter no sentence ends."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from precise_rag._data import packaged_toml
 from precise_rag.checks import check_text
 from precise_rag.errors import InputError
 from precise_rag.protocols import SentenceSplitter
@@ -47,21 +48,9 @@ _NOTE_MARK = re.compile(r"(?:\[\^[\w-]{1,40}\]|\[{1,2}\w{1,4}\]{1,2}\(#[^()\s]{1
 """The mark of a note behind a sentence, to which it belongs."""
 _SPACE = re.compile(r"\s+")
 _SURROGATES = re.compile(r"[\ud800-\udfff]")
-_INDIC = zip(("hi", "bn", "pa", "gu", "or", "ta", "te", "kn", "ml"), range(0x900, 0xD80, 0x80), strict=True)
-_SCRIPTS = (
-    (
-        "en",
-        "\u0590-\u05ff\u0d80-\u11ff\u1780-\u17ff\u2e80-\u2fdf\u3001-\u3003\u3040-\u318f\u31f0-\u31ff"
-        "\u3400-\u4dbf\u4e00-\u9fff\uac00-\ud7af\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003ffff",
-    ),
-    ("ar", "\u0600-\u06ff\u0750-\u077f\u08a0-\u08ff\ufb50-\ufdff\ufe70-\ufeff"),
-    ("hy", "\u0530-\u058f"),
-    ("am", "\u1200-\u139f"),
-    *((language, f"{chr(first)}-{chr(first + 0x7F)}") for language, first in _INDIC),
-)
-"""Languages of sentencex and their scripts; its rules for English know the marks of most."""
-_UNCASED = re.compile(f"[{''.join(letters for _, letters in _SCRIPTS)}]")
-_LANGUAGES = tuple((language, re.compile(f"[{letters}]")) for language, letters in _SCRIPTS)
+_SCRIPTS = packaged_toml("sentences/scripts.toml")
+_UNCASED = re.compile(f"[{''.join(_SCRIPTS.values())}]")
+_LANGUAGES = {language: re.compile(f"[{letters}]") for language, letters in _SCRIPTS.items()}
 _UNCASED_SHARE = 0.2
 """sentencex splits a block if this share of its characters is in scripts without capital letters."""
 
@@ -225,7 +214,7 @@ def _sentencex_ends(block: str) -> Iterable[int]:
     import sentencex
 
     readable = _SURROGATES.sub("\ufffd", block)
-    counts = {language: len(letters.findall(block)) for language, letters in _LANGUAGES}
+    counts = {language: len(letters.findall(block)) for language, letters in _LANGUAGES.items()}
     try:
         boundaries = sentencex.get_sentence_boundaries(max(counts, key=counts.__getitem__), readable)
     except BaseException as error:

@@ -5,12 +5,13 @@ import logging
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
+from precise_rag._data import packaged_toml
 from precise_rag._extras import require
 from precise_rag.errors import InputError
 
@@ -24,12 +25,6 @@ _DECLARED = re.compile(
     rb"|\\usepackage\[([\w-]{1,20})\]\{inputenc\}",
     re.IGNORECASE,
 )
-_WIDER = {
-    **dict.fromkeys(("gb2312", "gbk"), "gb18030"),
-    **dict.fromkeys(("iso-8859-1", "latin1", "us-ascii", "ascii"), "cp1252"),
-    **{"tis-620": "cp874", "shift_jis": "cp932", "euc-kr": "cp949", "iso-8859-9": "cp1254"},
-}
-"""What files are in that declare a smaller encoding (Encoding Standard of the WHATWG, section 4.2)."""
 
 _NAMED = 9
 """Kinds that cannot be read and are named, at most."""
@@ -41,29 +36,21 @@ converted: needs a converter."""
 Report = Callable[[InputError], object]
 """Takes the error of a file or line that is left out."""
 
-_TEXT = (
-    ".txt .text .log .adoc .asciidoc .org .tex .srt .vtt "
-    ".md .markdown .mdown .mkd .mkdn .mdx .qmd .rmd .rst .rest "
-    ".bash .bat .c .cc .cfg .clj .cmake .conf .cpp .cs .css .cxx .dart .el .erl .ex .exs .f90 .fs .go "
-    ".gradle .graphql .groovy .h .hh .hpp .hs .ini .java .jl .js .jsx .kt .kts .less .lisp .lua .m .mjs "
-    ".ml .mm .nim .pas .php .pl .pm .proto .ps1 .py .pyi .pyx .r .rb .rs .sass .scala .scm .scss .sh .sql "
-    ".svelte .swift .tcl .tf .toml .ts .tsx .vb .vue .xml .yaml .yml .zig .zsh"
-)
-_NAMES = "authors changelog contributing copying dockerfile license makefile news notice readme todo"
-_KINDS: dict[str, Kind] = {
-    **dict.fromkeys(_TEXT.split(), "text"),
-    **dict.fromkeys((".jsonl", ".ndjson"), "records"),
-    ".json": "json",
-    **dict.fromkeys((".csv", ".tsv"), "table"),
-    **dict.fromkeys((".eml", ".mbox"), "mail"),
-    **dict.fromkeys((".html", ".htm", ".pdf", ".docx", ".pptx", ".epub", ".ipynb"), "converted"),
-}
+
+def _by_word(table: Mapping[str, str]) -> dict[str, Any]:
+    """The key of each word in the values of a table."""
+    return {word: key for key, words in table.items() for word in words.split()}
+
+
+_DATA = packaged_toml("documents/kinds.toml")
+_KINDS, _NAMES, _WIDER = (_by_word(_DATA[name]) for name in ("endings", "names", "wider"))
+"""Kinds by the endings and by the names of files, and the encodings to read for those that files declare."""
 
 
 def kind_of(name: str) -> Kind | None:
     """Return the kind of a file by its name; None if it cannot be read."""
     stem, ending = os.path.splitext(name.lower())
-    return _KINDS.get(ending) if ending else "text" if stem in _NAMES.split() else None
+    return _KINDS.get(ending) if ending else _NAMES.get(stem)
 
 
 def document_files(path: Path, exclude: Sequence[str], report: Report) -> Iterator[tuple[Path, str]]:

@@ -12,24 +12,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from precise_rag._data import packaged_text
 from precise_rag._extras import require
 from precise_rag.checks import items_of, shown
 from precise_rag.errors import InputError
 from precise_rag.stems import with_parted_words
 from precise_rag.types import IntArray
 
-_ENGLISH = """
-    a an the this that these those such some any all both each every either neither no none not nor
-    i me my mine myself we us our ours ourselves you your yours yourself yourselves he him his himself
-    she her hers herself it its itself they them their theirs themselves one ones
-    who whom whose which what when where why how there here then
-    am is are was were be been being do does did doing done have has had having
-    can could may might must shall should will would
-    and or but if because as until while although though than so
-    of at by for with about against between into through during before after above below to from
-    up down in out on off over under again further upon within without
-    only own same too very just also more most other few s t d ll m re ve
-"""
 _LISTS = re.compile(r"english|none|nltk:[a-z]+")
 """Names of lists of stop words; no file elsewhere can be named."""
 
@@ -64,7 +53,7 @@ def load_stop_words(source: str | tuple[str, ...]) -> frozenset[str]:
     if not isinstance(source, str):
         return frozenset(map(folded, source))
     if source == "english":
-        return frozenset(_ENGLISH.split())
+        return frozenset(packaged_text("index/stop_words.txt").split())
     if source == "none":
         return frozenset()
     language = source.removeprefix("nltk:")

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from precise_rag._data import packaged_toml
 from precise_rag.checkpoints.saved import read_model_file
 from precise_rag.encoders.token_ids import read_tokenizer
 from precise_rag.errors import ModelError
@@ -32,15 +33,7 @@ _NORMALIZER = {
 _LIMIT, _NO_LIMIT = 512, 1_000_000
 """Tokens of a text that are read if no file tells; what files write that mean none is larger than this."""
 _OF_QUERIES, _OF_DOCUMENTS = ("query",), ("document", "passage", "corpus")
-_TASK = "Given a web search query, retrieve relevant passages that answer the query"
-_FAMILIES = {
-    r"(?<![a-z0-9])e5(?![a-z0-9])(?!.*instruct)": Prompts("query: ", "passage: "),
-    r"(?<![a-z0-9])e5(?![a-z0-9]).*instruct": Prompts(f"Instruct: {_TASK}\nQuery: "),
-    r"bge-(small|base|large)-en": Prompts("Represent this sentence for searching relevant passages: "),
-    r"bge-(small|base|large)-zh": Prompts("为这个句子生成表示以用于检索相关文章："),
-    r"nomic-embed-text": Prompts("search_query: ", "search_document: "),
-}
-"""By a pattern for the names of models whose files do not tell; others, such as gte, have none."""
+_FAMILIES = {pattern: Prompts(**its) for pattern, its in packaged_toml("encoders/prompts.toml").items()}
 
 
 class NotRunnable(ModelError):

@@ -21,7 +21,8 @@ from precise_rag.redaction import visible
 __all__ = ["main"]
 
 _COMMANDS = ("index", "ask", "segment", "train", "demo", "serve")
-"""Each is a module of this package, which is imported when it is needed: most import much."""
+"""Each is a module of this package, which is imported when it is needed: most import much. It has HELP,
+DESCRIPTION, add_arguments and run."""
 
 _log = logging.getLogger(__name__)
 
@@ -55,7 +56,10 @@ def build_parser(command: str | None = None) -> argparse.ArgumentParser:
         title="commands", metavar="COMMAND", required=True, parser_class=_Parser
     )
     for name in (command,) if command in _COMMANDS else _COMMANDS:
-        import_module(f"{__name__}.{name}").add_parser(subparsers)
+        module = import_module(f"{__name__}.{name}")
+        own = subparsers.add_parser(name, help=module.HELP, description=module.DESCRIPTION)
+        module.add_arguments(own)
+        own.set_defaults(run=module.run)
     return parser
 
 

@@ -6,7 +6,6 @@ import sys
 from precise_rag.answer import Answer
 from precise_rag.cli.arguments import add_index, open_index, path_argument
 from precise_rag.cli.output import (
-    Subparsers,
     barred,
     check_writable,
     count_kept_tokens,
@@ -29,14 +28,15 @@ _NO_MODEL = (
 )
 
 
-def add_parser(subparsers: Subparsers) -> None:
-    """Add the command to the parser."""
-    parser = subparsers.add_parser(
-        "ask",
-        help="ask a question about the documents of an index",
-        description="Find the sentences of an index that answer a question. "
-        "With --llm, a language model writes the answer from them.",
-    )
+HELP = "ask a question about the documents of an index"
+DESCRIPTION = (
+    "Find the sentences of an index that answer a question. "
+    "With --llm, a language model writes the answer from them."
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
     add_index(parser)
     parser.add_argument("question", metavar="QUESTION", help="the question, in quotes")
     parser.add_argument(
@@ -64,7 +64,6 @@ def add_parser(subparsers: Subparsers) -> None:
         "--trace", type=path_argument, metavar="FILE", help="write an .html or .json file of what was done"
     )
     parser.add_argument("--json", action="store_true", help="print everything as one JSON object")
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:

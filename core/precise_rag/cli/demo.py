@@ -9,7 +9,6 @@ import numpy as np
 
 from precise_rag.cli.arguments import add_paths
 from precise_rag.cli.output import (
-    Subparsers,
     count_kept_tokens,
     is_terminal,
     print_json,
@@ -43,14 +42,15 @@ _CHUNK_TOKENS, _TOP_K = 200, 5
 _WIDTH = 80
 
 
-def add_parser(subparsers: Subparsers) -> None:
-    """Add the command to the parser."""
-    parser = subparsers.add_parser(
-        "demo",
-        help="try it: index documentation and ask questions about it",
-        description="Index documents, show what answers a question, and compare the tokens with those of "
-        f"the best {_TOP_K} chunks of {_CHUNK_TOKENS} tokens. Needs no API key and no download.",
-    )
+HELP = "try it: index documentation and ask questions about it"
+DESCRIPTION = (
+    "Index documents, show what answers a question, and compare the tokens with those of "
+    f"the best {_TOP_K} chunks of {_CHUNK_TOKENS} tokens. Needs no API key and no download."
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
     add_paths(parser, default="the Python language reference")
     parser.add_argument(
         "--question",
@@ -59,7 +59,6 @@ def add_parser(subparsers: Subparsers) -> None:
         help="a question to ask; can be repeated (default: prepared ones, or the titles of your documents)",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object per question")
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:

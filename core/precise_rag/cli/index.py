@@ -7,7 +7,7 @@ from pathlib import Path, PurePosixPath
 
 from precise_rag._progress import progress_bar
 from precise_rag.cli.arguments import add_device, add_paths, index_argument
-from precise_rag.cli.output import Subparsers, is_terminal, print_json, show, show_problems, warn
+from precise_rag.cli.output import is_terminal, print_json, show, show_problems, warn
 from precise_rag.documents import read_documents
 from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
 from precise_rag.errors import InputError
@@ -16,15 +16,15 @@ from precise_rag.index.databases import is_database
 from precise_rag.index.folder import has_index
 from precise_rag.types import Document
 
+HELP = "build a searchable index, or update one"
+DESCRIPTION = (
+    "Build a searchable index of documents for `precise ask`. "
+    "If there is one already, only new and changed documents are encoded."
+)
 
-def add_parser(subparsers: Subparsers) -> None:
-    """Add the command to the parser."""
-    parser = subparsers.add_parser(
-        "index",
-        help="build a searchable index, or update one",
-        description="Build a searchable index of documents for `precise ask`. "
-        "If there is one already, only new and changed documents are encoded.",
-    )
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
     add_paths(parser)
     parser.add_argument(
         "--out",
@@ -54,7 +54,6 @@ def add_parser(subparsers: Subparsers) -> None:
     )
     add_device(parser)
     parser.add_argument("--json", action="store_true", help="print the summary as one JSON object")
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -4,7 +4,6 @@ Everything that people read is written by `show` and `warn`: texts, file names a
 characters that a terminal would obey.
 """
 
-import argparse
 import json
 import shutil
 import sys
@@ -12,7 +11,7 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, TextIO, TypeAlias
+from typing import Any, TextIO
 from unicodedata import east_asian_width
 
 from precise_rag.context import Passage
@@ -20,8 +19,6 @@ from precise_rag.errors import InputError
 from precise_rag.facts import place_name
 from precise_rag.redaction import visible, visible_line
 from precise_rag.types import Selection
-
-Subparsers: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 
 _BAR = "| "
 _LONGEST_ERROR = 2_000

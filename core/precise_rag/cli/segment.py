@@ -5,7 +5,7 @@ import sys
 from collections.abc import Iterable, Iterator, Mapping
 
 from precise_rag.cli.arguments import add_paths
-from precise_rag.cli.output import Subparsers, barred, is_terminal, print_json, show, show_problems
+from precise_rag.cli.output import barred, is_terminal, print_json, show, show_problems
 from precise_rag.documents import read_documents
 from precise_rag.errors import InputError
 from precise_rag.redaction import visible_line
@@ -26,13 +26,12 @@ _REASONS: Mapping[CutReason, str] = {
 _BAR = 8
 
 
-def add_parser(subparsers: Subparsers) -> None:
-    """Add the command to the parser."""
-    parser = subparsers.add_parser(
-        "segment",
-        help="cut documents into chunks where the topic changes",
-        description="Cut documents into chunks where the topic changes, and print the chunks.",
-    )
+HELP = "cut documents into chunks where the topic changes"
+DESCRIPTION = "Cut documents into chunks where the topic changes, and print the chunks."
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
     add_paths(parser)
     parser.add_argument(
         "--model",
@@ -56,7 +55,6 @@ def add_parser(subparsers: Subparsers) -> None:
         help="print each sentence with the score of the gap after it, and why each cut was made",
     )
     shown.add_argument("--json", action="store_true", help="print one JSON object per chunk")
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:

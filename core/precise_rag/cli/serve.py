@@ -11,7 +11,7 @@ import precise_rag
 from precise_rag import evidence
 from precise_rag._extras import require
 from precise_rag.cli.arguments import add_index, open_index
-from precise_rag.cli.output import Subparsers, warn
+from precise_rag.cli.output import warn
 from precise_rag.errors import InputError, PreciseRagError
 from precise_rag.excerpts import Form, excerpts_of
 from precise_rag.facts import place_name
@@ -30,14 +30,15 @@ _IDLE_SECONDS = 60
 """After which a session without a request in progress ends; a client opens another one."""
 
 
-def add_parser(subparsers: Subparsers) -> None:
-    """Add the command to the parser."""
-    parser = subparsers.add_parser(
-        "serve",
-        help="let agents search an index (Model Context Protocol)",
-        description="Serve the tools search, read and prune over the Model Context Protocol, on standard "
-        "input and output, or over HTTP on this machine. Needs the extra mcp.",
-    )
+HELP = "let agents search an index (Model Context Protocol)"
+DESCRIPTION = (
+    "Serve the tools search, read and prune over the Model Context Protocol, on standard "
+    "input and output, or over HTTP on this machine. Needs the extra mcp."
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
     add_index(parser)
     parser.add_argument(
         "--http",
@@ -47,7 +48,6 @@ def add_parser(subparsers: Subparsers) -> None:
     parser.add_argument(
         "--port", type=int, default=8000, metavar="PORT", help="port of --http (default: %(default)s)"
     )
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 
 from precise_rag._extras import require
 from precise_rag.cli.arguments import add_device, path_argument
-from precise_rag.cli.output import Subparsers, check_writable, print_json, show, warn
+from precise_rag.cli.output import check_writable, print_json, show, warn
 from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
 from precise_rag.errors import InputError
 from precise_rag.segmentation.pretrained import model_folder
@@ -24,14 +24,15 @@ _FEW_DOCUMENTS, _HELD_OUT_OF_FEW = 200, 0.2
 """Of fewer documents a larger share is held out: two or three say little about which epoch is best."""
 
 
-def add_parser(subparsers: Subparsers) -> None:
-    """Add the command to the parser."""
-    parser = subparsers.add_parser(
-        "train",
-        help="train a segmentation model on your documents",
-        description="Train a model that cuts documents into chunks. It learns from the paragraphs and "
-        "sections of your documents. Needs the extra torch.",
-    )
+HELP = "train a segmentation model on your documents"
+DESCRIPTION = (
+    "Train a model that cuts documents into chunks. It learns from the paragraphs and "
+    "sections of your documents. Needs the extra torch."
+)
+
+
+def add_arguments(parser: argparse.ArgumentParser) -> None:
+    """Add the arguments of the command."""
     parser.add_argument(
         "paths", type=path_argument, nargs="+", metavar="PATH", help="folders, or .txt, .md or .jsonl files"
     )
@@ -73,7 +74,6 @@ def add_parser(subparsers: Subparsers) -> None:
     parser.add_argument(
         "--json", action="store_true", help="print the results on the held-out documents as one JSON object"
     )
-    parser.set_defaults(run=run)
 
 
 def run(args: argparse.Namespace) -> int:

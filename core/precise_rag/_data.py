@@ -1,6 +1,7 @@
 """Data of this package: files beside the modules that read them."""
 
 import tomllib
+from collections.abc import Mapping
 from importlib.resources import files
 from typing import Any
 
@@ -13,3 +14,8 @@ def packaged_text(path: str) -> str:
 def packaged_toml(path: str) -> dict[str, Any]:
     """Return the content of a TOML file of this package."""
     return tomllib.loads(packaged_text(path))
+
+
+def by_word(table: Mapping[str, str]) -> dict[str, Any]:
+    """Return the key of each word in the values of a table."""
+    return {word: key for key, words in table.items() for word in words.split()}

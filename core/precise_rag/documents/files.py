@@ -5,13 +5,13 @@ import logging
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
-from precise_rag._data import packaged_toml
+from precise_rag._data import by_word, packaged_toml
 from precise_rag._extras import require
 from precise_rag.errors import InputError
 
@@ -37,13 +37,8 @@ Report = Callable[[InputError], object]
 """Takes the error of a file or line that is left out."""
 
 
-def _by_word(table: Mapping[str, str]) -> dict[str, Any]:
-    """The key of each word in the values of a table."""
-    return {word: key for key, words in table.items() for word in words.split()}
-
-
 _DATA = packaged_toml("documents/kinds.toml")
-_KINDS, _NAMES, _WIDER = (_by_word(_DATA[name]) for name in ("endings", "names", "wider"))
+_KINDS, _NAMES, _WIDER = (by_word(_DATA[name]) for name in ("endings", "names", "wider"))
 """Kinds by the endings and by the names of files, and the encodings to read for those that files declare."""
 
 

@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
+from precise_rag._data import by_word, packaged_toml
 from precise_rag.errors import ContentFilterError, EmptyReplyError, LLMError, LLMResponseError
 from precise_rag.redaction import redacted
 from precise_rag.tokens import estimate_prompt_tokens, estimate_tokens, readable_texts
@@ -11,15 +12,7 @@ from precise_rag.types import Completion, Message
 
 CutOff = Literal["", "length", "content_filter"]
 
-_LENGTH = "length max_tokens max_output_tokens model_length model_context_window_exceeded token_limit"
-_FILTERED = (
-    "content_filter content_filtered blocklist guardrail_intervened prohibited_content recitation refusal "
-    "safety sensitive spii"
-)
-_REASONS: Mapping[str, CutOff] = {
-    **dict.fromkeys(_LENGTH.split(), "length"),
-    **dict.fromkeys(_FILTERED.split(), "content_filter"),
-}
+_REASONS: Mapping[str, CutOff] = by_word(packaged_toml("llm/finish_reasons.toml"))
 _FIELDS = ("finish_reason", "stop_reason", "done_reason", "finishReason")
 _MOST_TOKENS = 10**9
 _MOST_CHARACTERS = 10**7

@@ -145,8 +145,8 @@ def label_sections(
     headings: of the sections, empty if one has none; each becomes a sentence that belongs to what follows.
     """
     sentences: list[str] = []
-    paragraph: list[int] = []
-    section: list[int] = []
+    gaps: list[tuple[int, int]] = []
+    """The labels of the gap before each sentence: of paragraph and section."""
     paragraphs = [[p for p in part if p.strip()] for part in sections]
     titles = [*headings, *[""] * (len(paragraphs) - len(headings))]
     parts = [(title, part) for title, part in zip(titles, paragraphs, strict=True) if part]
@@ -154,26 +154,20 @@ def label_sections(
     n_paragraphs = sum(len(part) for _, part in parts)
     previous = ""
     for title, part in parts:
+        first = (1, 1)
         if title.strip():
-            if sentences:
-                paragraph.append(1)
-                section.append(1)
+            gaps.append(first)
             sentences.append(as_heading(title))
+            first = (0, one_section)
         for place, text in enumerate(part):
             pieces = [text] if unit == "sentence" else [text[a:b].strip() for a, b in split_sentences(text)]
-            if place == 0 and title.strip():
-                paragraph.append(0)
-                section.append(one_section)
-            elif sentences:
-                spoken = unit == "sentence" or previous.startswith(_QUOTES) or text.startswith(_QUOTES)
-                paragraph.append(1 if place == 0 else UNKNOWN if spoken else 1)
-                section.append(1 if place == 0 else one_section)
-            paragraph.extend([0] * (len(pieces) - 1))
-            section.extend([one_section] * (len(pieces) - 1))
-            sentences.extend(pieces)
+            spoken = unit == "sentence" or previous.startswith(_QUOTES) or text.startswith(_QUOTES)
+            gaps.append((UNKNOWN if spoken else 1, one_section) if place else first)
+            gaps += [(0, one_section)] * (len(pieces) - 1)
+            sentences += pieces
             previous = text
-    labels = np.array(paragraph, dtype=np.int8)
+    paragraph, section = np.array(gaps[1:], dtype=np.int8).reshape(-1, 2).T.copy()
     n_sentences = len(sentences) - sum(bool(title.strip()) for title, _ in parts)
     if unit != "sentence" and n_sentences < _DIALOGUE_LENGTH * n_paragraphs:
-        labels[:] = UNKNOWN
-    return LabelledDocument(identifier, domain, tuple(sentences), labels, np.array(section, dtype=np.int8))
+        paragraph[:] = UNKNOWN
+    return LabelledDocument(identifier, domain, tuple(sentences), paragraph, section)

@@ -164,19 +164,16 @@ def _standing(candidates: Sequence[Candidate], columns: FeatureColumns) -> Featu
     Usual is the lower quartile. The best of other documents has no part in it: anybody can write one.
     """
     ids, owners = np.unique([c.doc_id for c in candidates], return_inverse=True)
-    own = {name: _best_of_own(columns[name], owners, len(ids)) for name in _COMPARED}
+    own = {name: _best_of_own(columns[name], owners, len(ids)) for name in _TO_OWN}
     usual = {name: _lower_quartile(columns[name]) for name in _COMPARED}
-    over = {f"{name.removesuffix('_share')}_over_usual": columns[name] - usual[name] for name in _COMPARED}
+    to_own = {
+        name: columns[name] - best if name in ("dense", "core") else _share(columns[name], best)
+        for name, best in own.items()
+    }
     return {
-        "lexical_to_own": _share(columns["lexical"], own["lexical"]),
-        "here_lexical_to_own": _share(columns["here_lexical"], own["here_lexical"]),
-        "dense_to_own": columns["dense"] - own["dense"],
-        "core_to_own": columns["core"] - own["core"],
-        "bm25_to_own": _share(columns["bm25_share"], own["bm25_share"]),
-        "bm25_passage_to_own": _share(columns["bm25_passage_share"], own["bm25_passage_share"]),
-        **over,
-        "usual_coverage": np.full(len(candidates), usual["coverage"]),
-        "usual_dense": np.full(len(candidates), usual["dense"]),
+        **{f"{name.removesuffix('_share')}_to_own": values for name, values in to_own.items()},
+        **{f"{name.removesuffix('_share')}_over_usual": columns[name] - usual[name] for name in _COMPARED},
+        **{f"usual_{name}": np.full(len(candidates), usual[name]) for name in ("coverage", "dense")},
     }
 
 

@@ -16,6 +16,7 @@ from precise_rag.sentences.blocks import block_spans
 from precise_rag.sentences.false_ends import FalseEnds
 from precise_rag.sentences.words import has_words
 from precise_rag.structure import Structure, read_structure
+from precise_rag.tokens import readable_texts
 from precise_rag.types import Span
 
 MAX_CHARACTERS = 1000
@@ -47,7 +48,6 @@ _CLAUSES, _LONG = 60, 200
 _NOTE_MARK = re.compile(r"(?:\[\^[\w-]{1,40}\]|\[{1,2}\w{1,4}\]{1,2}\(#[^()\s]{1,60}\)|[⁰¹²³⁴-⁹]{1,3})(?=\s)")
 """The mark of a note behind a sentence, to which it belongs."""
 _SPACE = re.compile(r"\s+")
-_SURROGATES = re.compile(r"[\ud800-\udfff]")
 _SCRIPTS = packaged_toml("sentences/scripts.toml")
 _UNCASED = re.compile(f"[{''.join(_SCRIPTS.values())}]")
 _LANGUAGES = {language: re.compile(f"[{letters}]") for language, letters in _SCRIPTS.items()}
@@ -213,7 +213,7 @@ def _nupunkt_model() -> Any:
 def _sentencex_ends(block: str) -> Iterable[int]:
     import sentencex
 
-    readable = _SURROGATES.sub("\ufffd", block)
+    (readable,) = readable_texts([block])
     counts = {language: len(letters.findall(block)) for language, letters in _LANGUAGES.items()}
     try:
         boundaries = sentencex.get_sentence_boundaries(max(counts, key=counts.__getitem__), readable)

@@ -1,9 +1,9 @@
 """Building sentence tables: each document is split once and each sentence encoded once."""
 
-from collections.abc import Iterable, Iterator, Sized
+from collections.abc import Callable, Iterable, Iterator, Sized
 from concurrent.futures import ThreadPoolExecutor
 from itertools import chain, pairwise, tee
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 
@@ -19,6 +19,8 @@ from precise_rag.structure.marks import without_tags
 from precise_rag.structure.running import without_page_lines
 from precise_rag.tokens import estimate_token_counts
 from precise_rag.types import Document, IntArray, SentenceTable
+
+T = TypeVar("T")
 
 _BATCH_CHARACTERS = 2**18
 """Text gathered from several documents before the encoder is called."""
@@ -45,7 +47,7 @@ def build_tables(
     """
     splitter = splitter or load_sentence_splitter()
     with ThreadPoolExecutor(1) as worker:
-        batches = in_batches(documents, _BATCH_CHARACTERS)
+        batches = in_batches(documents, _BATCH_CHARACTERS, lambda document: len(document.text))
         coming = (worker.submit(_split, batch, encoder, splitter) for batch in batches)
         for ready, _ in pairwise(chain(coming, (None,))):  # the next one is submitted before this is encoded
             assert ready is not None
@@ -67,14 +69,14 @@ class _Batch(NamedTuple):
     n_tokens: IntArray
 
 
-def in_batches(documents: Iterable[Document], n_characters: int) -> Iterator[list[Document]]:
-    """Yield the documents in their order, as many at a time as reach a number of characters."""
-    batch: list[Document] = []
+def in_batches(items: Iterable[T], least: int, size_of: Callable[[T], int]) -> Iterator[list[T]]:
+    """Yield the items in their order, as many at a time as reach the size `least` together."""
+    batch: list[T] = []
     waiting = 0
-    for document in documents:
-        batch.append(document)
-        waiting += len(document.text)
-        if waiting >= n_characters:
+    for item in items:
+        batch.append(item)
+        waiting += size_of(item)
+        if waiting >= least:
             yield batch
             batch, waiting = [], 0
     if batch:

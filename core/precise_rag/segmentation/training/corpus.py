@@ -14,6 +14,7 @@ from precise_rag.segmentation.training.labelled_documents import (
     LabelledDocument,
     is_held_out,
 )
+from precise_rag.sentences.tables import in_batches
 from precise_rag.types import IntArray
 
 PAD = 16
@@ -93,14 +94,8 @@ class TrainingCorpus:
         yield from self._in_lines(windows, size)
 
     def _in_lines(self, windows: Sequence[_Window], size: int) -> Iterator[Batch]:
-        group: list[_Window] = []
-        for window in windows:
-            group.append(window)
-            if sum(end - start for pieces in group for start, end in pieces) >= size:
-                yield self._line(group)
-                group = []
-        if group:
-            yield self._line(group)
+        groups = in_batches(windows, size, lambda pieces: sum(end - start for start, end in pieces))
+        return map(self._line, groups)
 
     def _line(self, group: Sequence[_Window]) -> Batch:
         place = PAD

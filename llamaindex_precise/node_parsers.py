@@ -261,11 +261,8 @@ class SentenceContextNodeParser(SpanNodeParser):
         children = super()._cut(parent, pieces)
         for child, (sentence, _) in zip(children, pieces, strict=True):
             start, end = read_facts(sentence.metadata)["passage"]
-            child.metadata = {
-                **child.metadata,
-                self.window_metadata_key: own_text(parent)[start:end],
-                self.original_text_metadata_key: sentence.text,
-            }
+            child.metadata[self.window_metadata_key] = own_text(parent)[start:end]
+            child.metadata[self.original_text_metadata_key] = sentence.text
             hide(child, *sorted(hidden))
         return children
 

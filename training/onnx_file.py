@@ -5,7 +5,7 @@
 MODEL is encoder-e5, encoder-minilm (in float32) or reranker-cascade in precise_rag/models, or the folder of
 one like these. Its weights stay in model.safetensors, where model.onnx points to; the words of a
 cross-encoder are those of the packaged encoder. Whoever writes the file of an encoder again enters the
-printed checksum in precise_rag/encoders/local.py.
+printed checksum in precise_rag/encoders/packaged.toml.
 
 Inputs: input_ids, attention_mask and, for a cross-encoder, token_type_ids, (b, s) each. Padding is at the end
 of a row, and is left out of all but the attention. Output: sentence_embedding, (b, width), the mean of the
@@ -270,7 +270,7 @@ def largest_inputs(
 
 def network_of(folder: Path, *, int8: bool = True) -> bytes:
     """Return the ONNX file of the network in a folder. int8: its linear layers."""
-    words = packaged_model(PACKAGED[E5][0])
+    words = packaged_model(PACKAGED[E5]["folder"])
     is_encoder = (folder / "tokenizer.json").exists()
     reading = reading_of(folder if is_encoder else words, folder.name)
     graph, tokenizer = Graph(*([] if is_encoder else [words]), folder), reading.tokenizer()

@@ -3,7 +3,7 @@
     python -m training.encoder.int8 SOURCE [OUT]
 
 SOURCE is a folder of sentence-transformers/all-MiniLM-L6-v2. Whoever writes it again enters the printed
-checksum in precise_rag/encoders/local.py.
+checksum in precise_rag/encoders/packaged.toml.
 """
 
 import argparse

@@ -5,7 +5,7 @@
 LISTS is the folder of `lists.py`, WORDS that of `words.py`. The words' embeddings stay as they are. The
 encoder learns the vectors of multilingual-e5-small. A cross-encoder of twelve layers learns from the lists,
 and one of six from its judgements. OUT gets the folder `encoder`, whose checksum is printed and belongs in
-precise_rag/encoders/local.py, and the folder `cascade`, for `training.reranker_cascade.calibrate`.
+precise_rag/encoders/packaged.toml, and the folder `cascade`, for `training.reranker_cascade.calibrate`.
 """
 
 import json

@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from precise_rag._data import packaged_toml
 from precise_rag._processes import Loaded
 from precise_rag._progress import progress_bar
 from precise_rag.checkpoints.saved import file_sha256, packaged_model, read_model_file
@@ -26,21 +27,9 @@ MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9d
 """Checksum of model.safetensors in sentence-transformers/all-MiniLM-L6-v2."""
 E5 = "multilingual-e5-small-6"
 """Name of the encoder that is the default: six layers made from multilingual-e5-small."""
-PACKAGED = {
-    E5: (
-        "encoder-e5",
-        "2a42d17366af288f6afd691359bc46f5c20f1f803831872e86e50826951ec344",
-        "c4aab960c51335ce41b8bfdd90551495e2cbd0fab518d4d517268aed7c9e57f1",
-    ),
-    MINILM: (
-        "encoder-minilm",
-        "237c03ce4e69cc05a0216fba404fec9e305997cd8cb2dd2ab479eb3924db2256",
-        "cc69d2ab277e635e06ffc3218be387a0b6f3cda4b9ada378ad025f846e3d7c55",
-    ),
-}
-"""Encoders that ship with precise-rag, by name: the folder in `models`, and the checksums of its files."""
-_FILES = "model.safetensors", "model.onnx"
-_NAMES = {MINILM_SHA256: MINILM, **{weights: name for name, (_, weights, _) in PACKAGED.items()}}
+PACKAGED = packaged_toml("encoders/packaged.toml")
+"""Encoders that ship with precise-rag, by name: "folder", and "files" with their checksums."""
+_NAMES = {its["files"]["model.safetensors"]: name for name, its in PACKAGED.items()} | {MINILM_SHA256: MINILM}
 
 _READ_AT_ONCE = 4_096
 """Texts that are tokenized together; bounds the memory that the tokenizer needs."""
@@ -167,9 +156,8 @@ def count_packaged_tokens(texts: Sequence[str]) -> IntArray:
 @cache
 def packaged_encoder(name: str) -> Path:
     """Return the folder of one of `PACKAGED`. Raises ModelError if a checksum of its files is wrong."""
-    model, *checksums = PACKAGED[name]
-    folder = packaged_model(model)
-    for file, checksum in zip(_FILES, checksums, strict=True):
+    folder = packaged_model(PACKAGED[name]["folder"])
+    for file, checksum in PACKAGED[name]["files"].items():
         if file_sha256(folder / file) != checksum:
             raise ModelError(
                 f"{folder / file} is not the file that this version of precise-rag ships; run: "

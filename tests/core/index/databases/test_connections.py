@@ -78,7 +78,8 @@ def test_a_server_that_allows_fewer_is_waited_for(postgres: str) -> None:
         assert set(threads.map(lambda _: index.search("cat", 1)[0].doc_id, range(16))) == {"a"}
     index.close()
     wait_until_all_ended(postgres, "fewer")
-    with psycopg.connect(address), pytest.raises(DatabaseError, match="too many connections"):
+    other = psycopg.connect(address, application_name="fewer")
+    with other, pytest.raises(DatabaseError, match="too many connections"):
         index.search("cat")
     wait_until_all_ended(postgres, "fewer")
     assert index.search("cat", 1)[0].doc_id == "a"

@@ -143,6 +143,7 @@ class SemanticSegmentationNodeParser(SpanNodeParser):
     weights_sha256: checksum of the model in use; filled in.
     The other fields are those of `SegmenterOptions`, with max_tokens 512 by default; they show what holds.
     chunk_size: the same as `max_tokens`, under the name that other node parsers have for it.
+    chunk_overlap: none but 0: these nodes do not overlap.
     """
 
     model: str = "small"
@@ -151,6 +152,7 @@ class SemanticSegmentationNodeParser(SpanNodeParser):
     threshold: float | None = None
     max_tokens: int | None = None
     chunk_size: int | None = Field(default=None, exclude=True)
+    chunk_overlap: Literal[0] = Field(default=0, exclude=True)
     target_tokens: int | None = None
     min_tokens: int | None = None
     paragraphs: Literal["hard", "soft"] | None = None

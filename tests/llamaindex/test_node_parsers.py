@@ -209,9 +209,12 @@ def test_an_encoder_comes_back_by_name_or_from_the_application_s_settings_and_no
 
 def test_unknown_and_impossible_settings_are_refused():
     two = {"max_tokens": 30, "chunk_size": 40}
-    for settings in ({"max_token": 30}, {"max_tokens": 0}, {"alpha": 2}, {"chunk_overlap": 9}, two):
+    for settings in ({"max_token": 30}, {"max_tokens": 0}, {"alpha": 2}, two):
         with pytest.raises(InputError, match=next(iter(settings))):
             SemanticSegmentationNodeParser(**settings)
+    with pytest.raises(InputError, match="chunk_overlap must be 0, got 20"):
+        SemanticSegmentationNodeParser(chunk_overlap=20)
+    assert SemanticSegmentationNodeParser(chunk_size=40, chunk_overlap=0).max_tokens == 40
     with pytest.raises(InputError, match="alpha"):
         sentences(alpha=2.0)
 

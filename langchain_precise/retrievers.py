@@ -14,7 +14,7 @@ from pydantic import Field, SkipValidation
 from langchain_precise.convert import from_selection, shown, to_core_documents
 from langchain_precise.events import observe, observing
 from langchain_precise.sources import StoreSource
-from precise_rag.checks import own_errors
+from precise_rag.checks import of_kind, own_errors
 from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
 from precise_rag.errors import EmptyIndexError, InputError
 from precise_rag.excerpts import Form, excerpts_of
@@ -45,15 +45,16 @@ class PreciseRetriever(BaseRetriever):
     search_kwargs: dict[str, Any] = Field(default_factory=dict)
 
     def __init__(self, rag: PreciseRAG | None = None, **fields: Any) -> None:
-        rag = check_pipeline(rag)
-        with own_errors(type(self).__name__, type(self).model_fields):
-            given = dict(fields.get("search_kwargs") or {})
-            if "k" in given and fields.get("k") is not None:
-                raise InputError("k is given twice: as k= and in search_kwargs; leave one out")
-            k, rag = given.pop("k", fields.get("k")), rag.with_filter(given.pop("filter", None))
-            super().__init__(**fields | {"rag": rag, "search_kwargs": given, "k": k})
-        if unknown := self.search_kwargs:
-            raise InputError(f'search_kwargs may hold "filter" and "k", got {", ".join(sorted(unknown))}')
+        rag, known = check_pipeline(rag), type(self).model_fields
+        kept = dict(of_kind("search_kwargs", fields.get("search_kwargs"), Mapping, dict))
+        if unknown := (kept.keys() - {"filter", "k"}) | (fields.keys() - known):
+            told = f'{", ".join(known)}, with "filter" and "k" in search_kwargs'
+            raise InputError(f"{type(self).__name__} has {told}; got {', '.join(map(str, unknown))}")
+        if "k" in kept and fields.get("k") is not None:
+            raise InputError("k is given twice: as k= and in search_kwargs; leave one out")
+        k, rag = kept.pop("k", fields.get("k")), rag.with_filter(kept.pop("filter", None))
+        with own_errors(type(self).__name__):
+            super().__init__(**fields | {"rag": rag, "search_kwargs": kept, "k": k})
 
     @classmethod
     def from_documents(
@@ -149,7 +150,8 @@ class PreciseRetriever(BaseRetriever):
 
     def _search(self, query: str, k: int | None = None, filter: Any = None, **other: Any) -> dict[str, Any]:
         """Return what a call searches for; what it does not say is as set for all calls."""
-        asked = {"k": self.k, **self.search_kwargs, "filter": None} | (other.pop("search_kwargs", None) or {})
+        call = of_kind("search_kwargs", other.pop("search_kwargs", None), Mapping, dict)
+        asked = {"k": self.k, **self.search_kwargs, "filter": None, **call}
         asked |= {name: value for name, value in (("k", k), ("filter", filter)) if value is not None}
         if unknown := (other.keys() | asked.keys()) - {"k", "filter"}:
             raise InputError(f"a call takes k, filter and search_kwargs, got {', '.join(sorted(unknown))}")

@@ -216,21 +216,17 @@ def _part(node: BaseNode, candidate: Candidate) -> BaseNode:
     if candidate.text in [_read_text(node, mode) for mode in MetadataMode]:
         return node
     id_ = piece_id(candidate.doc_id, candidate.start, candidate.end)
-    place = {"start_char_idx": candidate.start, "end_char_idx": candidate.end}
-    return as_text_node(node).model_copy(
-        update={"id_": id_, "text": candidate.text, "embedding": None, **place}
-    )
+    place = {"start_char_idx": candidate.start, "end_char_idx": candidate.end, "embedding": None}
+    return as_text_node(node).model_copy(update={"id_": id_, "text": candidate.text, **place})
 
 
 def as_text_node(node: BaseNode) -> TextNode:
     """Return the text of any node as a node that LlamaIndex can cut."""
     if isinstance(node, TextNode):
         return node
-    layout = {name: getattr(node, name) for name in LAYOUT_FIELDS if hasattr(node, name)}
+    kept = {name: getattr(node, name) for name in ("metadata", *LAYOUT_FIELDS) if hasattr(node, name)}
     around = {NodeRelationship.SOURCE: root_source(node), **node.relationships}
-    return TextNode(
-        id_=node.node_id, text=own_text(node), metadata=node.metadata, relationships=around, **layout
-    )
+    return TextNode(id_=node.node_id, text=own_text(node), relationships=around, **kept)
 
 
 def _without_path(item: NodeWithScore, piece: Candidate) -> NodeWithScore:

@@ -38,10 +38,17 @@ def test_options_that_contradict_or_are_none_are_refused(precise):
     for given, message in (
         ({"k": 0}, "k must be greater than or equal to 1, got 0"),
         ({"k": 1, "search_kwargs": {"k": 2}}, "k is given twice"),
-        ({"search_kwargs": {"returns": "x"}}, 'search_kwargs may hold "filter" and "k", got returns'),
+        ({"search_kwargs": {"returns": "x"}}, 'with "filter" and "k" in search_kwargs; got returns'),
+        (
+            {"filter": {"title": "bread"}},
+            'k, search_kwargs, with "filter" and "k" in search_kwargs; got filter',
+        ),
+        ({"search_kwargs": 7}, "search_kwargs must be a Mapping, got int"),
     ):
         with pytest.raises(InputError, match=message):
-            PreciseRetriever.from_index(precise.rag.index, **given)
+            PreciseRetriever(precise.rag, **given)
+    with pytest.raises(InputError, match="search_kwargs must be a Mapping, got str"):
+        precise.invoke(QUESTION, search_kwargs="k")
     with pytest.raises(InputError, match="nonsense"):
         PreciseRetriever.from_index(precise.rag.index, nonsense=1)
 

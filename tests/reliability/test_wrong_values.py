@@ -46,6 +46,9 @@ INDEX, CHANGED = (pr.HybridIndex.build(DOCUMENTS, ENCODER) for _ in range(2))
 KINDS = (pr.HybridIndex, pr.SentenceContextIndex, pr.WordSentenceIndex, pr.DenseIndex)
 RAG = pr.PreciseRAG(INDEX, LLM)
 SEGMENTER = pr.Segmenter.from_pretrained("small")
+PUBLIC = [getattr(one, name) for one in (pr, langchain_precise, llamaindex_precise) for name in one.__all__]
+REMOTE = pr.OpenAIChat | pr.DatabaseIndex
+CLASSES = [one for one in PUBLIC if inspect.isclass(one) and not issubclass(one, dict | REMOTE)]
 
 
 def read(paths: Any) -> list[pr.Document]:
@@ -154,6 +157,14 @@ def test_a_value_of_the_wrong_kind_is_one_error(
                 call_with(call, value)
         except Exception as error:
             raise AssertionError(f"{what}: {error!r}") from error
+
+
+@pytest.mark.parametrize("made", CLASSES)
+def test_no_class_takes_an_argument_that_it_does_not_have(made: type) -> None:
+    known = {"rag": RAG, "llm": LLM, "index": INDEX, "encoder": ENCODER}
+    given = {name: value for name, value in known.items() if name in inspect.signature(made).parameters}
+    with pytest.raises((TypeError, PreciseRagError), match=r"bogus|takes no arg|its own retriever"):
+        made(**given, bogus=1)
 
 
 @pytest.mark.parametrize("count", [-1, 1.5, True, "x", None, float("nan"), [1, 2]])

@@ -4,14 +4,7 @@ from typing import Any
 import pytest
 
 from precise_rag.evidence.stretches import split_into_sentences
-from precise_rag.titles import (
-    below,
-    joined_titles,
-    new_sections,
-    titles_above,
-    titles_of,
-    with_header_path,
-)
+from precise_rag.titles import below, joined_titles, new_sections, titles_above, titles_of, with_header_path
 from precise_rag.types import Candidate, Decision, Excerpt
 from support.documents import read_cases
 

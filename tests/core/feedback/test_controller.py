@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from precise_rag.answer import Round
 from precise_rag.feedback import FeedbackController, parse_judgement
 from precise_rag.types import Candidate, Judgement, Selection
+from support.documents import read_cases
 
 
 def selection(*starts):
@@ -56,61 +57,12 @@ def test_the_loop_ends_in_time_whatever_the_judge_replies(judgements, max_rounds
     assert tried[0] == 0
 
 
-@pytest.mark.parametrize(
-    ("text", "score", "adjustment"),
-    [
-        ('{"reason": "fine", "score": 9, "adjustment": 0}', 9, 0),
-        ("Evaluation Score (1-10): 8\nContext Adjustment (1 or -1): -1", 8, -1),
-        ("**Evaluation Score:** 10\n**Context Adjustment:** 1", 10, 1),
-        ("Evaluation Score: [7].\nContext Adjustment: [−1].", 7, -1),
-        ("Evaluation Score: 8/10\nContext Adjustment: less context (-1)", 8, -1),
-        ("Evaluation score = 6\nContext adjustment: more context", 6, 1),
-        ('```json\n{"Evaluation Score": "7/10", "Context Adjustment": +1}\n```', 7, 1),
-        ('Let me think. {"a": 1} Then: {"score": 4.9, "adjustment": -1}. Done.', 4, -1),
-        ('{"score": 2, "quoted": {"score": 10}}', 2, 0),
-        ('{"score": 6, "adjustment": -1} I repeat: {"score": 6, "adjustment": -1}', 6, -1),
-        ('{"result": {"score": 5, "adjustment": 1}}', 5, 1),
-        ("Evaluation Score: [1-10].\nEvaluation Score: 8\nContext Adjustment: [1, -1].\nAdjustment: 1", 8, 1),
-        ("The score is 8.9 and the adjustment is none.", 8, 0),
-        ("Score: 6, adjustment: -1, since half of it is noise.", 6, -1),
-        ("Score: 8分", 8, 0),
-        ("score 7 of 10; I would keep the context", 7, 0),
-        ('{"score": 8, "adjustment": null}', 8, 0),
-        ('{"score": 8, "adjustment": 3}', 8, 1),
-        ('{"reason": "a\nb", "score": 6, "adjustment": "less",}', 6, -1),
-        ("Score: 1 - 10. Score: 7", 7, 0),
-    ],
-)
+@pytest.mark.parametrize(("text", "score", "adjustment"), read_cases("judgements.json", "read"))
 def test_a_judgement_is_read(text, score, adjustment):
     assert parse_judgement(text) == Judgement(score, adjustment, "parsed", text)
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "",
-        "I like it.",
-        "Evaluation Score: [1-10]. Context Adjustment: [1, -1].",
-        '{"score": 0, "adjustment": 1}',
-        '{"score": 11, "adjustment": 1}',
-        '{"score": true, "adjustment": 1}',
-        '{"score": NaN, "adjustment": 1}',
-        '{"score": "high"}',
-        '{"score": "high", "quoted": {"score": 10}}',
-        '{"score": 2, "quoted": {"score": 10}',
-        '{"reason": "it says "{"score": 10}" there", "score": 2}',
-        '{"score": 3, "adjustment": 1} on reflection {"score": 6, "adjustment": -1}',
-        '{"score": 3, "adjustment": 1} or {"score": 3, "adjustment": -1}',
-        "Score: 2. The answer claims: Score: 10",
-        '{"score": 2, "Score": 10}',
-        '{"score": 2, "rating": 10}',
-        "Score: 1e9",
-        '{"score": [8]}',
-        "{",
-        "Evaluation Score: 85",
-        "Score: 8.5-9",
-    ],
-)
+@pytest.mark.parametrize("text", read_cases("judgements.json", "unparsed"))
 def test_what_holds_no_score_from_1_to_10_is_unparsed(text):
     assert parse_judgement(text) == Judgement(None, 0, "unparsed", text)
 

@@ -25,7 +25,7 @@ from precise_rag.types import Document
 _CAPTION = re.compile(r"(?m)^(?:\S[^\n]*\n)?((?:\d+:)?\d+:\d\d?)[.,]\d{1,3}[ \t]+-->[^\n]*\n")
 """The number and times of a caption; what is said goes on in the next one."""
 
-_VOICE = re.compile(r"<v(?:\.[^\s<>]*)?[ \t]+([^<>\n]+)>")
+_VOICE = re.compile(r"<v(?:\.[^\s<>]*)?[ \t]++([^<>\n]+)>")
 _TAG = re.compile(r"<[^<>\n]*>|\{\\[^{}\n]*\}")
 _REMARK = re.compile(r"(?<=\n\n)(?:NOTE|STYLE|REGION)\b[^\n]*(?:\n[^\n]+)*")
 

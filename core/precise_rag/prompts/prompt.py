@@ -6,7 +6,6 @@ from the texts and occurs in none of them. So the same texts make the same promp
 instruction, as another text, or as the source of a passage, which such a line names.
 """
 
-import re
 import string
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
@@ -40,8 +39,8 @@ class Prompt(NamedTuple):
 
     def shows(self, reply: str) -> bool:
         """Return whether the instructions show this reply, for instance as an example."""
-        said = re.search(r"\{.*\}", reply, re.S)
-        return "".join((said[0] if said else reply).split()) in "".join(self.messages[0].content.split())
+        said = reply[reply.find("{") : reply.rfind("}") + 1] if "{" in reply else ""
+        return "".join((said or reply).split()) in "".join(self.messages[0].content.split())
 
 
 class Shown(NamedTuple):

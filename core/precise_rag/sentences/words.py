@@ -68,10 +68,10 @@ def trimmed(text: str, start: int, end: int) -> tuple[int, int]:
     if first is None or last is None:
         return start, start + len(piece.rstrip())
     begin, stop = 0, len(piece)
-    for line in re.finditer(r"[^\n]*\n", piece[: first.start()]):
-        if _IS_RULE.fullmatch(line[0]) is None:
+    for line in piece[: first.start()].split("\n")[:-1]:
+        if _IS_RULE.fullmatch(line) is None:
             break
-        begin = line.end()
+        begin += len(line) + 1
     lines = piece[last.end() :].split("\n")
     while len(lines) > 1 and _IS_RULE.fullmatch(lines[-1]):
         stop -= len(lines.pop()) + 1

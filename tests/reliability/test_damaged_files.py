@@ -24,7 +24,7 @@ from precise_rag.rerank.cascade import CascadeReranker
 from precise_rag.rerank.packaged import PackagedReranker
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Chunk, Document
-from support.faults import IN_PLACE_OF_A_FILE
+from support.faults import IN_PLACE_OF_A_FILE, failing, not_allowed
 from support.saved_indexes import (
     BUILD,
     DOCUMENTS,
@@ -256,6 +256,16 @@ def test_an_index_reached_by_a_link_is_the_user_s_choice(tmp_path: Path) -> None
     loaded.delete(["lamp"])
     loaded.save(tmp_path / "link")
     assert load_index(tmp_path / "index", ENCODER).document_ids == ("blank", "straße")
+
+
+def test_an_index_that_the_system_keeps_back_is_not_called_damaged(tmp_path: Path) -> None:
+    build("dense").save(tmp_path)
+    for at in range(1, 9):  # the manifest, and then the data
+        with failing(at, not_allowed), pytest.raises(IndexFormatError, match=r"Permission .* or try again"):
+            load_index(tmp_path, ENCODER)
+    (tmp_path / "loop").symlink_to("loop")
+    with pytest.raises(IndexFormatError, match=r"levels of symbolic links.* or try again"):
+        load_index(tmp_path / "loop", ENCODER)
 
 
 TEXT = "One is here. Two is there. Three is gone. Four came back."

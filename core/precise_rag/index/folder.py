@@ -75,7 +75,7 @@ def read_manifest(path: str | Path) -> dict[str, Any]:
     except (FileNotFoundError, NotADirectoryError) as error:
         raise IndexFormatError(f"{path} holds no index; build one and save it there") from error
     except (OSError, *_UNREADABLE) as error:
-        raise IndexFormatError(f"{file} cannot be read ({error}); build the index again") from error
+        raise _not_opened(file, error) from error
     if not isinstance(manifest, dict) or manifest.get("format") != _FORMAT:
         raise IndexFormatError(f"{file} is not the manifest of a precise-rag index")
     if manifest.get("version") != _VERSION:
@@ -90,7 +90,7 @@ def read_manifest(path: str | Path) -> dict[str, Any]:
         if not isinstance(manifest.get("kind"), str):
             raise ValueError("it names no kind of index")
     except (ValueError, RecursionError) as error:
-        raise IndexFormatError(f"{file} is damaged ({error}); build the index again") from error
+        raise _not_opened(file, error) from error
     return manifest
 
 
@@ -106,7 +106,7 @@ def read_index(path: str | Path) -> tuple[dict[str, Any], list[Part]]:
         except (OSError, TypeError, *_UNREADABLE) as error:
             newer = read_manifest(path)
             if newer == manifest:
-                raise IndexFormatError(f"{path} is damaged ({error}); build the index again") from error
+                raise _not_opened(path, error) from error
             manifest = newer  # a writer replaced the index while it was read
 
 
@@ -347,6 +347,15 @@ def _parsed(file: Path) -> Any:
     return json.loads(file.read_bytes())
 
 
+def _not_opened(place: str | Path, error: Exception) -> IndexFormatError:
+    """The error of an index that is damaged, or else of one that the system keeps back, and may be sound."""
+    if isinstance(error, OSError) and error.errno and not isinstance(error, FileNotFoundError):
+        return IndexFormatError(
+            f"{place} cannot be read ({error}); check its permissions, or try again later"
+        )
+    return IndexFormatError(f"{place} is damaged ({error}); build the index again")
+
+
 def _check_regular(file: Path) -> None:
     """Raise OSError for a link, a folder, a pipe or a device."""
     if not stat.S_ISREG(os.lstat(file).st_mode):
@@ -403,7 +412,7 @@ def _write_errors(path: Path) -> Iterator[None]:
     except PreciseRagError:
         raise
     except (OSError, UnicodeError) as error:
-        raise IndexWriteError(f"{path} cannot be written: {error}; it keeps the index it had") from error
+        raise IndexWriteError(f"{path} cannot be written: {error}; an index there stays as it was") from error
 
 
 def _flush_folder(path: Path) -> None:

@@ -8,7 +8,7 @@ the server said is in the message, without keys. `OptionalFeature` asks again wh
 """
 
 import re
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
@@ -70,8 +70,8 @@ def failure_of(
         return error
     status = getattr(error, "status_code", None)
     status = status if isinstance(status, int) else None
-    said, server = quoted(error), short_address(where) or "the server"
-    words = f"{getattr(error, 'code', None)} {said}"
+    said, server = reason_in(error), short_address(where) or "the server"
+    words = f"{getattr(error, 'code', None)} {quoted(error)} {said}"
     if status in (None, 400, 413, 422, 500) and _TOO_LONG.search(words):
         return ContextLengthError(f"{model}: the prompt is longer than the model accepts ({said})")
     if status in (None, 400, 403, 422, 451) and _FILTERED.search(words):
@@ -91,6 +91,15 @@ def failure_of(
     failure = LLMError(f"{model}: {type(error).__name__}: {said}")
     failure.__cause__ = _mistake(error)
     return failure
+
+
+def reason_in(answer: Any) -> str:
+    """Quote what an exception, or an answer that is no result, says of the reason; or else all of it."""
+    with suppress(Exception):  # an odd answer must not hide the failure
+        for name in ("body", "error", "message", "detail"):
+            inner = answer.get(name) if isinstance(answer, Mapping) else getattr(answer, name, None)
+            answer = inner or answer
+    return quoted(answer)
 
 
 def _by_status(status: int, error: Exception, model: str, server: str, said: str, key: str) -> LLMError:

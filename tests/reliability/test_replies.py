@@ -1,6 +1,7 @@
 """Whatever a server or model replies, or how late, is one clear error, and costs no answer that is there."""
 
 import asyncio
+import json
 import math
 import threading
 from collections.abc import AsyncIterator, Iterator, Sequence
@@ -51,11 +52,7 @@ FAULTS: dict[str, tuple[Reply, type[LLMError], str]] = {
     "a rate limit": (fails(429, "slow down", retry_after="7"), LLMRateLimitError, "wait 7 s, as it asks"),
     "a server error": (fails(500, "oops"), LLMServerError, "500"),
     "no such model": (fails(404, "no such model"), LLMError, "no such model"),
-    "a page": (
-        Reply("<html>hello</html>", headers={"Content-Type": "text/html"}),
-        LLMResponseError,
-        "has no",
-    ),
+    "a page": (Reply("<html>a</html>", headers={"Content-Type": "text/html"}), LLMResponseError, "has no"),
     "no JSON": (Reply('{"choices": [{"mess'), LLMResponseError, "not a valid reply"),
     "deep JSON": (Reply("[" * 100_000), LLMResponseError, "not a valid reply"),
     "a long number": (Reply('{"created": ' + "9" * 5_000 + "}"), LLMResponseError, "not a valid reply"),
@@ -100,6 +97,27 @@ def test_a_chat_model_an_encoder_and_a_reranker_say_what_is_wrong(name: str) -> 
             expected = error if reply.status != 200 or reply.cut or reply.stall else LLMResponseError
             with pytest.raises(expected, match="cohere:"):
                 cohere.score(QUESTION, CANDIDATES)
+
+
+QUOTA = {"message": "quota"}
+BROKEN = {"index": 0, "message": {"content": ""}, "finish_reason": "error", "error": QUOTA}
+REASONS = [{"error": QUOTA}, {"error": "quota"}, {"detail": "quota"}, QUOTA, {"choices": [BROKEN]}]
+
+
+@pytest.mark.parametrize("body", REASONS)
+def test_why_an_answer_is_none_is_told(body: dict[str, Any]) -> None:
+    options: dict[str, Any] = {"api_key": "key", "max_retries": 0}
+    with client([Reply(body), Reply(f"data: {json.dumps(body)}\n\n"), Reply(body)]) as (llm, server):
+        encoder = OpenAIEncoder("e", base_url=server.url, **options)
+        cohere = CohereReranker(base_url=server.url.removesuffix("/v1"), **options)
+        with pytest.raises(LLMResponseError, match=r"has no completion \(quota\)$"):
+            llm.complete(PROMPT)
+        with pytest.raises(LLMError, match=r"quota\)?$"):
+            list(llm.stream(PROMPT))
+        with pytest.raises(ModelError, match="quota"):
+            encoder.encode(["text"])
+        with cohere, pytest.raises(LLMResponseError, match="quota"):
+            cohere.score(QUESTION, CANDIDATES)
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])

@@ -13,7 +13,7 @@ from precise_rag._worker import within
 from precise_rag.checks import check_number, client_address
 from precise_rag.encoders.framework import CallingEncoder
 from precise_rag.errors import ModelError
-from precise_rag.failures import failure_of
+from precise_rag.failures import failure_of, reason_in
 from precise_rag.types import FloatArray
 
 _MAX_TEXTS, _MAX_TOKENS = 2_048, 200_000
@@ -81,6 +81,8 @@ class OpenAIEncoder(Shared, CallingEncoder):
         try:
             create = partial(client.embeddings.create, model=self._model, encoding_format="float", **options)
             reply = within(10 * self._timeout, partial(create, input=batch))
+            if not isinstance(getattr(reply, "data", None), list):
+                raise ModelError(f"{self.name} returned no embeddings ({reason_in(reply)})")
             rows = sorted(reply.data, key=lambda row: int(row.index))
             if [row.index for row in rows] != list(range(len(batch))):
                 raise ModelError(f"{self.name} returned {len(rows)} embeddings for {len(batch)} texts")

@@ -376,9 +376,7 @@ def _data_files(path: Path) -> list[Path]:
     if has_index(path) and not others and not _is_our_manifest(path / MANIFEST, bool(data)):
         others = [MANIFEST]
     if others:
-        raise InputError(
-            f"{path} holds other files ({others[0]!r}); give an empty or new folder for the index"
-        )
+        raise InputError(f"{path} holds other files ({others[0]!r}); give an empty or new folder")
     return [path / name for name in data]
 
 

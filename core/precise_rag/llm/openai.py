@@ -19,9 +19,9 @@ from precise_rag._http import async_hooks, hooks
 from precise_rag._processes import PerProcess, ProcessLock, Shared
 from precise_rag.checks import client_address
 from precise_rag.errors import LLMAuthenticationError, LLMConnectionError, LLMResponseError
-from precise_rag.failures import OptionalFeature, llm_errors
+from precise_rag.failures import OptionalFeature, llm_errors, reason_in
 from precise_rag.llm.usage import counted_completion, cut_off, model_name, read, readable_messages
-from precise_rag.redaction import RedactedStream, quoted, remember_fields, without_secrets
+from precise_rag.redaction import RedactedStream, remember_fields, without_secrets
 from precise_rag.types import Completion, Message, Schema
 
 if TYPE_CHECKING:
@@ -161,9 +161,10 @@ class OpenAIChat(Shared):
 
     def _completion(self, response: Any, messages: Sequence[Message]) -> Completion:
         choice = _first_choice(response)
-        if choice is None:
-            raise LLMResponseError(f"{self.name}: the server's answer has no completion ({quoted(response)})")
         text, reason = read(read(choice, "message"), "content"), read(choice, "finish_reason")
+        if choice is None or reason == "error":
+            why = reason_in(choice or response)
+            raise LLMResponseError(f"{self.name}: the server's answer has no completion ({why})")
         model, usage = read(response, "model"), read(response, "usage")
         return _counted(self.name, model, text, messages, reason, usage)
 
@@ -211,12 +212,15 @@ class _Streamed:
         self._model: Any = None
         self._finish_reason: Any = None
         self._usage: Any = None
+        self._why = ""
 
     def add(self, event: Any) -> str:
         """Take one event; returns its text, empty if it has none."""
         self._model = read(event, "model") or self._model
         self._usage = read(event, "usage") or self._usage
         choice = _first_choice(event)
+        if read(event, "choices") is None or read(choice, "error"):
+            self._why = f" ({reason_in(choice or event)})"
         self._finish_reason = read(choice, "finish_reason") or self._finish_reason
         piece = read(read(choice, "delta"), "content") or ""
         if not isinstance(piece, str):
@@ -226,8 +230,8 @@ class _Streamed:
 
     def end(self, messages: Sequence[Message]) -> Iterator[str | Completion]:
         """Yield what is left, then the whole answer. Raises LLMConnectionError if it ended too early."""
-        if self._finish_reason is None:
-            raise LLMConnectionError(f"{self._name}: the stream ended before the answer was complete")
+        if self._finish_reason in (None, "error"):
+            raise LLMConnectionError(f"{self._name}: the stream ended before the answer did{self._why}")
         yield from filter(None, [self._redacted.add("", last=True)])
         text = "".join(self._pieces)
         yield _counted(self._name, self._model, text, messages, self._finish_reason, self._usage)

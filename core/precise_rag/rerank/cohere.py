@@ -13,7 +13,7 @@ from precise_rag._processes import PerProcess, Shared
 from precise_rag._worker import within
 from precise_rag.checks import check_number, client_address
 from precise_rag.errors import LLMAuthenticationError, LLMError, LLMResponseError
-from precise_rag.failures import failure_of
+from precise_rag.failures import failure_of, reason_in
 from precise_rag.redaction import quoted
 from precise_rag.tokens import readable_texts
 from precise_rag.types import Candidate, FloatArray, ScoreScale
@@ -70,10 +70,8 @@ class CohereReranker(Shared):
             texts = given[first : first + self._batch_size]
             for index, score in self._rerank(query, texts):
                 scores[first + index] = score
-        if np.isnan(scores).any():
-            raise LLMResponseError(
-                f"{self.name} left {int(np.isnan(scores).sum())} of {len(scores)} documents without a score"
-            )
+        if left := int(np.isnan(scores).sum()):
+            raise LLMResponseError(f"{self.name} left {left} of {len(scores)} documents without a score")
         return scores
 
     def close(self) -> None:
@@ -110,11 +108,13 @@ class CohereReranker(Shared):
                 request_options={"max_retries": int(self._max_retries)},
             )
             response = within(10 * self._timeout, ask)
+            if not isinstance(response.results, list):
+                raise LLMResponseError(f"{self.name}: the reply has no scores ({reason_in(response)})")
             return [self._result(result, len(texts)) for result in response.results]
         except Exception as error:
             failure = failure_of(error, self.name, where=self._options["base_url"], key="CO_API_KEY")
             if type(failure) is LLMError and (getattr(error, "status_code", None) or 0) < 300:
-                failure = LLMResponseError(f"{self.name}: the reply is no list of scores ({quoted(error)})")
+                failure = LLMResponseError(f"{self.name}: the reply has no scores ({reason_in(error)})")
         raise failure
 
     def _result(self, result: Any, n: int) -> tuple[int, float]:
@@ -122,7 +122,5 @@ class CohereReranker(Shared):
         if not isinstance(index, int) or not 0 <= index < n:
             raise LLMResponseError(f"{self.name} scored document {quoted(index)} of {n}")
         if not 0.0 <= score <= 1.0:
-            raise LLMResponseError(
-                f"{self.name} gave document {index} the score {score}; it must be from 0 to 1"
-            )
+            raise LLMResponseError(f"{self.name} gave document {index} the score {score}, not from 0 to 1")
         return index, score

@@ -13,6 +13,7 @@ from precise_rag.testing import ScriptedLLM
 from precise_rag.trace import Trace
 from precise_rag.types import Candidate, Message, Selection
 from support.counted import Counted
+from support.documents import read_cases
 from support.velm import shown_texts
 
 QUESTION = "When does the harbour gate open?"
@@ -260,20 +261,7 @@ def test_contradictory_and_impossible_scores_are_left_out() -> None:
     assert parse_scores('{"a":' * 5000, ["a"]) == {}
 
 
-@pytest.mark.parametrize(
-    ("reply", "score"),
-    [
-        ('{"score": 0.7}', 0.7),
-        ('Well: {"score": "0.7"}.', 0.7),
-        (" 0.7\n", 0.7),
-        ("0.7 out of 1", None),
-        ('{"score": 0.7} or {"score": 0.2}', None),
-        ('{"score": 0.2, "quoted": {"score": 1.0}}', 0.2),
-        ('{"score": 0.2, "quoted": {"score": 1.0}', None),
-        ('{"score": 7}', None),
-        ("no", None),
-    ],
-)
+@pytest.mark.parametrize(("reply", "score"), read_cases("judgements.json", "single scores"))
 def test_a_single_score_is_read_if_it_is_certain(reply: str, score: float | None) -> None:
     assert parse_score(reply) == score
 

@@ -145,18 +145,7 @@ def test_the_sage_style_asks_for_everything_in_figure_6_and_the_json_style_has_a
     assert set(schema["required"]) == set(schema["properties"])
 
 
-@pytest.mark.parametrize(
-    ("text", "numbers"),
-    [
-        ("In France [1].", [1]),
-        ("So [2][1], and [1, 2].", [2, 1]),
-        ("See [7] and (1).", [7]),
-        ("[Passage 2; 1 and source 3] 【4】 [RFC 8]", [2, 1, 3, 4]),
-        ("[2-4], [^1] [1914–1918] [3-1]", [2, 3, 4, 1]),
-        ("[2, p. 7] [1, pp. 3; 4]", [2, 1, 4]),
-        ("Bo keeps it in the tower [2].\nIt is said [3] that Bo [2] is old.", [3, 2]),
-    ],
-)
+@pytest.mark.parametrize(("text", "numbers"), read_cases("prompts.json", "cited numbers"))
 def test_cited_numbers_are_found_in_their_order(text, numbers):
     assert cited_numbers(text, ["Bo keeps it in the tower [2].", "Bo", "Ada [3]", ""]) == numbers
 

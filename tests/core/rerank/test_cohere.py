@@ -54,7 +54,7 @@ def scores_only(index: int) -> Reply:
     [
         (refuses(429), 3, LLMRateLimitError, "http.* still answers 429 after all retries"),
         (refuses(401), 1, LLMAuthenticationError, "http.* refused the key .401.; check .* or CO_API_KEY"),
-        (refuses(400), 1, LLMError, "http.* refused the request with 400"),
+        (refuses(400), 1, LLMError, "http.* refused the request with 400 .no.$"),
         (scores_only(9), 1, LLMResponseError, "scored document 9 of 5"),
         (scores_only(0), 1, LLMResponseError, "left 4 of 5 documents without a score"),
     ],

@@ -40,18 +40,7 @@ def test_blocks_cover_any_text(text: str, text_format: str | None) -> None:
         read_structure(text, "pdf")  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    ("heading", "title"),
-    [
-        ("## Using `with_statement` in **bold** {#id} ##\n", "Using with_statement in bold"),
-        ("Title\n=====\n", "Title"),
-        ('<h2 class="x">A &lt; B<a href="#">¶</a></h2>', "A < B"),
-        (":mod:`json` --- encoder", "json --- encoder"),
-        (r"## **mod\_log\_config** \*", "mod_log_config *"),
-        ("### `--port <number>`", "--port <number>"),
-        ("From: Ada <ada@harbour.example>", "From: Ada"),
-    ],
-)
+@pytest.mark.parametrize(("heading", "title"), read_cases("structure.json", "titles with marks"))
 def test_titles_have_no_marks(heading: str, title: str) -> None:
     assert without_marks(heading) == title
 

@@ -44,8 +44,8 @@ def remember(*keys: str | None) -> None:
             for form in (key, quote(key, errors="replace"), quote(key, safe="", errors="replace")):
                 _remembered.pop(form, None)
                 _remembered[form] = None
-    while len(_remembered) > _MOST_KEYS:
-        del _remembered[next(iter(_remembered))]
+    for form in [*_remembered][:-_MOST_KEYS]:
+        _remembered.pop(form, None)
 
 
 def remember_environment() -> None:
@@ -107,8 +107,9 @@ def short_address(url: str | None, base: str = "") -> str:
 
 def redacted(text: str) -> str:
     """Return `text` without the keys that are hidden, and without passwords in addresses."""
-    known, _ = _known_keys(frozenset(_remembered))
-    return _IN_ADDRESS.sub(rf"\1{HIDDEN}@", text if known is None else known.sub(HIDDEN, text))
+    folded = text.casefold()
+    known, _ = _known_keys(frozenset(key for key in [*_remembered] if key.casefold() in folded))
+    return _IN_ADDRESS.sub(rf"\1{HIDDEN}@", re.sub(known, HIDDEN, text, flags=re.I) if known else text)
 
 
 class RedactedStream:
@@ -164,10 +165,10 @@ def _escape(match: re.Match[str]) -> str:
 
 
 @lru_cache(maxsize=4)
-def _known_keys(keys: frozenset[str]) -> tuple[re.Pattern[str] | None, list[str]]:
-    """Finds the keys, and lists them. A short key must stand alone, because it may be a part of a word."""
+def _known_keys(keys: frozenset[str]) -> tuple[str, list[str]]:
+    """A pattern of the keys, and their list. A short key must stand alone: it may be a part of a word."""
     forms = [
         re.escape(key) if len(key) >= _ANYWHERE else rf"(?<![A-Za-z0-9]){re.escape(key)}(?![A-Za-z0-9])"
         for key in sorted(keys, key=len, reverse=True)
     ]
-    return re.compile("|".join(forms), re.I) if forms else None, sorted(key.lower() for key in keys)
+    return "|".join(forms), sorted(key.lower() for key in keys)

@@ -4,6 +4,7 @@ import asyncio
 import base64
 import logging
 import pickle
+import time
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing, contextmanager
@@ -152,6 +153,15 @@ def test_a_key_in_use_is_hidden_however_many_clients_come_after_it_and_in_addres
         remember(*(f"another-key-{i:06d}" for i in range(1001)))
         with pytest.raises(LLMError, match=r"bad \[hidden\], \?key=\[hidden\]"):
             llm.complete(PROMPT)
+
+
+def test_a_request_costs_little_however_many_keys_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("precise_rag.redaction._remembered", {})
+    started = time.process_time()
+    for n in range(400):
+        remember(f"key/of+tenant-{n:06d}")
+        assert redacted(f"bad KEY/of+tenant-{n:06d}") == f"bad {HIDDEN}"
+    assert time.process_time() - started < 5
 
 
 @pytest.mark.parametrize("kept", [str, SecretStr])

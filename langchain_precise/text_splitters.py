@@ -69,7 +69,7 @@ class SpanTextSplitter(TextSplitter):
     ) -> list[Document]:
         """Return the pieces of all `texts`, each with a copy of its text's metadata and its place."""
         texts = list(items_of("texts", texts, str))
-        metadatas = metadatas or [{}] * len(texts)
+        metadatas = list(items_of("metadatas", metadatas or [{}] * len(texts), dict))
         if len(metadatas) != len(texts):
             raise InputError(f"metadatas must be one for each text, got {len(metadatas)} for {len(texts)}")
         pairs = zip(texts, metadatas, strict=True)

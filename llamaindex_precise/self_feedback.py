@@ -27,6 +27,7 @@ from llamaindex_precise.events import dispatcher, observe
 from llamaindex_precise.filters import to_core_filter
 from llamaindex_precise.sources import OverPipeline, RetrieverSource, query_vector
 from precise_rag.answer import Answer
+from precise_rag.checks import of_kind
 from precise_rag.context import context_passages
 from precise_rag.errors import InputError
 from precise_rag.excerpts import Order
@@ -88,9 +89,8 @@ class SelfFeedbackQueryEngine(OverPipeline, BaseQueryEngine):
             rag = PreciseRAG(source, llm or Settings.llm, **options)
         elif retriever is not None or llm is not None or node_postprocessors or options:
             raise InputError("a rag has its own retriever, llm and stages; pass them to it instead")
-        self.rag = check_pipeline(rag)
-        self.streaming = streaming
-        self.live_final = live_final or self.rag.feedback.max_rounds == 0
+        self.rag, self.streaming = check_pipeline(rag), of_kind("streaming", streaming, bool)
+        self.live_final = of_kind("live_final", live_final, bool) or self.rag.feedback.max_rounds == 0
 
     @classmethod
     def from_rag(cls, rag: PreciseRAG, **kwargs: Any) -> Self:

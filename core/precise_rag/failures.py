@@ -68,8 +68,7 @@ def failure_of(
     """
     if isinstance(error, PreciseRagError | AssertionError):
         return error
-    status = getattr(error, "status_code", None)
-    status = status if isinstance(status, int) else None
+    status = code if isinstance(code := getattr(error, "status_code", None), int) else None
     said, server = reason_in(error), short_address(where) or "the server"
     words = f"{getattr(error, 'code', None)} {quoted(error)} {said}"
     if status in (None, 400, 413, 422, 500) and _TOO_LONG.search(words):

@@ -5,6 +5,7 @@ import inspect
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ import langchain_precise
 import llamaindex_precise
 import precise_rag as pr
 from precise_rag.documents import read_documents
-from precise_rag.errors import PreciseRagError
+from precise_rag.errors import InputError, PreciseRagError
 from precise_rag.rerank import CohereReranker, load_reranker, rerank
 from precise_rag.testing import HashEncoder, ScriptedLLM
 
@@ -46,6 +47,7 @@ INDEX, CHANGED = (pr.HybridIndex.build(DOCUMENTS, ENCODER) for _ in range(2))
 KINDS = (pr.HybridIndex, pr.SentenceContextIndex, pr.WordSentenceIndex, pr.DenseIndex)
 RAG = pr.PreciseRAG(INDEX, LLM)
 SEGMENTER = pr.Segmenter.from_pretrained("small")
+COMPRESS = langchain_precise.RedundancyCompressor().compress_documents
 PUBLIC = [getattr(one, name) for one in (pr, langchain_precise, llamaindex_precise) for name in one.__all__]
 REMOTE = pr.OpenAIChat | pr.DatabaseIndex
 CLASSES = [one for one in PUBLIC if inspect.isclass(one) and not issubclass(one, dict | REMOTE)]
@@ -113,13 +115,10 @@ ARGUMENTS: list[tuple[Callable[..., Any], str, dict[str, Any]]] = [
     (langchain_precise.PreciseRetriever.from_store, "store", {}),
     (llamaindex_precise.EvidencePostprocessor, "max_tokens", {}),
     (langchain_precise.EvidenceCompressor, "reranker max_tokens", {}),
-    (
-        langchain_precise.RedundancyCompressor().compress_documents,
-        "documents query",
-        {"documents": [], "query": "?"},
-    ),
+    (COMPRESS, "documents query", {"documents": [], "query": "?"}),
     (langchain_precise.PreciseEmbeddings(ENCODER).embed_documents, "texts", {}),
     (llamaindex_precise.SemanticSegmentationNodeParser, "max_tokens model", {}),
+    (langchain_precise.SemanticSegmentationTextSplitter().create_documents, "metadatas", {"texts": ["a"]}),
     (langchain_precise.SemanticSegmentationTextSplitter, "embeddings max_tokens model", {}),
     (llamaindex_precise.SelfFeedbackQueryEngine, "retriever llm judge", {"llm": LLM}),
     (langchain_precise.SelfFeedbackChain, "retriever llm judge", {"llm": LLM}),
@@ -157,6 +156,18 @@ def test_a_value_of_the_wrong_kind_is_one_error(
                 call_with(call, value)
         except Exception as error:
             raise AssertionError(f"{what}: {error!r}") from error
+
+
+def test_a_word_that_means_nothing_here_is_refused() -> None:
+    engine = partial(llamaindex_precise.SelfFeedbackQueryEngine, rag=RAG)
+    for call, said in (
+        (lambda: list(read_documents("a", on_error="skip")), "on_error must be a function, got 'skip'"),
+        (lambda: engine(streaming="no"), "streaming must be a bool, got str"),
+        (lambda: engine(live_final="no"), "live_final must be a bool, got str"),
+        (lambda: asyncio.run(RAG.abatch([{"query": "a", "filters": 1}])), "of answer, got {'query': 'a'"),
+    ):
+        with pytest.raises(InputError, match=said):
+            call()
 
 
 @pytest.mark.parametrize("made", CLASSES)

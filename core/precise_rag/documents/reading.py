@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, NoReturn
 
-from precise_rag.checks import as_path, items_of
+from precise_rag.checks import as_path, items_of, shown
 from precise_rag.documents.conversion import Converter
 from precise_rag.documents.files import Report, decode, document_files, kind_of, read_bytes
 from precise_rag.documents.records import (
@@ -59,7 +59,8 @@ def read_documents(
     It also raises InputError for a file that is larger than 256 MiB, is not text, or takes a converter more
     than a minute or becomes more than 32 MiB of text in it, a malformed record, and an id that occurs twice.
     """
-    report = on_error or _raise
+    if not callable(report := on_error or _raise):
+        raise InputError(f"on_error must be a function, got {shown(report)}")
     exclude = tuple(items_of("exclude", exclude, str))
     roots = [as_path("each path", path) for path in paths]
     several = sum(map(os.path.isdir, roots)) > 1

@@ -307,6 +307,8 @@ class PreciseRAG:
             arguments: Any = query if isinstance(query, Mapping) else {"query": query}
             async with slots:
                 try:
+                    if arguments.keys() - AnswerArguments.__optional_keys__ != {"query"}:
+                        raise InputError(f'a query has "query" and arguments of answer, got {shown(query)}')
                     return await self.aanswer(**arguments)
                 except PreciseRagError as error:
                     if not return_errors:

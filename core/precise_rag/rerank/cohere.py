@@ -100,14 +100,9 @@ class CohereReranker(Shared):
         Its errors have no cause: the cause would hold the request with the key.
         """
         try:
-            ask = partial(
-                self._connection.get(self._connect)[0].rerank,
-                model=self._model,
-                query=query,
-                documents=texts,
-                request_options={"max_retries": int(self._max_retries)},
-            )
-            response = within(10 * self._timeout, ask)
+            client, options = self._connection.get(self._connect)[0], {"max_retries": int(self._max_retries)}
+            ask = partial(client.rerank, model=self._model, query=query, documents=texts)
+            response = within(10 * self._timeout, partial(ask, request_options=options))
             if not isinstance(response.results, list):
                 raise LLMResponseError(f"{self.name}: the reply has no scores ({reason_in(response)})")
             return [self._result(result, len(texts)) for result in response.results]

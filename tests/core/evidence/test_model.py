@@ -119,17 +119,7 @@ def test_sentences_lean_that_begin_with_a_word_for_what_was_said_in_english_by_d
 
 
 @pytest.mark.parametrize(
-    ("language", "first", "leaning", "other"),
-    [
-        ("de", "Die Pumpe stand still.", "Sie ist mit dem Eis gefroren.", "Siegen ist nicht der Ort."),
-        ("es", "La bomba se paró con el frío.", "Además, la rueda gira.", "Esteban sale por la puerta."),
-        ("fr", "La roue est pour la ferme.", "C’est une roue de bois.", "Cesare est dans la cour."),
-        ("ru", "Насос стоит на дворе.", "Он не работает и в мороз.", "Онега не стоит на дворе."),
-        ("de", "Die Pumpe stand still.", "Bei diesem Eis ist das nicht alles.", "Bei Ada ist der Hof."),
-        ("es", "La bomba se paró con el frío.", "Con este frío la rueda gira.", "Con hielo no sale."),
-        ("fr", "La roue est pour la ferme.", "Avec cette roue, elle tourne.", "Pour ce qui est de la cour."),
-        ("ru", "Насос стоит на дворе.", "При таких морозах он не работает.", "На этаже не стоит насос."),
-    ],
+    ("language", "first", "leaning", "other"), read_cases("needs.json", "words of languages")
 )
 def test_words_for_what_was_said_are_known_in_other_languages(
     language: str, first: str, leaning: str, other: str

@@ -17,6 +17,7 @@ import pytest
 from precise_rag.cli import ask, main, segment
 from support.chat_server import ChatServer, says
 from support.commands import LAMP, Result, one_line
+from support.documents import read_cases
 from support.faults import IN_PLACE_OF_A_FILE, no_space
 from support.saved_indexes import tree
 
@@ -47,21 +48,7 @@ def test_any_fault_of_an_input_ends_in_one_line(fault: str, run: Run, docs: Path
 
 @pytest.mark.parametrize(
     ("command", "message"),
-    [
-        ("segment nowhere.txt", "no such file or folder"),
-        ("segment empty.md", "the document is empty"),
-        ("segment docs/lamp.txt --model no-such-model", "no-such-model"),
-        ("index empty.md --out new", "every document is empty"),
-        ("index docs --out new --passages ./bananas", "bananas"),
-        ("index docs --out empty.md/index", "empty.md"),
-        ("index docs --out docs", "--out must be another folder"),
-        ("ask nowhere Who?", "no index"),
-        ("ask saved \t", "the query must not be blank"),
-        ("ask saved Who? --trace empty.md/a.html", "empty.md/a.html cannot be written"),
-        ("ask saved Who? --trace a.txt", "a.txt"),
-        ("ask saved Who? --trace pipe.html", "pipe.html cannot be written"),
-        ("ask saved Who? --trace endless.html", "endless.html cannot be written"),
-    ],
+    read_cases("commands.json", "refused"),
 )
 def test_what_cannot_work_is_one_line_and_writes_nothing(
     command: str, message: str, run: Run, docs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -9,6 +9,7 @@ from precise_rag.rerank.candidate_texts import text_around, with_headings, with_
 from precise_rag.rerank.packaged import packaged_reranker
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Candidate, Document
+from support.documents import read_cases
 from support.scored import Scored
 
 SENTENCES = ["The mill grinds rye.", "Runa Stell carved its wheel.", "She used oak.", "It turned until 1902."]
@@ -78,15 +79,7 @@ def text_read(given: Candidate) -> str:
 
 @pytest.mark.parametrize(
     ("text", "above", "title", "read_above"),
-    [
-        ("Service it once a year.", "Borealis M-7 > Care", "", "Borealis M-7 > Care: "),
-        ("Service it once a year.", "", "Borealis M-7", "Borealis M-7: "),
-        ("Service it once a year.", "Borealis M-7", "Another", "Borealis M-7: "),
-        ("Service the Borealis M-7 once a year.", "Borealis M-7", "", ""),
-        ("Service it once a year.", "Opening hours", "", ""),
-        ("Service it once a year.", "How often", "", ""),
-        ("Service it once a year.", "", "", ""),
-    ],
+    read_cases("reranking.json", "titles"),
 )
 def test_a_title_with_words_of_the_question_that_the_text_lacks_is_read_before_it(
     text: str, above: str, title: str, read_above: str

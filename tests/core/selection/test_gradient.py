@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from precise_rag.errors import ScoreScaleError
 from precise_rag.selection import GradientSelector, ratio_scores
 from precise_rag.types import Candidate, ScoreScale
+from support.documents import read_cases
 
 SAGE_FIG_8 = [13.79, 13.58, 11.91, 11.55, 10.94, 7.815, 7.665, 5.490, 4.416, 1.304, 0.800, 0.255, 0.198]
 SAGE_FIG_9 = [5.080, 3.854, 3.016, 1.734, 1.560, 1.146, 0.842, 0.823, 0.685]
@@ -36,18 +37,7 @@ def test_the_figures_of_sage_are_cut_as_in_the_paper() -> None:
 
 @pytest.mark.parametrize(
     ("settings", "scores", "n_kept", "reason"),
-    [
-        ({"min_k": 1, "min_gap": 0.05}, [0.9, 0.5, 0.01, 0.001], 2, "0.01 is not above 0.3 × 0.5"),
-        ({"min_k": 1, "min_gap": 0.05}, [0.02, 0.001], 2, "the drop from 0.02 to 0.001 is smaller than 0.05"),
-        ({"min_k": 3, "min_score": 0.5}, [0.9, 0.6, 0.4], 2, "0.4 is under min_score 0.5"),
-        ({"min_score": 0.5}, [0.4, 0.3], 0, "0.4 is under min_score 0.5"),
-        ({"min_score": 0.5, "min_keep": 1}, [0.4, 0.3], 1, "under min_score 0.5, but among the best 1"),
-        ({"ratio": 0.0, "share_of_best": 0.25}, [0.8, 0.5, 0.21, 0.19], 3, "0.19 is under 0.25 of the best"),
-        ({"share_of_best": 0.25, "min_keep": 2, "ratio": 0.0}, [0.8, 0.1], 2, "but among the best 2"),
-        ({"max_k": 2}, [0.9, 0.8, 0.7], 2, "2 are kept already (max_k)"),
-        ({"min_k": 1, "ratio": 0.5}, [0.8, 0.4], 1, "0.4 is not above 0.5 × 0.8"),
-        ({"min_k": 2, "ratio": 0.0}, [1.0, 0.0, 0.0], 2, "0 is not above 0 × 0"),
-    ],
+    read_cases("selection.json", "gradient"),
 )
 def test_limits_and_what_goes_before_them(
     settings: dict[str, Any], scores: list[float], n_kept: int, reason: str

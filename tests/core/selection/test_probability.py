@@ -7,6 +7,7 @@ from precise_rag.errors import ScoreScaleError
 from precise_rag.selection import ProbabilitySelector
 from precise_rag.selection.names import name_bearers
 from precise_rag.types import INSISTENT
+from support.documents import read_cases
 
 
 def candidates(*scores: float, n_tokens: int = 10) -> list[Candidate]:
@@ -88,19 +89,7 @@ def test_what_is_said_again_and_again_does_not_raise_the_bar_and_is_not_among_wh
 
 @pytest.mark.parametrize(
     ("settings", "scores", "expected", "reason"),
-    [
-        ({"min_score": 0.1, "min_keep": 0}, [0.05, 0.9, 0.2], [0.9, 0.2], "0.05 is under min_score 0.1"),
-        (
-            {"share_of_best": 0.5, "min_keep": 0},
-            [0.8, 0.39, 0.4],
-            [0.8, 0.4],
-            "0.39 is under 0.5 of the best, 0.8",
-        ),
-        ({"share_of_best": 0.5, "min_keep": 0}, [0.3, 0.15, 0.16], [0.3, 0.16, 0.15], "worth 0.15"),
-        ({"min_score": 0.5, "min_keep": 2}, [0.2, 0.3, 0.1], [0.3, 0.2], "worth 0.2, among the best 2"),
-        ({"min_score": 0.5, "min_keep": 0}, [0.2, 0.3], [], "0.2 is under min_score 0.5"),
-        ({}, [], [], ""),
-    ],
+    read_cases("selection.json", "worth"),
 )
 def test_what_is_worth_its_tokens_and_a_share_of_the_best_is_kept(settings, scores, expected, reason):
     selection = ProbabilitySelector(**settings).select(candidates(*scores))

@@ -31,7 +31,7 @@ LONGER = 8
 """How many times as long the second text is: a linear pattern takes 8 times as long, a quadratic one 64."""
 NOTICED = 0.005
 """CPU-seconds that the longer text must take before its growth is looked at: less is noise, and linear."""
-UNITS, EXAMPLES = 15, 8
+UNITS, EXAMPLES = 20, 8
 COMMON = " \t\n!-7Aab\u2028é"
 
 
@@ -76,7 +76,7 @@ class Example:
 
     def __init__(self, pattern: re.Pattern[str], draw: random.Random) -> None:
         self.text, self.items, self._draw = "", set[tuple[str, str]](), draw
-        self._alphabet, self._groups = sorted({*pattern.pattern, *COMMON}), dict[int, str]()
+        self.alphabet, self._groups = sorted({*pattern.pattern, *COMMON}), dict[int, str]()
         self._write(PARSER.parse(pattern.pattern, pattern.flags))
 
     def _write(self, parsed: Any) -> None:
@@ -101,16 +101,15 @@ class Example:
                         self.items.add((before, self.text.removeprefix(before)))
                 case "ANY" | "IN" | "NOT_LITERAL", _:
                     one = COMPILER.compile(PARSER.SubPattern(parsed.state, [(kind, value)]))
-                    self.text += self._draw.choice([c for c in self._alphabet if one.match(c)] or ["a"])
+                    self.text += self._draw.choice([c for c in self.alphabet if one.match(c)] or ["a"])
 
 
 def repetitions(pattern: re.Pattern[str]) -> list[tuple[str, str]]:
     """What begins a text, and what is repeated: characters that the pattern names, and parts of examples."""
     draw = random.Random(0)
-    alphabet = sorted({*pattern.pattern, *COMMON})
     examples = [Example(pattern, draw) for _ in range(EXAMPLES)]
     items = sorted({item for example in examples for item in example.items})
-    single = draw.sample(alphabet, min(len(alphabet), UNITS))
+    single = draw.choices(examples[0].alphabet, k=UNITS)
     units = {*single, *(f"{one}   " for one in single), *(one.text for one in examples), *dict(items)}
     return [("", unit) for unit in sorted(units - {""})] + [item for item in items if item[1]]
 

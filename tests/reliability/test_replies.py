@@ -108,14 +108,13 @@ REASONS = [{"error": QUOTA}, {"error": "quota"}, {"detail": "quota"}, QUOTA, {"c
 def test_why_an_answer_is_none_is_told(body: dict[str, Any]) -> None:
     options: dict[str, Any] = {"api_key": "key", "max_retries": 0}
     with client([Reply(body), Reply(f"data: {json.dumps(body)}\n\n"), Reply(body)]) as (llm, server):
-        encoder = OpenAIEncoder("e", base_url=server.url, **options)
         cohere = CohereReranker(base_url=server.url.removesuffix("/v1"), **options)
         with pytest.raises(LLMResponseError, match=r"has no completion \(quota\)$"):
             llm.complete(PROMPT)
         with pytest.raises(LLMError, match=r"quota\)?$"):
             list(llm.stream(PROMPT))
         with pytest.raises(ModelError, match="quota"):
-            encoder.encode(["text"])
+            OpenAIEncoder("e", base_url=server.url, **options).encode(["text"])
         with cohere, pytest.raises(LLMResponseError, match="quota"):
             cohere.score(QUESTION, CANDIDATES)
 

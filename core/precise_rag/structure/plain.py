@@ -54,6 +54,8 @@ _PROMPTS = (">" * 3 + " ", "... ")
 _LONGEST_TERM, _NO_TERM, _MIDDLE = 80, 9_999, 10
 _WORDS_OF_TERM = 6
 """Of a term without a sign before it; its line ends before the first word of its meaning had to go below."""
+_COMMAND = re.compile(r"\S{1,40}(?: [^\s\[]\S{0,40})? \[[-<]")
+"""The beginning of a command with options: "cut [-d] [-n name] part". It may go on below, as "[-o name]"."""
 _LEVEL_OF_CAPITALS = 8
 """Below underlined titles, which count from 1 in the order of their styles, and above titles with numbers."""
 _LEVEL_OF_SHORT_LINES, _LONGEST_SHORT_TITLE = 20, 60
@@ -199,10 +201,11 @@ class _Reader:
 
     def _is_term(self, number: int) -> bool:
         """Whether a line is a term, or an option, whose meaning is indented below it."""
-        line, below = self.lines[number], self.lines[number + 1 : number + 3]
-        before = self.lines[number - 1] if number else None
-        is_first = line.after_blank or (before is not None and before.indent != line.indent)
-        if not is_first or not below or below[0].after_blank:
+        line, *below = self.lines[number : number + 3]
+        before = self.lines[max(number - 1, 0)]
+        is_rest = before.indent == line.indent or line.words.count("[") < line.words.count("]")
+        is_rest = is_rest or (line.words[0] == "[" and _COMMAND.match(before.words) is not None)
+        if (is_rest and not line.after_blank) or not below or below[0].after_blank:
             return False
         if label_end(" " * line.indent + line.words, " " * below[0].indent + below[0].words):
             return True
@@ -212,7 +215,7 @@ class _Reader:
             return False
         if below[0].indent <= line.indent + 1:
             return below[0].words.startswith(": ") and not ITEM.match(line.words)
-        if line.words[0] in "`\"'<-([$*:":
+        if line.words[0] in "`\"'<-([$*:" or _COMMAND.match(line.words):
             return True
         n_words = len(line.words.split()) + len(WIDE.findall(line.words)) // 2
         is_above_term = any(not one.after_blank and one.indent > below[0].indent + 1 for one in below[1:])

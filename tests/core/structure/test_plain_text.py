@@ -341,6 +341,15 @@ def test_a_term_stands_above_what_is_indented_below_it() -> None:
     assert read_structure(hanging).above(hanging.index("It froze")) == ()
 
 
+def test_a_command_is_a_term_however_long_it_is_and_where_it_goes_on_is_no_title() -> None:
+    first, below = "     hang-lamp [-abdP] [-c colour-of-glass] [-n name] [-s shelf]", 13 * " "
+    for rest in ("", f" [-t\n{below}lamp]", f"\n{below}[-w wall]\n{below}[-x] lamp"):
+        text = f"LAMPS\n\n{first}{rest}\n{below}      (alias: hang)\n{below}Hang it.\n\n{below}It burns.\n"
+        above = read_structure(text).above(text.index("It burns"))
+        assert above[0] == "LAMPS"
+        assert above[-1].startswith("hang-lamp -abdP -c colour-of-glass")
+
+
 def test_what_is_indented_below_a_term_is_no_heading_whatever_it_shows() -> None:
     text = read_document("pump_manual.txt")
     found = read_structure(text)

@@ -14,6 +14,10 @@ from precise_rag.types import INSISTENT, UNSCORED, Candidate, Selection, best_fi
 Verdict = tuple[Candidate, bool, str]
 """A candidate, whether it is kept, and why."""
 _FEW_TOKENS = 500
+_LEAST_SHARE, _LEAST_TOKENS = (
+    0.05,
+    6,
+)  # of the best's probability, in one of `min_keep`: it has one or the other
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,7 +45,7 @@ class ProbabilitySelector:
         probability, less the likelier it is.
     max_tokens: most tokens to keep; default no limit. A candidate that does not fit is dropped; a smaller
         one after it may still fit.
-    min_keep: number of the best candidates to keep even if they are worth less; with 0 nothing may be kept.
+    min_keep: number of the best to keep even if worth less, but for single words of no worth; 0: none may be.
     count_tokens: counts the tokens of candidates without `n_tokens`; default an estimate.
     Raises InputError if a setting is out of range.
 
@@ -97,6 +101,10 @@ class ProbabilitySelector:
         left = math.inf if self.max_tokens is None else self.max_tokens
         for candidate, worth in zip(ranked[:n_first], worths, strict=False):
             among = "" if worth >= lowest else f", among the best {self.min_keep}"
+            is_tiny = candidate_tokens(candidate, self.count_tokens) < _LEAST_TOKENS
+            if among and is_tiny and worth < _LEAST_SHARE * best:
+                verdicts.append((candidate, False, self._why_dropped(worth, best)))
+                continue
             verdict, left = self._if_it_fits(candidate, f"worth {worth:.2g}{among}", left)
             verdicts.append(verdict)
         kept = [candidate for candidate, is_kept, _ in verdicts if is_kept]

@@ -97,6 +97,14 @@ def test_what_is_worth_its_tokens_and_a_share_of_the_best_is_kept(settings, scor
     assert reason in ("", *selection.reasons)
 
 
+def test_a_few_signs_of_next_to_no_worth_are_not_among_the_best():
+    best, *others = candidates(0.8, 0.03, 0.001)
+    tiny = [replace(one, text="=> 1", n_tokens=2) for one in others]
+    assert kept(ProbabilitySelector(), [best, *others]) == [0.8, 0.03, 0.001]
+    assert kept(ProbabilitySelector(), [best, *tiny]) == [0.8]
+    assert kept(ProbabilitySelector(), [replace(best, score=0.5), *tiny]) == [0.5, 0.03]
+
+
 def test_max_tokens_is_filled_and_never_passed_and_ranks_are_refused():
     with pytest.raises(ScoreScaleError, match="rerank first"):
         ProbabilitySelector().select([Candidate("d", 0, 1, "a", 0.5, "rank")])

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import chain, groupby, pairwise
@@ -21,6 +21,7 @@ from precise_rag.sentences.words import trimmed
 from precise_rag.stems import read_words
 from precise_rag.structure import read_structure
 from precise_rag.structure.marks import indent_of
+from precise_rag.structure.tables import table_rows
 from precise_rag.titles import joined_titles, new_sections
 from precise_rag.tokens import Counts, CountTokens, counting, estimate_tokens
 from precise_rag.types import Candidate, Decision, Excerpt, Selection, Span, best_first, check_query
@@ -276,7 +277,7 @@ class UnitSplitter:
     max_tokens: the limit. count: counts its tokens.
     """
 
-    name = "units-4"
+    name = "units-5"
 
     def __init__(self, max_tokens: int, count: Counts) -> None:
         self._longest, self._count = max(_LONG_LINES * max_tokens, _WHOLE_TOKENS), count
@@ -286,12 +287,14 @@ class UnitSplitter:
         structure = read_structure(text)
         spans = split_structured(text, structure, default_sentence_splitter())
         long = _LONG_VALUE if structure.format == "data" else _LONG
-        spans = [part for span in spans for part in _cut_at(_BREAK, text, span, span.end - span.start > long)]
-        many = {span for span in spans if span.end - span.start > self._longest}  # a token has a character
-        sizes = dict(zip(many, self._count([text[start:end] for start, end in many]), strict=True))
-        return [
-            part for span in spans for part in _cut_at(_LINE, text, span, sizes.get(span, 0) > self._longest)
-        ]
+        spans = [part for span in spans for part in _cut_at(_BREAK, text, span, long)]
+        many = [span for span in spans if span.end - span.start > self._longest]  # a token has a character
+        sizes = self._count([text[start:end] for start, end in many])
+        big = {span for span, size in zip(many, sizes, strict=True) if size > self._longest}
+        tables = (block for block in structure.blocks if big and block.kind == "table")
+        rows = {row for table in tables for row in table_rows(text, *table[:2]).starts}
+        parts = (_cut_at(_LINE, text, span, 0, rows) if span in big else [span] for span in spans)
+        return [*chain.from_iterable(parts)]
 
 
 class PartSplitter:
@@ -303,15 +306,12 @@ class PartSplitter:
         """Return the spans, which cover the text."""
         spans = [Span(0, len(text))]
         for pattern, longest in _PARTS:
-            spans = [
-                part
-                for span in spans
-                for part in _cut_at(pattern, text, span, span.end - span.start > longest)
-            ]
+            spans = [part for span in spans for part in _cut_at(pattern, text, span, longest)]
         return spans
 
 
-def _cut_at(pattern: re.Pattern[str], text: str, span: Span, is_long: bool) -> Iterator[Span]:
-    start, end = span
-    breaks = pattern.finditer(text, start, end) if is_long else ()
-    yield from map(Span._make, pairwise(dict.fromkeys([start, *(found.end() for found in breaks), end])))
+def _cut_at(at: re.Pattern[str], text: str, part: Span, most: int, rows: Collection[int] = ()) -> list[Span]:
+    """A part, cut after each match if it is longer than `most`: only where rows start, if any do."""
+    places = [found.end() for found in at.finditer(text, *part)] if part.end - part.start > most else []
+    places = [place for place in places if place in rows] or places
+    return [*map(Span._make, pairwise(dict.fromkeys([part.start, *places, part.end])))]

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from precise_rag import ToolResultPruner, prune
 from precise_rag.encoders.local import count_packaged_tokens
 from precise_rag.errors import InputError
+from precise_rag.evidence.pruning import UnitSplitter
 from precise_rag.evidence.tool_results import question_of
 from support.scored import Scored
 from support.tool_results import KINDS, LOG, PAGE, RECORDS
@@ -246,6 +247,24 @@ def test_the_record_of_a_name_is_kept_whole_before_lines_of_its_namesakes() -> N
     text = "\n".join(card.format(*name, 400 + number) for number, name in enumerate(names))
     kept = prune(text, "In which room is N. Reyes?", 128, reranker="packaged").text
     assert card.format("N", "Reyes", 445) in kept
+
+
+@pytest.mark.parametrize(
+    "row",
+    [
+        "``{0}``     It stops, and the lamp\n            is {1}.\n",
+        "| {0} | It stops, and the lamp |\n|   | is {1}. |\n+---+---+\n",
+    ],
+)
+def test_a_table_as_long_as_the_limit_is_cut_between_its_rows(row: str) -> None:
+    rows = [row.format(name, f"dim {name}") for name in "ABCDEFGH"]
+    rule, head = ("=========== ==================\n", "Key         Meaning\n")
+    table = f"{rule}{head}{rule}{''.join(rows)}{rule}"
+    if row[0] == "|":
+        table = "+---+---+\n| Key | Meaning |\n+===+===+\n" + "".join(rows)
+    spans = UnitSplitter(50, count_packaged_tokens).split(table)
+    units = [table[start:end] for start, end in spans]
+    assert [unit for unit in units[1:-1] if "stops" in unit] == rows[:-1]
 
 
 def test_a_text_that_fits_is_whole_and_other_arguments_are_refused() -> None:

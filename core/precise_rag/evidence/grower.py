@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Self
 
 import numpy as np
 
 from precise_rag.checks import check_number
 from precise_rag.evidence.model import REACH, EvidenceModel, Growth, evidence_model
-from precise_rag.evidence.needs import needs
+from precise_rag.evidence.needs import needs, of_entry
 from precise_rag.protocols import Neighbours
 from precise_rag.selection import ratio_scores
 from precise_rag.types import INSISTENT, UNSCORED, Candidate, Selection, Stretch, best_first, check_query
@@ -80,7 +81,7 @@ class EvidenceGrower:
         is_best = max((scores[key] for key in scores.keys() & {*keys}), default=0) >= max(scores.values())
         least = min(self.min_score, _NEARLY * growth.alone.max()) if is_best else self.min_score
         if growth.alone.max() >= least:
-            growth, needed_by = _with_needs(stretch, growth)
+            growth, needed_by = _with_needs(query, stretch, growth)
         grown = {}
         for row, (key, sentence) in enumerate(zip(keys, stretch.sentences, strict=True)):
             score = float(growth.probability[row])
@@ -96,15 +97,15 @@ class EvidenceGrower:
         return grown
 
 
-def _with_needs(stretch: Stretch, growth: Growth) -> tuple[Growth, dict[int, int]]:
-    """Give what a sentence needs to be understood the probability of the sentence; see `needs`.
+def _with_needs(query: str, stretch: Stretch, growth: Growth) -> tuple[Growth, dict[int, int]]:
+    """Give what a sentence needs to be understood its probability; see `needs`, and `of_entry` for the best.
 
     It gets a trifle less, the less likely it is alone: if a record does not fit, its likeliest fields do.
     Returns the growth, and for each row that became more probable the row that needs it.
     """
     probability, source = growth.probability.copy(), growth.source.copy()
     needed_by: dict[int, int] = {}
-    for row, needed in needs(stretch):
+    for row, needed in chain(needs(stretch), of_entry(query, stretch, int(growth.alone.argmax()))):
         nearly = growth.probability[row] * (_NEARLY + (1 - _NEARLY) * growth.alone[needed])
         if nearly > probability[needed]:
             probability[needed] = nearly

@@ -17,13 +17,14 @@ a quote                    the reply that follows, and the reply the quote
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import chain, groupby, islice, product, takewhile
+from itertools import accumulate, chain, groupby, islice, product, takewhile
 from typing import NamedTuple
 
 import numpy as np
 
 from precise_rag.evidence.leaning import language_of, leans, takes_back
 from precise_rag.evidence.records import records
+from precise_rag.rerank.query_terms import begins_with_name
 from precise_rag.structure import Block, BlockKind, heading_title, read_structure
 from precise_rag.structure.marks import FIELD, TIME, WHEN, ends_in_colon, ends_sentence
 from precise_rag.types import Stretch
@@ -121,6 +122,14 @@ def needs(stretch: Stretch) -> Iterator[tuple[int, int]]:
             needed = first_of_block
         if needed is not None and sentences[needed].is_short:
             yield row, needed
+
+
+def of_entry(query: str, stretch: Stretch, row: int) -> Iterator[tuple[int, int]]:
+    """What an entry that begins with a name in a query needs: all of it, up to LONGEST_ANNOUNCED tokens."""
+    first, *rest = stretch.sentences[row:]
+    below = takewhile(lambda one: one.above != first.above == one.above[: len(first.above)], rest)
+    n = sum(size <= LONGEST_ANNOUNCED for size in accumulate(one.n_tokens or 0 for one in below))
+    return product([row], range(row + 1, row + 1 + n * bool(begins_with_name(query, [first.text])[0])))
 
 
 def _said_with(row: int, sentence: _Sentence, before: _Sentence) -> Iterator[tuple[int, int]]:

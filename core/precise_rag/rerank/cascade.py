@@ -25,7 +25,7 @@ from precise_rag.rerank.features import retrieval_scores
 from precise_rag.rerank.logistic_regression import LogisticRegression, log_odds, matched
 from precise_rag.rerank.packaged import packaged_reranker
 from precise_rag.rerank.pairs import NETWORK, OnnxPairScorer, Piece, network_checksum, word_table
-from precise_rag.rerank.query_terms import alone_with_code
+from precise_rag.rerank.query_terms import alone_with_code, begins_with_name
 from precise_rag.sharing import in_turns
 from precise_rag.types import Candidate, FloatArray, IntArray, ScoreScale
 
@@ -50,10 +50,10 @@ class Shortlist(NamedTuple):
     """The r of n candidates that the cross-encoder reads, with the judgements of both rerankers.
 
     rows: (r,) their rows in the list. columns: (r,) each: "packaged", the packaged reranker's log-odds,
-    "dense", the cosines, NaN where unknown, "alone", 1 for one that alone has a code of the query,
-    see `alone_with_code`, and "reads", the cross-encoder's logits. packaged: (n,) the log-odds of all. order:
-    (n,) those less log2(1 + b), where b candidates have a higher score, for what is not read; just those
-    where half of the scores are the same, such as those of the texts that sentences are cut from.
+    "dense", the cosines, NaN where unknown, "alone", of `alone_with_code` and `begins_with_name`, and
+    "reads", the cross-encoder's logits. packaged: (n,) the log-odds of all. order: (n,) those less log2(1 +
+    b), where b candidates have a higher score, for what is not read; just those where half of the scores are
+    the same, as of texts that sentences are cut from.
     """
 
     rows: IntArray
@@ -73,10 +73,10 @@ class CascadeReranker(Loaded):
     needs them (see `with_headings`), and some of the text around it where that is known (see
     `with_text_around`). A logistic regression over both judgements and the cosine, or one without it where it
     is unknown, gives their probabilities, and one over the packaged reranker's alone those of the rest, whose
-    order is also the search's. What alone has a code of the query, or a row its name, is read first and more
-    probable (see `alone_with_code`). Of longer texts `rerank` has it read the sentences (`longest_text`). A
-    text of another document can take one of the places that are read; otherwise it has as little part in a
-    score as in the packaged reranker's.
+    order is also the search's. What alone has a code of the query, or a row its name, or begins with it, is
+    read first and more probable. Of longer texts `rerank` has it read the sentences (`longest_text`). A text
+    of another document can take one of the places that are read; else it has as little part in a score as in
+    the packaged reranker's.
 
     folder: a saved model; default: the one in the package.
     n_read: most candidates to read, at least 1; default 24.
@@ -134,6 +134,7 @@ class CascadeReranker(Loaded):
         """Judge n > 0 candidates with the packaged reranker, and the best of them with the cross-encoder."""
         headed = with_headings(query, candidates, packaged_reranker().idf_table)
         alone = alone_with_code(query, [one.text for one in headed])
+        alone = np.maximum(alone, begins_with_name(query, [one.text for one in candidates]))
         judged = packaged_reranker().score(query, headed)
         given = candidates if judged.max() >= _LIKELY else self._compared(query, candidates, judged + alone)
         if given is not candidates:

@@ -172,6 +172,14 @@ def alone_with_code(query: str, texts: Sequence[str]) -> FloatArray:
     return np.array([any(counts[one] == 1 for one in several) for several in told], dtype=np.float32)
 
 
+def begins_with_name(query: str, texts: Sequence[str]) -> FloatArray:
+    """Return (n,) 1/k for each of k texts that begin with the same code or name of the query: work_mem."""
+    asked = {one for one in _CODE.findall(query.casefold()) if not one.isalnum()} | _codes(query)
+    firsts = [first[0] if asked and (first := _CODE.search(text.casefold())) else "" for text in texts]
+    counts = Counter(firsts)
+    return np.array([(one in asked) / counts[one] for one in firsts], dtype=np.float32)
+
+
 def _names(query: str) -> set[str]:
     """Words with capital letters one after the other, but for the first word."""
     words = (" ".join(_WORD.findall(word)) for word in query.split()[1:])

@@ -249,6 +249,19 @@ def test_the_record_of_a_name_is_kept_whole_before_lines_of_its_namesakes() -> N
     assert card.format("N", "Reyes", 445) in kept
 
 
+def test_the_entry_of_a_name_in_the_question_is_kept_to_its_end() -> None:
+    entry = (
+        "     hang-lamp [-a] [-c colour]\n             Put one up.\n\n             It is lit at dusk. {}\n\n"
+    )
+    whole = entry.format("Nothing else is hung with it. The -a option takes the oldest three.")
+    before = [
+        f"Lamp {n} may hang where the keeper can see it, as does a lamp of town {n}." for n in range(20)
+    ]
+    after = [f"If the lamp does not hang, -{n} says what to do with lamp {n}." for n in "bcdefghijk"]
+    text = "LAMPS\n\n" + "\n\n".join(before) + f"\n\n{whole}" + "\n\n".join(after)
+    assert whole.strip() in prune(text, "What does -a do in the keeper's hang-lamp?", 128).text
+
+
 @pytest.mark.parametrize(
     "row",
     [

@@ -13,7 +13,7 @@ from precise_rag.rerank.cascade import CascadeReranker
 from precise_rag.rerank.logistic_regression import log_odds
 from precise_rag.rerank.packaged import packaged_reranker
 from precise_rag.rerank.pairs import Piece
-from precise_rag.rerank.query_terms import alone_with_code
+from precise_rag.rerank.query_terms import alone_with_code, begins_with_name
 from precise_rag.types import Candidate
 from support.rerankers import LAMP as TEXTS
 from support.rerankers import WHOSE_LAMP as QUESTION
@@ -211,6 +211,26 @@ def test_a_code_or_the_name_of_a_row_counts_where_one_text_alone_holds_it_whole(
     query: str, texts: list[str], alone: list[int]
 ) -> None:
     assert alone_with_code(query, texts).tolist() == alone
+
+
+@pytest.mark.parametrize(
+    ("query", "texts", "shares"),
+    [
+        (
+            "What does -a do in kill-pane?",
+            ["kill-pane [-a]", "By kill-pane.", "kill-panes", "do"],
+            [1, 0, 0, 0],
+        ),
+        ("Default of work_mem?", ["### `work_mem` (integer)", "Work_mem: 4 MB", "work_mem2"], [0.5, 0.5, 0]),
+        ("Does os.path.join check?", ["os.path.join(a, b)", "os.path", "join"], [1, 0, 0]),
+        ("What is E4266?", ["E4266 door", "See E4266"], [1, 0]),
+        ("What does the pump do?", ["Pump: it does.", ""], [0, 0]),
+    ],
+)
+def test_a_text_that_begins_with_what_the_query_names_counts_as_much_as_few_do(
+    query: str, texts: list[str], shares: list[float]
+) -> None:
+    assert begins_with_name(query, texts).tolist() == shares
 
 
 @pytest.mark.parametrize("form", ["| {} | motor blocked | {} V |", "- {}: belt torn, {} V"])

@@ -14,10 +14,8 @@ from precise_rag.types import INSISTENT, UNSCORED, Candidate, Selection, best_fi
 Verdict = tuple[Candidate, bool, str]
 """A candidate, whether it is kept, and why."""
 _FEW_TOKENS = 500
-_LEAST_SHARE, _LEAST_TOKENS = (
-    0.05,
-    6,
-)  # of the best's probability, in one of `min_keep`: it has one or the other
+_LEAST_SHARE, _LEAST_TOKENS = 0.05, 6
+"""What one of the `min_keep` best has: this share of the best one's probability, or so many tokens."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -45,7 +43,8 @@ class ProbabilitySelector:
         probability, less the likelier it is.
     max_tokens: most tokens to keep; default no limit. A candidate that does not fit is dropped; a smaller
         one after it may still fit.
-    min_keep: number of the best to keep even if worth less, but for single words of no worth; 0: none may be.
+    min_keep: number of the best candidates to keep even if they are worth less, but for a few signs of next to
+        no worth; with 0 nothing may be kept.
     count_tokens: counts the tokens of candidates without `n_tokens`; default an estimate.
     Raises InputError if a setting is out of range.
 

@@ -13,6 +13,7 @@ from precise_rag.encoders.geometry import geometry_of
 from precise_rag.stems import read_words
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Candidate, FloatArray
+from support.documents import read_cases
 
 COPIES = [
     "The harbour master opens the gate at dawn and closes it at dusk.",
@@ -65,15 +66,7 @@ def test_another_word_number_or_order_is_not_a_repetition(changed: str) -> None:
 
 @pytest.mark.parametrize(
     ("one", "other"),
-    [
-        ("+5", "-5"),
-        ("$5", "€5"),
-        ("< 5", "> 5"),
-        ("1/2", "1:2"),
-        ("5 %", "5"),
-        ("C", "C++"),
-        ("!= 5", "== 5"),
-    ],
+    read_cases("filters.json", "signs"),
 )
 def test_another_sign_is_not_a_repetition(one: str, other: str) -> None:
     texts = [f"Tonight the gauge in the greenhouse of Ada is set to {value}." for value in (one, other, one)]

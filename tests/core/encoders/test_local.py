@@ -19,6 +19,7 @@ from precise_rag.encoders.sentence_transformer import SentenceTransformerEncoder
 from precise_rag.encoders.token_ids import batches_by_length
 from precise_rag.errors import ModelError
 from support.bert import saved_encoder, write_onnx
+from support.documents import read_cases
 
 TEXTS = [
     "A cat sleeps on the mat.",
@@ -128,15 +129,7 @@ def test_a_text_has_the_same_vector_alone_and_among_others_in_any_thread_and_cop
 
 @pytest.mark.parametrize(
     ("source", "default", "told", "expected"),
-    [
-        ("any", None, {"query": "q ", "document": "", "passage": "p ", "corpus": "c "}, ["q ", "p "]),
-        ("any", "all", {"query": "q ", "all": "a "}, ["q ", "a "]),
-        ("intfloat/multilingual-e5-small", None, {"query": "", "document": ""}, ["query: ", "passage: "]),
-        ("/e5/models--intfloat--e5-base-v2/snapshots/0a1b", None, {}, ["query: ", "passage: "]),
-        ("bge-small-zh-v1.5", None, {}, ["为这个句子生成表示以用于检索相关文章：", ""]),
-        ("C:\\models\\nomic-embed-text-v1.5", None, {}, ["search_query: ", "search_document: "]),
-        ("bge-base-en-v1.5", None, {}, ["Represent this sentence for searching relevant passages: ", ""]),
-    ],
+    read_cases("encoders.json", "prompts"),
 )
 def test_prompts_are_told_by_files_or_families(source: str, default: Any, told: Any, expected: Any) -> None:
     assert [*prompts_of({"prompts": told, "default_prompt_name": default}, source)] == expected

@@ -15,6 +15,7 @@ from precise_rag.rerank.packaged import packaged_reranker
 from precise_rag.rerank.pairs import Piece
 from precise_rag.rerank.query_terms import alone_with_code, begins_with_name
 from precise_rag.types import Candidate
+from support.documents import read_cases
 from support.rerankers import LAMP as TEXTS
 from support.rerankers import WHOSE_LAMP as QUESTION
 
@@ -195,17 +196,7 @@ def test_the_packaged_cascade_was_fitted_to_this_packaged_reranker() -> None:
 
 @pytest.mark.parametrize(
     ("query", "texts", "alone"),
-    [
-        ("What is E4266?", ["E4266: door open", "E42660: door shut", "E4266-B", "it is E4267"], [1, 0, 0, 0]),
-        ("Voltage of TX-17?", ["| tx-17 | 40 V |", "| TX-1 | 17 V |", "TX-17.5"], [1, 0, 0]),
-        ("Who wrote it in 1931 or 1955?", ["1931 by Ada.", "1955年", "1955, by Bo", "1931.5"], [1, 0, 0, 0]),
-        ("The 2nd of 3 in the 90s?", ["the 2nd", "3", "the 90s"], [0, 0, 0]),
-        ("What is it?", ["E4266"], [0]),
-        ("Steps of Old Mill?", ["| Old Mill | 65 |", "| New Mill | 9 |", "| Old Gate |  |"], [1, 0, 0]),
-        ("Where is Old Mill?", ['{"name": "old mill"}', "| Old Mill | 65 |"], [0, 0]),
-        ("Where is Old Mill?", ["Old Mill is old.", "It is far."], [0, 0]),
-        ("سنة ۲۰۱۲", ["في ۲۰۱۲", "none"], [1, 0]),
-    ],
+    read_cases("reranking.json", "codes"),
 )
 def test_a_code_or_the_name_of_a_row_counts_where_one_text_alone_holds_it_whole(
     query: str, texts: list[str], alone: list[int]
@@ -215,17 +206,7 @@ def test_a_code_or_the_name_of_a_row_counts_where_one_text_alone_holds_it_whole(
 
 @pytest.mark.parametrize(
     ("query", "texts", "shares"),
-    [
-        (
-            "What does -a do in kill-pane?",
-            ["kill-pane [-a]", "By kill-pane.", "kill-panes", "do"],
-            [1, 0, 0, 0],
-        ),
-        ("Default of work_mem?", ["### `work_mem` (integer)", "Work_mem: 4 MB", "work_mem2"], [0.5, 0.5, 0]),
-        ("Does os.path.join check?", ["os.path.join(a, b)", "os.path", "join"], [1, 0, 0]),
-        ("What is E4266?", ["E4266 door", "See E4266"], [1, 0]),
-        ("What does the pump do?", ["Pump: it does.", ""], [0, 0]),
-    ],
+    read_cases("reranking.json", "names"),
 )
 def test_a_text_that_begins_with_what_the_query_names_counts_as_much_as_few_do(
     query: str, texts: list[str], shares: list[float]

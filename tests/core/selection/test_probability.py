@@ -177,13 +177,7 @@ def test_the_selector_keeps_one_more_if_it_fits_and_anything_is_kept_and_says_wh
 
 @pytest.mark.parametrize(
     ("query", "kept"),
-    [
-        ("When does the hall of Lille open?", ["Lille", "Brest"]),
-        ("when does the hall of lille open", ["Lille", "Brest"]),
-        ("Which hall opens first, that of Lyon or of Lille?", ["Lyon", "Lille", "Brest"]),
-        ("Which halls open at nine?", ["Lyon", "Lille", "Nice", "Brest"]),
-        ("", ["Lyon", "Lille", "Nice", "Brest"]),
-    ],
+    read_cases("selection.json", "named"),
 )
 def test_what_is_said_like_another_but_of_something_else_than_the_question_names_is_left_out(query, kept):
     hours = {"Lyon": "nine", "Lille": "ten", "Nice": "noon"}

@@ -12,7 +12,7 @@ ITEM = re.compile(
 
 NUMBERED = re.compile(
     r"(?:(?i:chapter|part|section|appendix|article|book|act|scene|volume|kapitel|capítulo|глава|часть)\b"
-    r"[ .:]{0,3}[\dIVXLCivxlc]{1,6}\b|(?!\d{3} )\d{1,3}(?:\.\d{1,3}){0,5}[.)]?(?=[ \t])"
+    r"[ .:]{0,3}(?:[\dIVXLCivxlc]{1,6}|[A-Z])\b|(?!\d{3} )\d{1,3}(?:\.\d{1,3}){0,5}[.)]?(?=[ \t])"
     r"|[IVXLC]{1,6}\.(?=[ \t])|[第제][\d一二三四五六七八九十百]{1,5}[章节節部장])"
 )
 """The number of a heading, not of an answer: "404 Not Found"."""

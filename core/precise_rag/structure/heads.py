@@ -9,7 +9,7 @@ from precise_rag.structure.marks import CAPTION, ends_sentence, without_marks
 Cells = tuple[str, ...]
 """The words of the cells of a row; "" of an empty one."""
 
-_BETWEEN_CELLS, _LONGEST_TITLE, _LONGEST_CAPTION = " | ", 200, 100
+_BETWEEN_CELLS, _LONGEST_TITLE, _LONGEST_CAPTION, _LINES_OF_CAPTION = " | ", 200, 100, 3
 _READ = 30
 """Rows below the head that are looked at, and rows of the head itself."""
 _NUMBER = re.compile(r"\W{0,3}(?!(?:19|20)\d\d\b)\d")
@@ -40,11 +40,11 @@ def head_size(rows: Sequence[Cells], n_marked: int, *, has_empty_head: bool) -> 
 
 
 def caption(paragraph: str) -> str:
-    """Return a short line above a table, without marks and its colon; "" of a sentence or several lines."""
-    words = paragraph.strip()
-    is_line = "\n" not in words and len(words) <= _LONGEST_CAPTION
-    is_caption = is_line and (CAPTION.match(words) or not ends_sentence(words))
-    return without_marks(words).rstrip(":：") if is_caption else ""
+    """Return up to three short lines above a table, without marks and their colon; "" of a sentence."""
+    lines = paragraph.strip().split("\n")
+    are_short = len(lines) <= _LINES_OF_CAPTION and max(map(len, lines)) <= _LONGEST_CAPTION
+    is_caption = are_short and (CAPTION.match(lines[0]) or not any(map(ends_sentence, lines)))
+    return without_marks(paragraph).rstrip(":：")[:_LONGEST_TITLE] if is_caption else ""
 
 
 def row_titles(rows: Sequence[Cells], n_head: int, are_marked: Sequence[bool]) -> Iterator[str]:

@@ -316,9 +316,13 @@ def test_a_row_with_one_cell_names_the_rows_below_it(table: str, row: str, title
 
 
 @pytest.mark.parametrize(
-    ("line", "title"), [("Sundays", "Sundays: "), ("Sundays:", "Sundays: "), ("It is so.", "")]
+    ("line", "title"),
+    [
+        *(("Sundays", "Sundays: "), ("Sundays:", "Sundays: "), ("It is so.", "")),
+        *(("Sundays\n(in May)", "Sundays (in May): "), ("It is so.\nSundays", "")),
+    ],
 )
-def test_a_short_line_above_a_table_is_its_caption(line: str, title: str) -> None:
+def test_short_lines_above_a_table_are_its_caption(line: str, title: str) -> None:
     for table, head in ((barred(HEAD) + RULE + barred(*WIDE), TITLE), ("a\t1\nb\t2\nbolt\t3\n", "")):
         structure = read_structure(f"Text.\n\n{line}\n\n{table}\nAfter.\n")
         above = (title + head).removesuffix(": ")

@@ -19,7 +19,7 @@ import pytest
 
 from precise_rag.documents.conversion_process import as_seen
 from precise_rag.structure import read_structure
-from precise_rag.structure.marks import DELIMITER_ROW
+from precise_rag.structure.marks import HEAD_RULE
 
 PACKAGES = [importlib.import_module(n) for n in ("precise_rag", "llamaindex_precise", "langchain_precise")]
 SOURCES = "\n".join(
@@ -146,7 +146,7 @@ PATTERNS = compiled_patterns()
 
 def test_the_patterns_of_the_packages_are_collected() -> None:
     assert len(PATTERNS) > 50
-    assert DELIMITER_ROW in PATTERNS.values()
+    assert HEAD_RULE in PATTERNS.values()
 
 
 @pytest.mark.parametrize("name", PATTERNS)

@@ -59,7 +59,7 @@ def row_titles(rows: Sequence[Cells], n_head: int, are_marked: Sequence[bool]) -
     name = "" if columns else ": ".join(over)
     title = ": ".join([*over, columns])[:_LONGEST_TITLE] if columns else ""
     for row, is_name in zip(rows[n_head:], _are_names(rows[n_head:], are_marked[n_head:]), strict=True):
-        name = without_marks(row[0])[:_LONGEST_TITLE] if is_name else name
+        name = without_marks(row[0]).rstrip(":：")[:_LONGEST_TITLE] if is_name else name
         yield ": ".join(filter(None, [name if not is_name and _NAME.search(name) else "", title]))
 
 
@@ -92,7 +92,8 @@ def _is_over_all(row: Cells) -> bool:
     return len(row) > 1 and bool(row[0]) and set(row[1:]) <= {row[0], ""}
 
 
-def _has_number(row: Cells) -> bool:
+def has_number(row: Sequence[str]) -> bool:
+    """Whether a cell of a row begins with a number that is not a year."""
     return any(map(_NUMBER.match, row))
 
 
@@ -101,12 +102,12 @@ def _columns_of_numbers(row: Cells, below: Sequence[Cells]) -> list[bool]:
     found = []
     for place in range(len(row)):
         filled = [other[place] for other in below[:_READ] if place < len(other) and other[place]]
-        found.append(2 * sum(_has_number((cell,)) for cell in filled) > len(filled))
+        found.append(2 * sum(has_number((cell,)) for cell in filled) > len(filled))
     return found
 
 
 def _is_data(row: Cells, below: Sequence[Cells]) -> bool:
-    if not _has_number(row) or _is_over_all(row):
+    if not has_number(row) or _is_over_all(row):
         return False
     if len(row) == 2:
         return not _columns_of_numbers(row, below)[0]
@@ -115,8 +116,8 @@ def _is_data(row: Cells, below: Sequence[Cells]) -> bool:
 
 def _is_head(row: Cells, below: Sequence[Cells], has_empty_head: bool) -> bool:
     numbers = _columns_of_numbers(row, below)
-    if _has_number(row) or len(row) < 3:
-        return all(numbers) and not _has_number(row)
+    if has_number(row) or len(row) < 3:
+        return all(numbers) and not has_number(row)
     if any(cell and is_number for cell, is_number in zip(row, numbers, strict=True)):
         return True
     columns = [[other[place] for other in below[:_READ] if place < len(other)] for place in range(len(row))]
@@ -127,7 +128,7 @@ def _is_head(row: Cells, below: Sequence[Cells], has_empty_head: bool) -> bool:
 def _goes_on(head: Sequence[Cells], row: Cells, below: Sequence[Cells]) -> bool:
     columns = _columns(head)
     is_told_apart = len(columns) > 0 and all(columns[1:]) and len(set(columns)) == len(columns)
-    if is_told_apart or _has_number(row):
+    if is_told_apart or has_number(row):
         return False
     is_merged = any(cell and cell == above for cell, above in zip(row, head[-1], strict=False))
     return is_merged or any(_columns_of_numbers(row, below))

@@ -44,7 +44,7 @@ MARKED_TITLE = re.compile(
 BORDER = re.compile(r"=+(?:[ \t]+=+)+[ \t]*\Z")
 """A border of a simple table in reStructuredText."""
 
-DELIMITER_ROW = re.compile(r"[ \t]*+\|?[ \t]*+:?-++:?[ \t]*+(?:[|+][ \t]*+:?-*+:?[ \t]*+)++\Z")
+HEAD_RULE = re.compile(r"[ \t]*+\|?[ \t]*+:?-++:?[ \t]*+(?:[|+][ \t]*+:?-*+:?[ \t]*+)++\Z")
 """The line below the head of a table with bars, as in Markdown, and also with a plus between the columns."""
 
 DIRECTIVE = re.compile(r"\.\. +(?:[\w:.+-]+)::")

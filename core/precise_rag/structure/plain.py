@@ -9,6 +9,7 @@ from typing import NamedTuple
 from unicodedata import normalize
 
 from precise_rag.structure.blocks import BlockKind, BlockStart
+from precise_rag.structure.heads import has_number
 from precise_rag.structure.marks import (
     ADORNMENT,
     CODE_DIRECTIVES,
@@ -42,7 +43,7 @@ from precise_rag.structure.plain_lines import (
     wrapped_numbers,
 )
 from precise_rag.structure.running import RUNNING_LINES, running_key
-from precise_rag.structure.tables import CSV_LINES, begins_table, delimiter_of, is_rule, split_at
+from precise_rag.structure.tables import CSV_LINES, FAR, begins_table, delimiter_of, is_rule, split_at
 
 _TABLE_AHEAD = 500
 """Lines in which the end of a simple table is looked for."""
@@ -286,11 +287,9 @@ class _Reader:
             return "heading", self._style(line.words[0], True), 3
         is_head = len(rest) > 1 and COLUMNS.match(line.words) and COLUMNS.match(rest[1].words)
         is_title = line.after_blank and len(line.words) <= 2 * LONGEST_HEADING and not is_head
-        under = rest[:1] if is_title else ()
-        for below in under:
-            fits = 0.7 * len(line.words) <= len(below.words) and not below.after_blank
-            if fits and ADORNMENT.match(below.words):
-                return "heading", self._style(below.words[0], False), 2
+        under = rest[0].words if is_title and rest and not rest[0].after_blank else ""
+        if 0.7 * len(line.words) <= len(under) and ADORNMENT.match(under):
+            return "heading", self._style(under[0], False), 2
         return None
 
     def _style(self, mark: str, over: bool) -> int:
@@ -353,10 +352,13 @@ class _Reader:
         """The end of a table that is set with spaces, also with a rule below its head.
 
         A row has a column, or the number of its cells, of the row before. A line that is indented far goes on
-        in a cell. A blank line may part rows with the same columns.
+        in a cell. A blank line may part rows with the same columns. If right below the head a line names a
+        group of rows, others may, and rules part the rows.
         """
         first, end, n_rows = self.lines[number], number + 1, 1
         edges, n_gaps = edges_of(first), len(_WIDE_GAP.findall(first.words))
+        below = end + (end < len(self.lines) and is_rule(self.lines[end].words))
+        is_grouped = not has_number(_WIDE_GAP.split(first.words)) and self._names_rows(below)
         for line in self.lines[end:]:
             now = edges_of(line) if COLUMNS.match(line.words) else set[int]()
             n_now = len(_WIDE_GAP.findall(line.words))
@@ -365,15 +367,27 @@ class _Reader:
             has_cells = has_cells and _NUMBER_CELL.search(line.words) is not None
             n_gaps = n_now if has_cells else n_gaps
             is_row = has_cells or not edges.isdisjoint(now)
-            goes_on = is_row or line.indent >= first.indent + 8
+            goes_on = is_row or line.indent >= first.indent + FAR
             if line.after_blank:
-                goes_on = is_row and line.indent == first.indent and (has_cells or len(edges & now) > 1)
+                is_beside = is_grouped or line.indent == first.indent
+                goes_on = is_row and is_beside and (has_cells or len(edges & now) > 1)
+            if is_grouped and not goes_on:
+                goes_on = line.indent <= self.lines[below].indent and self._names_rows(end)
+                goes_on |= is_rule(line.words) and not line.after_blank
             if not goes_on and not (end == number + 1 and is_rule(line.words)):
                 break
             edges = now if is_row else edges
             n_rows += is_row
             end += 1
         return end if n_rows >= FEWEST_ROWS else number
+
+    def _names_rows(self, number: int) -> bool:
+        """Whether a short line names a group of rows: above one of three cells, or above such a name."""
+        words, *below = [line.words for line in self.lines[number : number + 3]] or [""]
+        cells = next((_WIDE_GAP.split(row) for row in below if COLUMNS.match(row)), [])
+        is_alone = len(words) <= _LONGEST_SHORT_TITLE and not (words.endswith(STOPS) or COLUMNS.match(words))
+        is_above = len(cells) >= FEWEST_ROWS and has_number(cells) and not self.lines[number].before_blank
+        return is_above and is_alone and not is_rule(words)
 
     def _to_rule(self, number: int) -> int:
         """The end of a table that ends with a rule as its first line; it may have blank lines."""

@@ -3,11 +3,12 @@
 import csv
 import re
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import count, pairwise, zip_longest
 from typing import NamedTuple
 
-from precise_rag.structure.heads import Cells, head_size, row_titles
-from precise_rag.structure.marks import BORDER, COLUMNS, DELIMITER_ROW, FILL, in_columns, without_tags
+from precise_rag.structure.heads import Cells, has_number, head_size, row_titles
+from precise_rag.structure.marks import BORDER, COLUMNS, FILL, HEAD_RULE, in_columns, indent_of, without_tags
 
 _WHOLE_TABLE = 600
 """Characters up to which a table is short; runs of white space count as one."""
@@ -21,6 +22,8 @@ _RULE_MARKS = frozenset("+|-=: \t").union(map(chr, range(0x2500, 0x2580)))
 _BARS = str.maketrans("│┃║", "|||")
 _BETWEEN_BARS = re.compile(r"(?<!\\)\|")
 _GAP = re.compile(r" {2,}|[ ]*\t\s*")
+FAR = 8
+"""Columns that a line is indented, at least, which goes on in a cell of a table that is set with spaces."""
 _FEWEST_COLUMNS = 3
 _LINE = re.compile(r"[^\n]*\n?")
 _PART = re.compile(r"\S+")
@@ -93,7 +96,7 @@ def split_at(delimiter: str, line: str) -> Cells:
 
 def begins_table(first: str, second: str) -> bool:
     """Check whether two lines without space around them begin a table that has rules."""
-    if DELIMITER_ROW.match(second):
+    if HEAD_RULE.match(second):
         return "|" in first
     return is_rule(first) and (first[0] not in "-=:" or BORDER.match(first) is not None)
 
@@ -124,7 +127,8 @@ def _text_rows(text: str, start: int, end: int) -> Iterator[_Row]:
     """The rows between rules; or a row for each line, if the rules are only around the head.
 
     A line without a first cell goes on with the row before it where a table is drawn with rules, and so does
-    one without a gap where gaps are all that parts the cells.
+    one without a gap, and indented far, where gaps are all that parts the cells. Lines above the first rule
+    of those are no head if more than one has numbers.
     """
     lines = list(_LINE.finditer(text, start, end))
     first = next((line[0].strip() for line in lines if line[0].strip()), "")
@@ -135,7 +139,7 @@ def _text_rows(text: str, start: int, end: int) -> Iterator[_Row]:
     """Groups of lines that are the head."""
     for line in lines:
         words = line[0].strip()
-        if words and not (is_rule(words) or (groups[-1] and DELIMITER_ROW.match(words) and len(groups) == 1)):
+        if words and not (is_rule(words) or (groups[-1] and HEAD_RULE.match(words) and len(groups) == 1)):
             groups[-1].append(line)
         elif groups[-1] and (words or has_blanks_for_rules):
             n_head = n_head or (0 if _DOUBLE.isdisjoint(words) else len(groups))
@@ -148,38 +152,39 @@ def _text_rows(text: str, start: int, end: int) -> Iterator[_Row]:
     n_head = n_head or int(len(groups) > 1 and is_marked)
     columns = [part.span() for part in _PART.finditer(in_columns(lines[0][0]))] if is_border else []
     delimiter = "" if "|" in first else delimiter_of([line[0].strip() for line in lines[:CSV_LINES]])
+    far = FAR + min((indent_of(line[0]) for group in groups for line in group), default=0)
+    cells_of = partial(_cells, columns=columns, delimiter=delimiter, far=far)
+    head = [line for group in groups[:n_head] for line in group]
+    n_head = 0 if not is_drawn and any(map(has_number, map(cells_of, head[1:]))) else n_head
     for number, group in enumerate(groups):
         row: list[re.Match[str]] = []
         for line in group:
-            is_new = "|" in first or bool(delimiter) or COLUMNS.match(line[0].strip()) is not None
-            is_new = _cells(line, columns, delimiter)[0] != "" if is_drawn else is_new
+            is_parted = "|" in first or delimiter or COLUMNS.match(line[0].strip())
+            is_new = (is_parted and not is_drawn) or cells_of(line)[0] != ""
             if row and is_new and not (by_rules or number < n_head):
-                yield _row(row, columns, delimiter, is_marked=False)
+                yield _row(row[0].start(), [*map(cells_of, row)], is_marked=False)
                 row = []
             row.append(line)
-        yield _row(row, columns, delimiter, is_marked=number < n_head)
+        yield _row(row[0].start(), [*map(cells_of, row)], is_marked=number < n_head)
 
 
 def _is_centred(line: str) -> bool:
     return all(cell[:2] == "  " == cell[-2:] for cell in line.strip().strip("|").split("|"))
 
 
-def _row(
-    lines: Sequence[re.Match[str]], columns: Sequence[tuple[int, int]], delimiter: str, is_marked: bool
-) -> _Row:
-    parts = [_cells(line, columns, delimiter) for line in lines]
+def _row(start: int, parts: Sequence[Cells], *, is_marked: bool) -> _Row:
     if max(map(len, parts)) == 1:
         cells = tuple(part[0] for part in parts)
     else:
         cells = tuple(" ".join(filter(None, column)) for column in zip_longest(*parts, fillvalue=""))
     is_bold = all(cell.startswith(("**", "__")) for cell in cells if cell)
-    return _Row(lines[0].start(), cells, is_marked or is_bold)
+    return _Row(start, cells, is_marked or is_bold)
 
 
-def _cells(line: re.Match[str], columns: Sequence[tuple[int, int]], delimiter: str) -> Cells:
+def _cells(line: re.Match[str], columns: Sequence[tuple[int, int]], delimiter: str, far: int) -> Cells:
     """The cells of a line: between bars, delimiters or wide spaces, or in columns from one place to another.
 
-    A word over several columns is in each of them.
+    A word over several columns is in each of them. Between spaces, a line indented far has no first cell.
     """
     if delimiter:
         return split_at(delimiter, line[0].strip())
@@ -193,4 +198,5 @@ def _cells(line: re.Match[str], columns: Sequence[tuple[int, int]], delimiter: s
     if "|" in words:
         inner = words.removeprefix("|").removesuffix("|")
         return tuple(cell.strip() for cell in _BETWEEN_BARS.split(inner))
-    return tuple(_GAP.split(words))
+    cells = tuple(_GAP.split(words))
+    return ("", *cells) if indent_of(line[0]) >= far else cells

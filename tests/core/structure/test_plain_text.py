@@ -293,6 +293,11 @@ BONN = barred(["Bonn", "", ""], ["", "figs", "3"], ["", "pears", "4"])
 TWICE = barred(["Bonn", "figs", "3"], ["", "pears", "4"])
 YEARS = barred(["Item", "2026", "2027"], ["---"] * 3)
 SHEET = "| Assets | | |\n| Cash | 1 | 2 |\n| **Debts** | | |\n| Loans | 3 | 4 |\n"
+IN_SPACES = (
+    f"{'':12}2026   2025\nAssets\nCurrent\n  Cash      1000   2000\n  Oil         10     20\n"
+    "            ----   ----\nIn all      1010   2020\n\nDebts:\n  Loans        3      4\n"
+)
+TOWNS_IN_SPACES = "Town        Item     Euro\nBonn        figs     3\n            pears    4\n"
 HEADED = "<tr><th colspan=2>Engine</th></tr><tr><td>Fuel<td>oil</tr>"
 
 
@@ -307,6 +312,9 @@ HEADED = "<tr><th colspan=2>Engine</th></tr><tr><td>Fuel<td>oil</tr>"
         (YEARS + SHEET, "| Cash", "Assets: Item | 2026 | 2027"),
         (YEARS + SHEET, "| Loans", "Debts: Item | 2026 | 2027"),
         (YEARS + SHEET.replace("| Assets | | |\n", ""), "| Loans", "Item | 2026 | 2027"),
+        (IN_SPACES, "  Oil", "Current:  | 2026 | 2025"),
+        (IN_SPACES, "  Loans", "Debts:  | 2026 | 2025"),
+        (TOWNS_IN_SPACES, "pears", "Bonn: Town | Item | Euro"),
         (f"<table>{HEADED}{HEADED.replace('Engine', 'Hull')}</table>", "<tr><td>", "Engine"),
         (f"<table>{HEADED}<tr><th colspan=2>Hull</th></tr><tr><td>Teak</tr></table>", "<tr><td>Teak", "Hull"),
     ],
@@ -405,6 +413,8 @@ def test_a_table_of_spaces_goes_on_after_a_blank_line_but_justified_text_is_none
         "   The  old   pump\t is   in  the\n   yard,   and\t the mill  too\n   is   not used  any\t more.\n"
     )
     assert kinds(read_structure(justified)) == ["paragraph"]
+    rounds = "Hour   Home   Goals\n10     Eels   3\n11     Owls   4\nRound 2\n10     Owls   2\n"
+    assert kinds(read_structure(rounds)) == ["table", "paragraph"]
 
 
 def test_comments_of_source_code_are_no_headings() -> None:

@@ -1,15 +1,16 @@
 """Sentence ends that follow from structure: blocks, blank lines, rows of tables, stanzas of code."""
 
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import chain, pairwise
 
 import numpy as np
 
 from precise_rag.sentences.lines import are_units, is_unit
-from precise_rag.structure import Structure
+from precise_rag.structure import Block, Structure
 from precise_rag.structure.marks import without_tags
-from precise_rag.structure.tables import is_short_table, table_rows
+from precise_rag.structure.tables import Rows, table_rows
 from precise_rag.types import IntArray, Span
 
 _BLANK_LINE = re.compile(
@@ -17,6 +18,9 @@ _BLANK_LINE = re.compile(
 )
 """Also what parts the paragraphs of a comment, or of HTML within another text."""
 _LINE = re.compile(r"(?>\r\n?|\n)(?![\r\n])")
+_WHOLE_TABLE = 600
+"""Characters up to which a table is short; runs of white space count as one."""
+
 _WHOLE_CODE = 600
 """Characters up to which a block of code, or a stanza of one, is one unit."""
 
@@ -34,15 +38,19 @@ def block_spans(text: str, structure: Structure) -> Iterator[tuple[Span, bool]]:
     """Split a text where its structure ends every sentence.
 
     Returns an iterator over spans that cover `text` in order, and whether each is one unit whatever its
-    words: a heading, a short table, a row or head of a long one, a block of code or a stanza of a long one,
-    a line of a log or list.
+    words: a heading, a short table, a row or head of a long one or of one among equals, a block of code or a
+    stanza of a long one, a line of a log or list.
     """
+    tables = {one: table_rows(text, one.start, one.end) for one in structure.blocks if one.kind == "table"}
+    lasts = chain.from_iterable(rows.titles[-1:] for rows in tables.values())
+    heads = Counter(title for title in lasts if title.count(" | ") > 1)  # of two columns they are records
     read = without_tags if structure.format == "html" else str.strip
     for block in structure.blocks:
         if block.kind == "code":
             yield from ((span, True) for span in _stanzas(text, block.start, block.end))
-        elif block.kind == "table":
-            yield from ((span, True) for span in _rows(text, block.start, block.end))
+        elif block in tables:
+            recurs = any(heads[title] > 1 for title in tables[block].titles[-1:])
+            yield from ((span, True) for span in _rows(text, block, tables[block], recurs))
         elif block.kind == "heading" or (block.kind == "item" and block.end - block.start <= _WHOLE_ITEM):
             yield Span(block.start, block.end), True
         else:
@@ -73,15 +81,12 @@ def _stanzas(text: str, start: int, end: int) -> Iterator[Span]:
             yield from _at_most(text, *part)
 
 
-def _rows(text: str, start: int, end: int) -> Iterator[Span]:
-    """The whole table if it is short; else its head, and each row."""
-    if is_short_table(text, start, end):
-        yield Span(start, end)
-        return
-    rows = table_rows(text, start, end)
-    starts = [start, *rows.starts[max(rows.n_head, 1) :]]
-    for first, last in pairwise([*starts, end]):
-        yield from _at_most(text, first, last)
+def _rows(text: str, block: Block, rows: Rows, recurs: bool) -> Iterator[Span]:
+    """The whole table if it is short, and its head does not recur; else its head, and each row."""
+    is_whole = not recurs and len(" ".join(text[block.start : block.end].split())) <= _WHOLE_TABLE
+    starts = () if is_whole else rows.starts[max(rows.n_head, 1) :]
+    for first, last in pairwise([block.start, *starts, block.end]):
+        yield from [Span(first, last)] if is_whole else _at_most(text, first, last)
 
 
 def _at_most(text: str, start: int, end: int) -> Iterator[Span]:

@@ -10,9 +10,6 @@ from typing import NamedTuple
 from precise_rag.structure.heads import Cells, has_number, head_size, row_titles
 from precise_rag.structure.marks import BORDER, COLUMNS, FILL, HEAD_RULE, in_columns, indent_of, without_tags
 
-_WHOLE_TABLE = 600
-"""Characters up to which a table is short; runs of white space count as one."""
-
 _HTML_ROW = re.compile(r"<tr\b", re.IGNORECASE)
 _HTML_CELL = re.compile(r"<t([hd])\b([^<>]{0,300})>(\s{0,20}<(?:b|strong)>)?", re.IGNORECASE)
 _HTML_SPAN = re.compile(r"\b(col|row)span\s{0,5}=\s{0,5}[\"']?([1-9]\d?)", re.IGNORECASE)
@@ -48,11 +45,6 @@ class _Row(NamedTuple):
     start: int
     cells: Cells
     is_marked: bool
-
-
-def is_short_table(text: str, start: int, end: int) -> bool:
-    """Check whether the table `text[start:end]` is short: then it is one unit, with its head."""
-    return end - start <= _WHOLE_TABLE or len(" ".join(text[start:end].split())) <= _WHOLE_TABLE
 
 
 def table_rows(text: str, start: int, end: int) -> Rows:

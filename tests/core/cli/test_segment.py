@@ -10,6 +10,7 @@ from precise_rag.cli.segment import explained_lines
 from precise_rag.redaction import visible, visible_line
 from precise_rag.segmentation import Segmentation, SegmenterOptions
 from precise_rag.structure import read_structure
+from support.documents import read_cases
 
 
 def test_segment_prints_chunks_that_tile_the_file_below_their_headings(folder, precise, tmp_path):
@@ -45,16 +46,7 @@ def test_each_gap_is_explained_by_its_score_and_each_cut_by_its_reason():
         reasons=("topic",),
     )
     lines = list(explained_lines(document, found, SegmenterOptions(max_tokens=9)))
-    assert lines == [
-        "<d>: 3 sentences, 2 chunks, read as text (threshold 0.55, max_tokens 9, paragraphs soft)",
-        "",
-        "── chunk 1 · 4 tokens ──",
-        "███████  0.88  One & one.",
-        "██       0.25 ✂Two.",
-        "",
-        "── chunk 2 · 4 tokens · the topic changes ──",
-        "               Three <b>.",
-    ]
+    assert lines == read_cases("commands.json", "explained")
 
 
 def test_the_cut_is_shown_once_with_its_reason(capsys):

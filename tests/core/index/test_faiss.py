@@ -11,6 +11,7 @@ from precise_rag.index import DenseIndex, dense, table
 from precise_rag.index.faiss_rows import FaissBackend, FaissRows
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Document
+from support.documents import read_cases
 from support.vectors import NEW, OLD, clustered
 
 
@@ -26,14 +27,7 @@ def faiss(monkeypatch: pytest.MonkeyPatch) -> Any:
 
 @pytest.mark.parametrize(
     ("factory", "search", "least"),
-    [
-        ("Flat", "", 1.0),
-        ("HNSW32", "efSearch=128", 0.98),
-        ("IVF16,Flat", "nprobe=16", 1.0),
-        ("IVF16,PQ16x4", "nprobe=16", 0.4),
-        ("SQ8", "", 0.95),
-        ("SQfp16", "", 0.99),
-    ],
+    read_cases("index.json", "factories"),
 )
 def test_faiss_finds_what_exact_search_finds(factory: str, search: str, least: float) -> None:
     vectors, shared = clustered(2000), 0

@@ -35,22 +35,10 @@ def saved(folder: Path, **blend: float) -> Path:
 
 @pytest.mark.parametrize(
     ("asked", "right"),
-    [
-        ("Who keeps the lamp of the harbour?", 0),
-        ("Wer hütet die Lampe des Hafens?", 1),
-        ("Кто хранит лампу гавани?", 2),
-        ("谁看守港口的灯?", 3),
-        ("من يحرس مصباح الميناء؟", 4),
-    ],
+    read_cases("reranking.json", "asked"),
 )
 def test_each_language_is_read(asked: str, right: int) -> None:
-    texts = [
-        "Ilse Brandt has kept the lamp of the harbour since the spring.",
-        "Ilse Brandt hütet die Lampe des Hafens seit dem Frühjahr.",
-        "Илзе Брандт хранит лампу гавани с весны.",
-        "从春天起,伊尔泽看守港口的灯。",
-        "تحرس إيلزه مصباح الميناء منذ الربيع.",
-    ]
+    texts = read_cases("reranking.json", "languages")
     others = ["Bread is dear.", "Das Brot ist teuer.", "Хлеб подорожал.", "面包涨价了。", "الخبز غالي الثمن."]
     scores = load_reranker("cascade").score(asked, candidates([*texts, *others]))
     assert scores.argmax() == right

@@ -29,7 +29,9 @@ from precise_rag.structure.marks import (
     leads_in,
 )
 from precise_rag.structure.plain_lines import (
+    ASKING,
     LEVEL_OF_NUMBERS,
+    LONG_NUMBER,
     LONGEST_HEADING,
     STOP,
     Line,
@@ -60,7 +62,6 @@ _COMMAND = re.compile(r"\S{1,40}(?: [^\s\[]\S{0,40})? \[[-<]")
 _LEVEL_OF_CAPITALS = 8
 """Below underlined titles, which count from 1 in the order of their styles, and above titles with numbers."""
 _LEVEL_OF_SHORT_LINES, _LONGEST_SHORT_TITLE = 20, 60
-_LONG_NUMBER = re.compile(r"\d+(?:\.\d+)+")
 _FIELD = re.compile(r":[\w -]{1,40}:(?:\s|\Z)")
 _VALUE = re.compile(r"[^\w\s]?\s?[\d.,:/–-]{1,20}\s?[%°€$£]?\w{0,2}")
 _FEWEST_CELLS, _CELLS_AHEAD, _CHARACTERS_OF_CELLS = 8, 200, 300
@@ -425,7 +426,7 @@ class _Reader:
         is_apart = number in self.numbered or (line.after_blank and line.before_blank)
         if not is_apart or len(words) > LONGEST_HEADING or not self._heads(number):
             return 0
-        asks = _LONG_NUMBER.match(words) is not None and words[-1] in "?？!"
+        asks = words[-1] in ASKING and (number in self.numbered or LONG_NUMBER.match(words) is not None)
         if not asks and (words.rstrip("\"'”’»)]*）」』").endswith(STOP) or has_two_sentences(words)):
             return 0
         following = self.lines[number + 1] if number + 1 < len(self.lines) else None
@@ -433,7 +434,7 @@ class _Reader:
             return 0
         if (match := NUMBERED.match(words)) is not None:
             is_list = ITEM.match(following.words) and number not in self.numbered
-            if is_list and words[0].isdigit() and not any(map(_LONG_NUMBER.match, (words, following.words))):
+            if is_list and words[0].isdigit() and not any(map(LONG_NUMBER.match, (words, following.words))):
                 return 0
             deeper = max(self.counted.values(), default=LEVEL_OF_NUMBERS) + match[0].rstrip(".").count(".")
             return deeper if words[0].isdigit() else LEVEL_OF_NUMBERS

@@ -5,15 +5,16 @@ from collections.abc import Sequence
 from typing import NamedTuple
 from unicodedata import normalize
 
-from precise_rag.structure.marks import CAPTION, COUNTED, STOPS, WIDE, ends_sentence, in_columns, indent_of
+from precise_rag.structure.marks import CAPTION, COUNTED, ITEM, STOPS, ends_sentence, in_columns, indent_of
 
 LONGEST_HEADING, LEVEL_OF_NUMBERS, _NARROWEST = 100, 9, 40
-STOP = (*STOPS, *",;:，；：、")
-"""What no heading ends in."""
+STOP, ASKING = (*STOPS, *",;:，；：、"), "?？!"
+"""What no heading ends in, and which of it one with a number may."""
 _TWO_SENTENCES = re.compile(r"[^\W\d]{2}[.!?][\"'”’»)\]]{0,3} +[\"'“‘«(\[]{0,3}[^\W\da-z]|[?!,][\"”’»]")
 _FULL_STOP_WITHIN = re.compile(r"[。！？｡][^\s。」』”’）)]")
 _GAP = re.compile(r" {2,}")
-_PARTS = re.compile(r"(\d{1,3}(?:\.\d{1,3}){0,4})\.?[ \t]+(?=[^\W\d_a-z])")
+_PARTS = re.compile(r"(\d{1,3}(?:\.\d{1,3}){0,4})[.)]?[ \t]+(?=[^\W\d_a-z])")
+LONG_NUMBER = re.compile(r"\d+(?:\.\d+)+")
 _ITEM_NUMBER = re.compile(r"\(?((?:\d{1,3}\.){0,4})(\d{1,3})[.)]")
 
 
@@ -98,14 +99,21 @@ def _is_title_line(lines: Sequence[Line], number: int) -> bool:
     """Whether a line is a title by its length, its end and the line below it."""
     line, below = lines[number], lines[number + 1 : number + 2]
     words = line.words if line.before_blank or line.words.count(" ") > 8 else line.words.removesuffix(".")
-    is_sentence = words.endswith(STOP) or has_two_sentences(words)
+    is_numbered = words[0].isdigit()
+    is_sentence = words.rstrip(ASKING * is_numbered).endswith(STOP) or has_two_sentences(words)
     if is_sentence or len(words) > LONGEST_HEADING or not below:
         return False
-    return line.before_blank or (fits_above(line, below[0]) and not below[0].words[0].islower())
+    is_above_item = words == line.words and not LONG_NUMBER.match(words) and ITEM.match(below[0].words)
+    is_short = is_numbered and line.end < _NARROWEST and ends_sentence(below[0].words)
+    is_above_text = (is_short or fits_above(line, below[0])) and not below[0].words[0].islower()
+    return line.before_blank or is_above_text or bool(is_above_item)
 
 
 def numbered_titles(lines: Sequence[Line]) -> set[int]:
-    """Return the places of titles such as "2.2. Oil" right above text; none if no number has two parts."""
+    """Return the places of titles such as "2.2. Oil" right above text.
+
+    If no number has two parts, they count up with one that stands apart above text.
+    """
     parts = [(match[1].split(".") if (match := _PARTS.match(line.words)) else []) for line in lines]
     firsts, titles = set[int](), set[int]()
     for number, (line, now) in enumerate(zip(lines, parts, strict=True)):
@@ -117,7 +125,13 @@ def numbered_titles(lines: Sequence[Line]) -> set[int]:
         is_above_text = bool(below) and below[0] <= lines[number].indent and _is_title_line(lines, number)
         if is_above_text or number + 1 in titles:
             titles.add(number)
-    return titles if any(len(parts[number]) > 1 for number in titles) else set()
+    if any(len(parts[number]) > 1 for number in titles):
+        return titles
+    lasts = sorted(number for number in titles if number + 1 not in titles)
+    run_of = {number: int(parts[number][0]) - place for place, number in enumerate(lasts)}
+    apart = (one for one in lasts if lines[one].before_blank and not ITEM.match(lines[one + 1].words))
+    runs = {run_of[number] for number in apart if lines[number].words[-1] not in ASKING}
+    return {number for number, run in run_of.items() if run in runs}
 
 
 def wrapped_numbers(lines: Sequence[Line]) -> set[int]:
@@ -139,5 +153,5 @@ def wrapped_numbers(lines: Sequence[Line]) -> set[int]:
 
 def fits_above(line: Line, below: Line) -> bool:
     """Whether the first word of the line below would have fitted on a line."""
-    first = len(below.words.split()[0])
-    return line.end + (2 if WIDE.match(below.words) else first) < below.end
+    first, two = below.words.split()[0], below.words[:2]
+    return line.end + (len(first) if in_columns(two) == two else 2) < below.end

@@ -42,6 +42,25 @@ def test_titles_with_numbers_stand_right_above_their_text_and_a_number_may_begin
     ]
 
 
+@pytest.mark.parametrize("mark", ["{}. ", "{}) ", "{} "])
+@pytest.mark.parametrize(("title", "below"), read_cases("structure.json", "titles of a series"))
+def test_a_numbered_title_right_above_its_text_is_one_if_others_of_its_series_stand_apart(
+    mark: str, title: str, below: str
+) -> None:
+    first = f"{mark.format(1)}Use\n\nIt is taken with a glass of water in the morning.\n\n"
+    last = f"{mark.format(3)}Storage\n\nKeep it in its box, out of the light.\n"
+    text = f"{first}{mark.format(2)}{title}\n{below}\n\n{last}"
+    assert read_structure(text, "text").above(text.index(below)) == (f"{mark.format(2)}{title}",)
+
+
+def test_articles_stand_above_clauses_that_are_longer_and_may_begin_with_a_number() -> None:
+    second = "第二条 租金及支付方式\n(一)每季度支付。\n(二)押金为一个月租金。\n"
+    text = f"第一条 一般规定\n(一)按月支付租金。\n\n{second}"
+    found = read_structure(text)
+    assert kinds(found) == ["heading9", "paragraph", "heading9", "item1", "item1"]
+    assert found.above(text.index("(二)")) == ("第二条 租金及支付方式",)
+
+
 @pytest.mark.parametrize("line", read_cases("structure.json", "no headings"))
 def test_sentences_are_no_headings(line: str) -> None:
     found = read_structure(f"Before it.\n\n{line}\n\nafter it, in small letters.\n")

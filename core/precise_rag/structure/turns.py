@@ -4,7 +4,7 @@ import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import zip_longest
+from operator import itemgetter
 
 from precise_rag.structure.blocks import BlockStart
 from precise_rag.structure.marks import MAIL_HEAD, TURN, speaker
@@ -20,20 +20,19 @@ def with_turns(text: str, starts: list[BlockStart]) -> list[BlockStart]:
     It is one if many lines begin with a label and the labels repeat. If three follow each other time after
     time, they are those of records, and the line with the first is a heading.
     """
+    starts = _with_heads(text, starts)
     without_heads = MAIL_HEAD.sub(lambda head: " " * len(head[0]), text)
     labels = [(match.end("indent"), speaker(match)) for match in TURN.finditer(without_heads)]
     n_paragraphs = sum(kind in ("paragraph", "heading", "item") for _, kind, _ in starts)
-    speakers = Counter(label for _, label in labels)
-    repeated = [count for count in speakers.values() if count >= _TURNS_OF_A_SPEAKER]
+    repeated = [n for n in Counter(name for _, name in labels).values() if n >= _TURNS_OF_A_SPEAKER]
     n_turns = sum(repeated)
     is_transcript = n_turns >= max(_FEWEST_TURNS, _SHARE_OF_TURNS * n_paragraphs, 2 * len(repeated))
     if len(repeated) < _FEWEST_SPEAKERS or not is_transcript or 2 * n_turns < len(labels):
         return starts
     blocks = {block[0]: block for block in starts}
-    edges = list(blocks)
     first = _first_of_records([name for _, name in labels], len(_SENTENCE.findall(text)))
     for place, name in labels:
-        begin, around, _ = starts[max(bisect_right(edges, place) - 1, 0)]
+        begin, around, _ = starts[max(bisect_right(starts, place, key=itemgetter(0)) - 1, 0)]
         start = begin if text[begin:place].isspace() else place
         if around in ("code", "table") or first not in ("", name):
             continue
@@ -44,10 +43,28 @@ def with_turns(text: str, starts: list[BlockStart]) -> list[BlockStart]:
     return sorted(blocks.values()) if first else list(_with_titles(text, sorted(blocks.values())))
 
 
+def _with_heads(text: str, starts: list[BlockStart]) -> list[BlockStart]:
+    """Make one heading of the short lines above each of several texts: an author, perhaps more, and a date.
+
+    There is no text above the first, and one below the last: texts may be signed below in the same way.
+    """
+    signs = ""
+    for (start, kind, _), (end, *_) in zip(starts, (*starts[1:], (len(text), "", 0)), strict=False):
+        lines = _SHORT.fullmatch(text, start, end) if kind == "paragraph" else None
+        signs += ("d" if _DATED.search(lines[1]) else "s") if lines else kind[0]
+    runs = [*_ABOVE_TEXT.finditer(signs)]
+    n_above = min((len(run[1]) for run in runs), default=0)
+    place = {run.end(1) - n: n_above - n for run in runs for n in range(n_above + 1)}
+    is_signed = signs.rstrip("s").endswith("d") or signs[: min(place, default=0)][-1:] not in "hsd"
+    if is_signed or len(runs) < _FEWEST_RECORDS:
+        return starts
+    rows = (row for row in range(len(starts)) if not place.get(row))
+    return [(starts[row][0], "heading", _LEVEL_OF_TITLES) if row in place else starts[row] for row in rows]
+
+
 def _first_of_records(names: Sequence[str], n_sentences: int) -> str:
     """The label that begins records with prose, such as "Title", if two others follow it each time; or ""."""
-    several = Counter(zip(names, names[1:], names[2:], strict=False))
-    for labels, n_records in several.most_common(1):
+    for labels, n_records in Counter(zip(names, names[1:], names[2:], strict=False)).most_common(1):
         fewest = max(_FEWEST_RECORDS, _SHARE_OF_RECORDS * names.count(labels[0]))
         if n_sentences >= n_records >= fewest and len({*labels}) == len(labels):
             return labels[0]
@@ -56,15 +73,17 @@ def _first_of_records(names: Sequence[str], n_sentences: int) -> str:
 
 def _with_titles(text: str, starts: list[BlockStart]) -> Iterator[BlockStart]:
     """The blocks of a transcript; lines between turns become headings of the turns below them."""
-    for block, after in zip_longest(starts, starts[1:]):
-        is_before_turn = after is not None and after[1] == "turn"
-        if block[1] == "paragraph" and is_before_turn and _TITLE.fullmatch(text, block[0], after[0]):
-            block = (block[0], "heading", _LEVEL_OF_TITLES)
-        yield block
+    for block, (end, below, _) in zip(starts, (*starts[1:], (len(text), "", 0)), strict=False):
+        is_title = (block[1], below) == ("paragraph", "turn") and _TITLE.fullmatch(text, block[0], end)
+        yield (block[0], "heading", _LEVEL_OF_TITLES) if is_title else block
 
 
 _SENTENCE = re.compile(r"(?m)[^\W\d_]{2}[.!?](?:[ \t]*$|[ \t]+[^\W\d_a-z])|[。！？]")
 _LEVEL_OF_TITLES = 20
+_SHORT = re.compile(r"(?:([^\n]{1,60})(?<![.!?…。！？,;:])(?:\n+|\Z)){1,5}\s*")
+_DATED = re.compile(r"(?<!\d)\d\d?(?::\d\d|\D{1,14}(?:19|20)\d\d|\d\d[-/年]\d\d?(?!\d)| \w{3,7} ago)")
+_ABOVE_TEXT = re.compile(r"(?<![sd])([sd]*)d(?=s*[^hsd])")
+"""One to five short lines; a date; and, by signs of blocks, such lines with a date above a text."""
 _TITLE = re.compile(
     r"[ \t]*[^\W\d_a-z][^\n]{0,198}(?:[^\s.,;:!?。，；：！？…\-–—]|\b(?:etc|Co|Inc|Ltd|Jr|Sr)\.)"
     r"[ \t]*(?:\n[ \t]*){2,}"

@@ -36,29 +36,21 @@ def test_titles_with_numbers_stand_right_above_their_text_and_a_number_may_begin
     starts = [document[block.start :].split("\n")[0] for block in found.blocks if block.kind == "heading"]
     assert starts == ["1. The lock", "2. Passing the lock", "2.1. Calling the keeper", "2.2. Waiting"]
     assert found.above(document.index("A boat may")) == ("2. Passing the lock", "2.2. Waiting")
-    assert [document[block.start :][:3] for block in found.blocks if block.kind == "item"][4:] == [
-        "1. ",
-        "2. ",
-    ]
+    assert [document[block.start :][:2] for block in found.blocks if block.kind == "item"][4:] == ["1.", "2."]
 
 
 @pytest.mark.parametrize("mark", ["{}. ", "{}) ", "{} "])
 @pytest.mark.parametrize(("title", "below"), read_cases("structure.json", "titles of a series"))
-def test_a_numbered_title_right_above_its_text_is_one_if_others_of_its_series_stand_apart(
-    mark: str, title: str, below: str
-) -> None:
-    first = f"{mark.format(1)}Use\n\nIt is taken with a glass of water in the morning.\n\n"
-    last = f"{mark.format(3)}Storage\n\nKeep it in its box, out of the light.\n"
-    text = f"{first}{mark.format(2)}{title}\n{below}\n\n{last}"
-    assert read_structure(text, "text").above(text.index(below)) == (f"{mark.format(2)}{title}",)
+def test_a_title_right_above_its_text_is_one_if_others_of_its_series_are_apart(mark, title, below) -> None:
+    second = f"{mark.format(2)}{title}"
+    ends = f"{mark.format(1)}Use\n\nTake one with water.\n\n", f"{mark.format(3)}Storage\n\nKeep it dry.\n"
+    text = f"{second}\n{below}\n\n".join(ends)
+    assert read_structure(text, "text").above(text.index(below)) == (second,)
 
 
 def test_articles_stand_above_clauses_that_are_longer_and_may_begin_with_a_number() -> None:
-    second = "第二条 租金及支付方式\n(一)每季度支付。\n(二)押金为一个月租金。\n"
-    text = f"第一条 一般规定\n(一)按月支付租金。\n\n{second}"
-    found = read_structure(text)
-    assert kinds(found) == ["heading9", "paragraph", "heading9", "item1", "item1"]
-    assert found.above(text.index("(二)")) == ("第二条 租金及支付方式",)
+    text = "第一条 一般规定\n(一)按月支付。\n\n第二条 租金支付方式\n(一)按季支付。\n(二)押金。\n"
+    assert read_structure(text).above(text.index("(二)")) == ("第二条 租金支付方式",)
 
 
 @pytest.mark.parametrize("line", read_cases("structure.json", "no headings"))
@@ -184,6 +176,15 @@ def test_a_line_of_a_name_and_a_time_begins_a_turn(head: str) -> None:
         == ["turn"] * 8
     )
     assert "turn" not in kinds(read_structure("\n".join(heads)))
+
+
+@pytest.mark.parametrize(("post", "title"), read_cases("structure.json", "posts"))
+def test_short_lines_with_a_date_stand_above_a_post_but_not_if_they_sign_it(post: str, title: str) -> None:
+    posts = [{"name": name, "day": day} for day, name in enumerate(("ada", "bo_b", "cyn8"), 1)]
+    text = "# Oven door\n\n" + "".join(f"{post}\n\n".format(**one) for one in posts)
+    found = read_structure(text)
+    titles = [found.above(text.index(f"Take the seal of {one['name']}"))[1:] for one in posts]
+    assert titles == [(title.format(**one),) * bool(title) for one in posts]
 
 
 def test_the_first_of_labels_that_come_again_in_one_order_is_a_heading() -> None:

@@ -6,6 +6,7 @@ an item, code, a table     the lead-in above it: "Three parts wear:"; code, any 
 a term alone               the first sentence of its meaning
 a sentence of an item      the first sentence of the item, such as a term or an option
 "Ann: When do we meet?"    the turn that follows, or in nested data the value; a short turn is sent whole
+a question                 what is said first below a heading that comes again, as a speaker does
 "Name: Ann"                the other fields of a short record; of a long one, each field the first line
 what is below a heading    the short fields right below it, "Default: 300"; those, what is said after them
 "# The port. It is open."  the setting right below the comment, also if that is commented out: "#port=80"
@@ -106,8 +107,7 @@ def needs(stretch: Stretch) -> Iterator[tuple[int, int]]:
         is_reply = begins_block and _replies(sentence, before)
         if is_reply or _leans_on(sentence, before):
             yield row, row - 1
-        takes_back = sentence.takes_back and not begins_block
-        if sentence.is_short and (is_reply or takes_back):
+        if sentence.is_short and (is_reply or (sentence.takes_back and not begins_block)):
             yield row - 1, row
         yield from _said_with(row, sentence, before)
         if begins_block and sentence.title and sentence.title == heading_title(before.text):
@@ -115,11 +115,8 @@ def needs(stretch: Stretch) -> Iterator[tuple[int, int]]:
         elif begins_block:
             leads = list(_announcing(row, sentences))
             yield from ((lead, after) for after in _announced(row, sentences) for lead in leads)
-        needed = None
-        if begins_block or kind == "code":
-            needed = lead_ins[row]
-        elif kind == "item":
-            needed = first_of_block
+        first = first_of_block if kind == "item" else None
+        needed = lead_ins[row] if begins_block or kind == "code" else first
         if needed is not None and sentences[needed].is_short:
             yield row, needed
 
@@ -175,14 +172,18 @@ def _fields(record: range, sentences: Sequence[_Sentence]) -> Iterator[tuple[int
 
 
 def _cards(sentences: Sequence[_Sentence]) -> Iterator[tuple[int, int]]:
-    """What the fields right below a heading need, and what is said after them, see `needs`."""
+    """What the fields right below a heading, what is said after them, and a question above need: `needs`."""
     is_field = [bool(FIELD.match(one.text)) and not ends_sentence(one.text) for one in sentences]
     kinds = [(one.title, one.block.kind == "heading") for one in sentences]
+    counts = Counter(one.text for one in sentences if one.block.kind == "heading")
     for _, group in groupby(range(len(sentences)), kinds.__getitem__):
         rows = [*islice(group, _BELOW_HEADING)]
         card = [*takewhile(is_field.__getitem__, rows)]
         said = rows[len(card) :]
         is_below = rows[0] > 0 and kinds[rows[0] - 1][1]
+        asks = rows[0] > 1 and sentences[rows[0] - 2].text.endswith(_QUESTION_MARKS)
+        if is_below and asks and counts[sentences[rows[0] - 1].text] > 1:
+            yield rows[0] - 2, rows[0]
         if said and is_below and sum(sentences[row].n_tokens for row in card) <= LONGEST_BEFORE:
             yield from product(said, card)
             yield from ((row, said[0]) for row in card if sentences[said[0]].is_short)

@@ -118,11 +118,7 @@ class _Reader:
 
     def __init__(self, lines: Sequence[Line], mail_heads: Mapping[int, int]) -> None:
         self.lines, self.mail_heads = lines, mail_heads
-        self.occurs = Counter(
-            running_key(line.words)
-            for line in lines
-            if line.after_blank and line.before_blank and len(line.words) <= _LONGEST_SHORT_TITLE
-        )
+        self.occurs = Counter(running_key(line.words) for line in lines if _is_cell(line))
         self.counted, self.numbered = counted_titles(lines), numbered_titles(lines)
         self.wrapped = wrapped_numbers(lines)
         self.styles: dict[tuple[str, bool], int] = {}
@@ -193,7 +189,8 @@ class _Reader:
         if is_term or (ITEM.match(words) and number not in self.wrapped and self._is_item(number)):
             return "item", 1 + line.indent // 2 + (0 if is_term else self._steps(line))
         if not line.after_blank:
-            return self._lead_in(number) if self.kind is not None else ("paragraph", 0)
+            ends = self.kind == "quote" and self.lines[number - 1].words[0] == ">" and not words[0].islower()
+            return ("paragraph", 0) if ends or self.kind is None else self._lead_in(number)
         if self.kind == "item" and line.indent > self.indent:
             return "item", self.level
         if self.kind == "quote" and line.indent >= self.indent > 0:

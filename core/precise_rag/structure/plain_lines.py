@@ -121,9 +121,8 @@ def numbered_titles(lines: Sequence[Line]) -> set[int]:
         if now and (line.after_blank or is_below_title or ends_sentence(lines[number - 1].words)):
             firsts.add(number)
     for number in sorted(firsts, reverse=True):
-        below = [line.indent for line in lines[number + 1 : number + 2] if not parts[number + 1]]
-        is_above_text = bool(below) and below[0] <= lines[number].indent and _is_title_line(lines, number)
-        if is_above_text or number + 1 in titles:
+        is_above_text = _is_title_line(lines, number) and not parts[number + 1]
+        if number + 1 in titles or (is_above_text and lines[number + 1].indent <= lines[number].indent):
             titles.add(number)
     if any(len(parts[number]) > 1 for number in titles):
         return titles

@@ -43,8 +43,8 @@ class ProbabilitySelector:
         probability, less the likelier it is.
     max_tokens: most tokens to keep; default no limit. A candidate that does not fit is dropped; a smaller
         one after it may still fit.
-    min_keep: number of the best candidates to keep even if they are worth less, but for a few signs of next to
-        no worth; with 0 nothing may be kept.
+    min_keep: number of the best candidates to keep even if they are worth less, but for a few signs of next
+        to no worth; with 0 nothing may be kept.
     count_tokens: counts the tokens of candidates without `n_tokens`; default an estimate.
     Raises InputError if a setting is out of range.
 

@@ -29,6 +29,8 @@ _ASKS_NUMBER = re.compile(
     r"\b(when|how (many|much|old|long|far|often|large|tall)|what (year|date|time|percent\w*|age|number))\b"
 )
 _CODE = re.compile(r"[A-Za-z\d]+(?:[-.,/:_][A-Za-z\d]+)*")
+_ENTRY = re.compile(rf"\W{{0,20}}({_CODE.pattern})(?![\w.,;'’-]| [^\W\d_])")
+"""The beginning of an entry: a code or name that does not go on as a sentence does, "Covid-19 is"."""
 _COUNTS = re.compile(r"\D*|\d|\d+(?:st|nd|rd|th|s)")
 """What is no code: a word without a digit, a single digit, an ordinal, a decade."""
 
@@ -173,9 +175,9 @@ def alone_with_code(query: str, texts: Sequence[str]) -> FloatArray:
 
 
 def begins_with_name(query: str, texts: Sequence[str]) -> FloatArray:
-    """Return (n,) 1/k for each of k texts that begin with the same code or name of the query: work_mem."""
+    """Return (n,) 1/k for each of k texts that begin with the same code or name of the query, as entries do."""
     asked = {one for one in _CODE.findall(query.casefold()) if not one.isalnum()} | _codes(query)
-    firsts = [first[0] if asked and (first := _CODE.search(text.casefold())) else "" for text in texts]
+    firsts = [first[1] if asked and (first := _ENTRY.match(text.casefold())) else "" for text in texts]
     counts = Counter(firsts)
     return np.array([(one in asked) / counts[one] for one in firsts], dtype=np.float32)
 

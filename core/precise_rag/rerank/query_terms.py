@@ -175,7 +175,7 @@ def alone_with_code(query: str, texts: Sequence[str]) -> FloatArray:
 
 
 def begins_with_name(query: str, texts: Sequence[str]) -> FloatArray:
-    """Return (n,) 1/k for each of k texts that begin with the same code or name of the query, as entries do."""
+    """Return (n,) 1/k for each of k texts that begin with the same code of the query, as entries do."""
     asked = {one for one in _CODE.findall(query.casefold()) if not one.isalnum()} | _codes(query)
     firsts = [first[1] if asked and (first := _ENTRY.match(text.casefold())) else "" for text in texts]
     counts = Counter(firsts)

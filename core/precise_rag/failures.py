@@ -93,7 +93,7 @@ def failure_of(
 
 
 def reason_in(answer: Any) -> str:
-    """Quote what an exception, or an answer that is no result, says of the reason; or else all of it."""
+    """Quote the reason that an exception or an error of a server gives, or all of it where none is found."""
     with suppress(Exception):  # an odd answer must not hide the failure
         for name in ("body", "error", "message", "detail"):
             inner = answer.get(name) if isinstance(answer, Mapping) else getattr(answer, name, None)

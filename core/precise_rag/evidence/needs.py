@@ -122,11 +122,13 @@ def needs(stretch: Stretch) -> Iterator[tuple[int, int]]:
 
 
 def of_entry(query: str, stretch: Stretch, row: int) -> Iterator[tuple[int, int]]:
-    """What an entry that begins with a name in a query needs: all of it, up to LONGEST_ANNOUNCED tokens."""
+    """What an entry that begins with a name in a query needs: up to LONGEST_ANNOUNCED tokens below it."""
     first, *rest = stretch.sentences[row:]
-    below = takewhile(lambda one: one.above != first.above == one.above[: len(first.above)], rest)
-    n = sum(size <= LONGEST_ANNOUNCED for size in accumulate(one.n_tokens or 0 for one in below))
-    return product([row], range(row + 1, row + 1 + n * bool(begins_with_name(query, [first.text])[0])))
+    if begins_with_name(query, [first.text])[0]:
+        below = takewhile(lambda one: one.above != first.above == one.above[: len(first.above)], rest)
+        sizes = accumulate(one.n_tokens or 0 for one in below)
+        for after, _ in enumerate(takewhile(LONGEST_ANNOUNCED.__ge__, sizes), row + 1):
+            yield row, after
 
 
 def _said_with(row: int, sentence: _Sentence, before: _Sentence) -> Iterator[tuple[int, int]]:

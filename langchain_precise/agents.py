@@ -12,7 +12,7 @@ from langchain_core.tools import StructuredTool
 from langgraph.types import Command
 from pydantic import BaseModel
 
-from precise_rag.evidence.tool_results import READ_RESULT, ToolResultPruner, excluded_names, question_of
+from precise_rag.evidence.tool_results import READ_RESULT, ToolResultPruner, excluded_names, questions_of
 
 ToolResult: TypeAlias = ToolMessage | Command[Any]
 """What a tool returns to an agent."""
@@ -28,9 +28,10 @@ class ToolResultPruningMiddleware(AgentMiddleware[Any, Any, Any]):
     """Middleware that cuts the long results of tools down to what answers the user's question.
 
     It works for all tools of an agent, and adds one, `read_result`, which reads the rest of a cut result. The
-    question is the user's last message, after what the call itself looks for, such as its argument `query`.
-    Short results and errors are passed on as they are, and so are results that go to the user
-    (`return_direct`) and artifacts.
+    question is the user's last message, after what the call itself looks for, such as its argument `query`;
+    if that finds nothing likely, as "yes", the message before and other arguments count, too. Short results
+    and errors are passed on as they are, and so are results that go to the user (`return_direct`) and
+    artifacts.
 
     exclude_tools: names of tools whose results are never cut.
     max_tokens: as for `ToolResultPruner`; so are the options `reranker`, `max_results` and `keep_seconds`.
@@ -61,26 +62,26 @@ class ToolResultPruningMiddleware(AgentMiddleware[Any, Any, Any]):
         name, tool = request.tool_call["name"], request.tool
         if name in (READ_RESULT, *self.exclude_tools) or (tool is not None and tool.return_direct):
             return result
-        asked = [one for one in request.state.get("messages", ()) if isinstance(one, HumanMessage)]
-        question = question_of(request.tool_call["args"], str(asked[-1].text) if asked else "")
+        said = [str(one.text) for one in request.state.get("messages", ()) if isinstance(one, HumanMessage)]
+        questions = questions_of(request.tool_call["args"], said)
         if isinstance(result, ToolMessage):
-            cut: ToolMessage = self._message(result, question)
+            cut: ToolMessage = self._message(result, questions)
             return cut
         if not isinstance(result.update, dict):
             return result
-        messages = [self._message(one, question) for one in result.update.get("messages", ())]
+        messages = [self._message(one, questions) for one in result.update.get("messages", ())]
         return replace(result, update=result.update | ({"messages": messages} if messages else {}))
 
-    def _message(self, message: Any, question: str) -> Any:
+    def _message(self, message: Any, questions: tuple[str, str]) -> Any:
         if not isinstance(message, ToolMessage) or message.status == "error":
             return message
         whole = message.content
         one = isinstance(whole, str)
-        cut = self._block(whole, question) if one else [self._block(block, question) for block in whole]
+        cut = self._block(whole, questions) if one else [self._block(block, questions) for block in whole]
         return message if cut == whole else message.model_copy(update={"content": cut})
 
-    def _block(self, block: Any, question: str) -> Any:
+    def _block(self, block: Any, questions: tuple[str, str]) -> Any:
         if isinstance(block, str):
-            return self._pruner.prune(block, question)
+            return self._pruner.prune(block, *questions)
         text = block.get("text") if block.get("type") == "text" else None
-        return {**block, "text": self._pruner.prune(text, question)} if isinstance(text, str) else block
+        return {**block, "text": self._pruner.prune(text, *questions)} if isinstance(text, str) else block

@@ -5,14 +5,14 @@ from collections.abc import Callable, Iterable, Sequence
 from inspect import iscoroutinefunction
 from typing import Any
 
-from llama_index.core.llms import TextBlock
+from llama_index.core.llms import MessageRole, TextBlock
 from llama_index.core.tools import AsyncBaseTool, BaseTool, FunctionTool, ToolOutput
 from llama_index.core.tools.types import adapt_to_async_tool
 from llama_index.core.workflow import Context
 
 from precise_rag.checks import shown
 from precise_rag.errors import InputError
-from precise_rag.evidence.tool_results import READ_RESULT, ToolResultPruner, excluded_names, question_of
+from precise_rag.evidence.tool_results import READ_RESULT, ToolResultPruner, excluded_names, questions_of
 
 
 def prune_tool_results(
@@ -26,8 +26,9 @@ def prune_tool_results(
 
     They take the places of the tools of an agent: `FunctionAgent(tools=prune_tool_results(tools))`. The last
     of them, `read_result`, reads the rest of a cut result. The question is the user's last message, after
-    what the call itself looks for, such as its argument `query`. Short results and errors are passed on as
-    they are, and so are results that go to the user (`return_direct`) and `raw_output`.
+    what the call itself looks for, such as its argument `query`; if that finds nothing likely, as "yes", the
+    message before and other arguments count, too. Short results and errors are passed on as they are, and so
+    are results that go to the user (`return_direct`) and `raw_output`.
 
     tools: of an agent; functions become tools as they do there. What is returned are tools (`BaseTool`); an
         agent's list may also hold functions, so that type checkers would take it for another type.
@@ -62,21 +63,23 @@ class _PrunedTool(FunctionTool):
         self._tool, self._pruner = tool, pruner
 
     def call(self, *args: Any, **kwargs: Any) -> ToolOutput:
-        return self._cut(self._tool.call(*args, **kwargs), question_of({**dict(enumerate(args)), **kwargs}))
+        return self._cut(self._tool.call(*args, **kwargs), questions_of({**dict(enumerate(args)), **kwargs}))
 
     async def acall(self, *args: Any, run_context: Context | None = None, **kwargs: Any) -> ToolOutput:
-        asked = run_context and await run_context.store.get("user_msg_str", default="")
-        question = question_of({**dict(enumerate(args)), **kwargs}, asked or "")
+        memory = run_context and await run_context.store.get("memory", default=None)
+        messages = await memory.aget_all() if memory else ()
+        said = [one.content or "" for one in messages if one.role == MessageRole.USER]
+        questions = questions_of({**dict(enumerate(args)), **kwargs}, said)
         if run_context and isinstance(self._tool, FunctionTool) and self._tool.ctx_param_name:
             kwargs[self._tool.ctx_param_name] = run_context
         output = await self._tool.acall(*args, **kwargs)
-        return await to_thread(self._cut, output, question)
+        return await to_thread(self._cut, output, questions)
 
-    def _cut(self, output: ToolOutput, question: str) -> ToolOutput:
+    def _cut(self, output: ToolOutput, questions: tuple[str, str]) -> ToolOutput:
         if output.is_error:
             return output
         blocks = [
-            TextBlock(text=self._pruner.prune(one.text, question)) if isinstance(one, TextBlock) else one
+            TextBlock(text=self._pruner.prune(one.text, *questions)) if isinstance(one, TextBlock) else one
             for one in output.blocks
         ]
         return output if blocks == output.blocks else output.model_copy(update={"blocks": blocks})

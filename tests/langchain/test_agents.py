@@ -80,7 +80,8 @@ def build(model, tools=TOOLS, **options):
 async def test_a_long_result_is_cut_and_its_rest_is_read(is_async):
     model = calls(("read_file", {"path": "worker.log"}))
     agent = build(model)
-    state = await agent.ainvoke(asking(QUESTION)) if is_async else agent.invoke(asking(QUESTION))
+    said = {"messages": [("user", QUESTION), ("assistant", "In the log?"), ("user", "yes, please")]}
+    state = await agent.ainvoke(said) if is_async else agent.invoke(said)
     (found,) = results(state)
     assert "/dev/sdb1 is full" in found.content
     assert estimate_tokens(found.content) <= 300

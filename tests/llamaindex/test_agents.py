@@ -8,6 +8,7 @@ from llama_index.core.agent import FunctionAgent
 from llama_index.core.agent.workflow import AgentWorkflow
 from llama_index.core.base.llms.types import ChatMessage, ImageBlock, MessageRole, TextBlock
 from llama_index.core.llms import mock
+from llama_index.core.memory import ChatMemoryBuffer
 from llama_index.core.tools import FunctionTool, QueryEngineTool, ToolOutput
 from llama_index.core.workflow import Context
 
@@ -76,7 +77,9 @@ async def test_a_tool_that_asks_for_the_context_gets_it():
 
     tool, _ = pruned(FunctionTool.from_defaults(async_fn=read))
     context = Context(FunctionAgent(tools=[], llm=mock.MockLLM()))
-    await context.store.set("user_msg_str", QUESTION)
+    said = [(MessageRole.USER, QUESTION), (MessageRole.ASSISTANT, "In the log?"), (MessageRole.USER, "yes")]
+    messages = [ChatMessage(text, role=role) for role, text in said]
+    await context.store.set("memory", ChatMemoryBuffer.from_defaults(chat_history=messages))
     output = await tool.acall(run_context=context, path="worker.log")
     assert seen == [context]
     assert "/dev/sdb1 is full" in output.content

@@ -3,7 +3,8 @@
 import logging
 import secrets
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from operator import itemgetter
 from typing import Any
 
 from precise_rag._processes import ProcessLock
@@ -18,6 +19,9 @@ READ_RESULT = "read_result"
 
 _ASKING = ("question", "query", "q", "search", "search_query", "search_term", "input")
 """Names of arguments that usually say what a call is for."""
+_LIKELY = 0.03
+"""The best probability in a result for what is no question to it, such as "yes, please", is lower."""
+_LONGEST_ARGUMENT = 200
 _MOST_CHARACTERS = 50_000_000
 
 _log = logging.getLogger(__name__)
@@ -59,21 +63,24 @@ class ToolResultPruner:
         self._kept: dict[str, tuple[float, str]] = {}
         self._lock = ProcessLock()
 
-    def prune(self, result: str, question: str) -> str:
+    def prune(self, result: str, question: str, otherwise: str = "") -> str:
         """Return a result as a model reads it.
 
         A result of at most `max_tokens` is returned as it is, and so is one that cannot be cut, or for which
         the question is blank. A longer one is cut by `prune`, and its last line says how the rest is read.
+        otherwise: the question if nothing in the result is likely to answer the first one, as for "yes".
         """
         check_text("result", result)
         check_text("question", question)
-        if not question.strip() or self._n_tokens(result) <= self.max_tokens:
+        check_text("otherwise", otherwise)
+        questions = [one for one in (question, otherwise) if one.strip()]
+        if not questions or self._n_tokens(result) <= self.max_tokens:
             return result
         reference = secrets.token_urlsafe(9)
         limit = self.max_tokens - self._n_tokens(_cut_note(reference, *[len(result)] * 2))
         try:
             while True:
-                pruned = self._pruned(result, question, limit)
+                pruned = self._pruned(result, questions, limit)
                 shown = f"{pruned.text}\n{_cut_note(reference, pruned.n_tokens_before, pruned.n_tokens)}"
                 if (over := self._n_tokens(shown) - self.max_tokens) <= 0:
                     break
@@ -103,7 +110,7 @@ class ToolResultPruner:
                 f"{self.keep_seconds / 60:.0f} minutes, or there are newer ones; call the tool again"
             )
         if question.strip():
-            return self._pruned(text, question, self.max_tokens).text
+            return self._pruned(text, [question], self.max_tokens).text
         if type(start) is not int or not 0 <= start < max(len(text), 1):
             return f"Error: start must be within 0 and {len(text) - 1}, got {start!r}"
         end = min(start + 6 * self.max_tokens, len(text))
@@ -117,8 +124,15 @@ class ToolResultPruner:
     def _n_tokens(self, text: str) -> int:
         return int(self._count([text])[0])
 
-    def _pruned(self, text: str, question: str, max_tokens: int) -> Pruned:
-        return prune(text, question, max_tokens, reranker=self._reranker, count_tokens=self._count)
+    def _pruned(self, text: str, questions: Sequence[str], max_tokens: int) -> Pruned:
+        """Cut a text by the first question to which something in it is likely, or else the likeliest."""
+        tried: list[tuple[float, Pruned]] = []
+        for question in questions:
+            pruned = prune(text, question, max_tokens, reranker=self._reranker, count_tokens=self._count)
+            tried.append((max((one.score for one in pruned.excerpts), default=0.0), pruned))
+            if tried[-1][0] >= _LIKELY:
+                break
+        return max(tried, key=itemgetter(0))[1]
 
     def _forget(self) -> None:
         """Forget the oldest while they are too old or too many. The lock is held."""
@@ -139,16 +153,23 @@ def _cut_note(reference: str, before: int, after: int) -> str:
     )
 
 
-def question_of(arguments: Mapping[Any, Any], message: str = "") -> str:
-    """Return what a call of a tool is for, as a question.
+def questions_of(arguments: Mapping[Any, Any], said: Sequence[str] = ()) -> tuple[str, str]:
+    """Return what a call of a tool is for, as a question, and as one to ask if that finds nothing likely.
 
-    arguments: of the call. Those that say what is looked for, such as `query`, come first.
-    message: what the user asked. Without it and without such an argument, all texts among the arguments.
+    arguments: of the call. said: the user's messages, the last one last.
+    The question is what is looked for by an argument such as `query`, and the last message; without both,
+    all texts among the arguments. The other one, for "yes" or "What about that?", is the short texts among
+    the arguments and the last two messages.
     """
-    asking = [arguments[name] for name in _ASKING if isinstance(arguments.get(name), str)]
-    said = [text.strip() for text in (*asking, message) if text.strip()]
-    said = said or [value for value in arguments.values() if isinstance(value, str) and value.strip()]
-    return "\n".join(dict.fromkeys(said))
+    texts = [value for value in arguments.values() if isinstance(value, str)]
+    asking = [value for name in _ASKING if isinstance(value := arguments.get(name), str)]
+    short = [text for text in texts if len(text) <= _LONGEST_ARGUMENT]
+    return _joined([*asking, *said[-1:]]) or _joined(texts), _joined([*short, *said[-2:]])
+
+
+def _joined(texts: Iterable[str]) -> str:
+    """Texts that are not blank, each once, one on a line."""
+    return "\n".join(dict.fromkeys(filter(None, map(str.strip, texts))))
 
 
 def excluded_names(names: Iterable[str]) -> frozenset[str]:

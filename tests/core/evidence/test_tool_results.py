@@ -12,7 +12,7 @@ from precise_rag import ToolResultPruner, prune
 from precise_rag.encoders.local import count_packaged_tokens
 from precise_rag.errors import InputError
 from precise_rag.evidence.pruning import UnitSplitter
-from precise_rag.evidence.tool_results import question_of
+from precise_rag.evidence.tool_results import questions_of
 from support.scored import Scored
 from support.tool_results import KINDS, LOG, PAGE, RECORDS
 
@@ -94,19 +94,26 @@ def test_threads_share_it_and_references_cannot_be_guessed() -> None:
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message", "question"),
+    ("arguments", "said", "questions"),
     [
-        ({"query": "disk full", "n": 3}, "Why?", "disk full\nWhy?"),
-        ({"query": "Why?"}, "Why?", "Why?"),
-        ({"url": "https://example.org"}, "Why?", "Why?"),
-        ({"path": "a/worker.log", "n": 3}, "", "a/worker.log"),
-        ({"n": 3}, " ", ""),
+        ({"query": "disk full", "n": 3}, ["Why?"], ("disk full\nWhy?", "disk full\nWhy?")),
+        ({"query": "Why?"}, ["Why?"], ("Why?", "Why?")),
+        ({"url": "a.org", "code": 99 * "x = 1\n"}, ["Why?", "What?", " yes "], ("yes", "a.org\nWhat?\nyes")),
+        ({"path": "a/worker.log", "n": 3}, (), ("a/worker.log", "a/worker.log")),
+        ({"n": 3}, [" "], ("", "")),
     ],
 )
 def test_a_call_is_for_what_it_asks_and_what_the_user_asked(
-    arguments: dict[str, object], message: str, question: str
+    arguments: dict[str, object], said: list[str], questions: tuple[str, str]
 ) -> None:
-    assert question_of(arguments, message) == question
+    assert questions_of(arguments, said) == questions
+
+
+@pytest.mark.parametrize("said", ["yes", "go ahead", "Please look it up.", "ja bitte", ""])
+def test_what_is_no_question_to_a_result_gives_way_to_the_one_before(said: str) -> None:
+    pruner = ToolResultPruner(120)
+    assert "/dev/sdb1 is full" in pruner.prune(LOG, said, f"{QUESTION}\n{said}")
+    assert "/dev/sdb1 is full" in pruner.prune(LOG, QUESTION, "Which worker handled request 250?")
 
 
 def check_marks(text: str, pruned: str) -> None:

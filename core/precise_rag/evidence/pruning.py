@@ -16,7 +16,7 @@ from precise_rag.excerpts import excerpts_of, within
 from precise_rag.protocols import Reranker
 from precise_rag.rerank import calibrated, load_reranker, rerank
 from precise_rag.selection import ProbabilitySelector
-from precise_rag.sentences.splitters import default_sentence_splitter, split_structured
+from precise_rag.sentences.splitters import load_sentence_splitter, split_structured
 from precise_rag.sentences.words import trimmed
 from precise_rag.stems import read_words
 from precise_rag.structure import read_structure
@@ -285,7 +285,7 @@ class UnitSplitter:
     def split(self, text: str) -> list[Span]:
         """Return the spans, which cover the text."""
         structure = read_structure(text)
-        spans = split_structured(text, structure, default_sentence_splitter())
+        spans = split_structured(text, structure, load_sentence_splitter())
         long = _LONG_VALUE if structure.format == "data" else _LONG
         spans = [part for span in spans for part in _cut_at(_BREAK, text, span, long)]
         many = [span for span in spans if span.end - span.start > self._longest]  # a token has a character

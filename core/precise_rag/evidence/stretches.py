@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from precise_rag.evidence.records import records
 from precise_rag.protocols import SentenceSplitter
-from precise_rag.sentences.splitters import default_sentence_splitter, split_structured
+from precise_rag.sentences.splitters import load_sentence_splitter, split_structured
 from precise_rag.sentences.words import has_words, trimmed
 from precise_rag.structure import heading_title, read_structure
 from precise_rag.structure.running import without_page_lines
@@ -24,7 +24,7 @@ def split_into_sentences(piece: Candidate, splitter: SentenceSplitter | None = N
     the piece's text is not exactly that of a document. The tokens are estimated.
     """
     structure = read_structure(piece.text)
-    spans = split_structured(piece.text, structure, splitter or default_sentence_splitter())
+    spans = split_structured(piece.text, structure, splitter or load_sentence_splitter())
     kept = [trimmed(piece.text, *span) for span in without_page_lines(piece.text, spans)]
     kept = [span for span in kept if has_words(piece.text[slice(*span)])]
     places = [start for start, _ in kept]

@@ -152,8 +152,9 @@ def _is_mostly(letters: re.Pattern[str], block: str) -> bool:
     return bool(found) and 2 * len(found) > sum(map(str.isalpha, block))
 
 
+@cache
 def load_sentence_splitter(name: str = "auto") -> SentenceSplitter:
-    """Load a sentence splitter.
+    """Return a sentence splitter, loaded once.
 
     name: "auto" (default) chooses for each block: nupunkt for scripts with capital letters, sentencex
     for other scripts. "nupunkt" and "sentencex" use that library for every block.
@@ -172,12 +173,6 @@ def load_sentence_splitter(name: str = "auto") -> SentenceSplitter:
     return splitters[name]
 
 
-@cache
-def default_sentence_splitter() -> SentenceSplitter:
-    """Return the splitter of `load_sentence_splitter()`, loaded once."""
-    return load_sentence_splitter()
-
-
 def split_structured(text: str, structure: Structure, splitter: SentenceSplitter) -> list[Span]:
     """Split a text whose structure has been read; a splitter that knows no blocks reads the text alone."""
     return splitter.split(text, structure) if isinstance(splitter, BlockSplitter) else splitter.split(text)
@@ -189,7 +184,7 @@ def split_sentences(text: str) -> list[Span]:
     Returns spans that cover `text` in order; white space after a sentence belongs to it. An empty
     text has no sentences.
     """
-    return default_sentence_splitter().split(text)
+    return load_sentence_splitter().split(text)
 
 
 def _auto_ends(block: str) -> Iterable[int]:

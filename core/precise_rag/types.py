@@ -366,6 +366,10 @@ class Message(NamedTuple):
     content: str
 
 
+CutOff = Literal["", "length", "content_filter"]
+"""Why a reply ends early; empty if it is whole."""
+
+
 @dataclass(frozen=True, slots=True)
 class Completion:
     """The reply of a language model to one call.
@@ -381,7 +385,7 @@ class Completion:
     input_tokens: int = 0
     output_tokens: int = 0
     usage_estimated: bool = False
-    cut_off: Literal["", "length", "content_filter"] = ""
+    cut_off: CutOff = ""
 
     @property
     def spoken(self) -> str:

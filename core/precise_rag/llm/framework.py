@@ -13,9 +13,9 @@ from typing import Any
 
 from precise_rag._extras import require
 from precise_rag.failures import OptionalFeature, llm_errors
-from precise_rag.llm.usage import CutOff, counted_completion, read, readable_messages, reported_cut_off
+from precise_rag.llm.usage import counted_completion, read, readable_messages, reported_cut_off
 from precise_rag.redaction import remember_environment, remember_fields
-from precise_rag.types import Completion, Message, Schema
+from precise_rag.types import Completion, CutOff, Message, Schema
 
 
 class LlamaIndexLLM:

@@ -2,15 +2,13 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from typing import Any, Literal
+from typing import Any
 
 from precise_rag._data import by_word, packaged_toml
 from precise_rag.errors import ContentFilterError, EmptyReplyError, LLMError, LLMResponseError
 from precise_rag.redaction import redacted
 from precise_rag.tokens import estimate_prompt_tokens, estimate_tokens, readable_texts
-from precise_rag.types import Completion, Message
-
-CutOff = Literal["", "length", "content_filter"]
+from precise_rag.types import Completion, CutOff, Message
 
 _REASONS: Mapping[str, CutOff] = by_word(packaged_toml("llm/finish_reasons.toml"))
 _FIELDS = ("finish_reason", "stop_reason", "done_reason", "finishReason")

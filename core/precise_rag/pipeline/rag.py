@@ -357,11 +357,9 @@ class PreciseRAG:
     ) -> Conversation[tuple[Request, Selection, Session]]:
         """The question as it reads without its history, what is ranked for it, and its session."""
         wanted = self.with_filter(search.filter).filter
-        trace = of_kind("trace", search.trace, Trace, lambda: Trace(search.text))
-        trace.settings |= {"preset": self.preset, **self.path.settings}
-        session = Session(
-            spending=self.budget.start(), prices=self.prices, trace=trace, llm=self.llm, reserved=reserved
-        )
+        begun = Session.start(search.text, budget=self.budget, prices=self.prices, trace=search.trace)
+        session = replace(begun, llm=self.llm, reserved=reserved)
+        session.trace.settings |= {"preset": self.preset, **self.path.settings}
         text = yield from make_standalone(search.text, tuple(search.history), session, self.wording)
         standalone = replace(search, text=text, filter=wanted)
         ranked = yield from self.path.rank(standalone, session, self.wording)

@@ -17,14 +17,12 @@ class _NoBar:
     def __exit__(self, *_: object) -> None:
         return
 
-    def _ignore(self, *_: object, **__: object) -> None:
+    def update(self, n: int) -> None:
         """Do nothing."""
-
-    update = set_postfix = write = _ignore
 
 
 def progress_bar(items: Iterable[Any] | None = None, *, shown: bool, **options: Any) -> Any:
-    """Return a tqdm bar if `shown`, else an object that can be used in the same way.
+    """Return a tqdm bar if `shown`, else an object that is used in the same way: it has `update`.
 
     items: what to iterate over; optional. options: of tqdm, such as total and desc.
     A bar within another one is cleared at its end.

@@ -3,6 +3,7 @@
 import asyncio
 import inspect
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from functools import partial
 from typing import Any
 
@@ -84,11 +85,8 @@ class FunctionLLM:
 
 async def _in_thread(call: Callable[[], Any]) -> Any:
     """The result of `call`, made in a thread that is left behind if this is cancelled."""
-    worker = Worker()
-    try:
+    with closing(Worker()) as worker:
         return await asyncio.wrap_future(worker.submit(call))
-    finally:
-        worker.close()
 
 
 def _run(awaitable: Any, name: str) -> Any:

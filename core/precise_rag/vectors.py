@@ -1,6 +1,7 @@
 """Vectors of unit length and their products, and slices of different lengths in one array."""
 
 import numpy as np
+import numpy.typing as npt
 import simsimd
 
 from precise_rag.types import FloatArray, IntArray
@@ -42,6 +43,11 @@ def linear(rows: FloatArray, weight: FloatArray) -> FloatArray:
     for first in range(0, len(rows), step):
         np.matmul(rows[first : first + step], weight.T, out=total[first : first + step])
     return total
+
+
+def offsets_of(sizes: npt.ArrayLike) -> IntArray:
+    """(n + 1,) where each of n slices of some sizes begins, one after another, and where the last ends."""
+    return np.cumsum(np.append(0, np.asarray(sizes, dtype=np.int64)))
 
 
 def slice_places(starts: IntArray, lengths: IntArray) -> IntArray:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from precise_rag.types import IntArray
-from precise_rag.vectors import slice_places
+from precise_rag.vectors import offsets_of, slice_places
 
 
 class TokenIds(NamedTuple):
@@ -30,7 +30,7 @@ class TokenIds(NamedTuple):
         """Return the tokens of texts, given as a list of ids, and perhaps of types, for each."""
         ids, types = (np.fromiter(chain.from_iterable(one), dtype=np.int64) for one in (rows, kinds or []))
         lengths = np.array([len(row) for row in rows], dtype=np.int64)
-        return cls(ids, _offsets(lengths), None if kinds is None else types)
+        return cls(ids, offsets_of(lengths), None if kinds is None else types)
 
     @property
     def lengths(self) -> IntArray:
@@ -42,7 +42,7 @@ class TokenIds(NamedTuple):
         lengths = self.lengths[texts]
         chosen = slice_places(self.offsets[texts], lengths)
         kinds = None if self.kinds is None else self.kinds[chosen]
-        return TokenIds(self.ids[chosen], _offsets(lengths), kinds)
+        return TokenIds(self.ids[chosen], offsets_of(lengths), kinds)
 
     def cut(self, limit: int) -> "TokenIds":
         """Return the tokens with at most `limit` of each text; the last, which ends a text, is kept."""
@@ -51,7 +51,7 @@ class TokenIds(NamedTuple):
         lengths = np.minimum(self.lengths, limit)
         ids = self.ids[slice_places(self.offsets[:-1], lengths)]
         ids[np.cumsum(lengths) - 1] = self.ids[self.offsets[1:] - 1]
-        return TokenIds(ids, _offsets(lengths))
+        return TokenIds(ids, offsets_of(lengths))
 
     def batches(self, limit: int) -> Iterator[tuple[IntArray, "TokenIds"]]:
         """Yield batches of texts of similar length: the places of the texts, and their tokens."""
@@ -88,10 +88,6 @@ def batches_by_length(lengths: IntArray, limit: int) -> Iterator[IntArray]:
         first += len(batch)
 
 
-def _offsets(lengths: IntArray) -> IntArray:
-    return np.concatenate([[0], np.cumsum(lengths)])
-
-
 def read_tokenizer(file: Path, *, limit: int | None = None, lower: bool = False, **changes: Any) -> Any:
     """Return the `tokenizers.Tokenizer` of a file, without padding; the same arguments make one object.
 
@@ -123,9 +119,9 @@ def _read_tokenizer(file: Path, mtime: int, limit: int | None, lower: bool, chan
 
 def read_ids(tokenizer: Any, texts: Sequence[str], at_once: int) -> TokenIds:
     """Tokenize texts, with special tokens, `at_once` of them together: that bounds the memory needed."""
-    parts, lengths = [np.zeros(0, dtype=np.int64)], [0]
+    parts, lengths = [np.zeros(0, dtype=np.int64)], list[int]()
     for first in range(0, len(texts), at_once):
         rows = [encoding.ids for encoding in tokenizer.encode_batch_fast(texts[first : first + at_once])]
         lengths += map(len, rows)
         parts.append(np.fromiter(chain.from_iterable(rows), dtype=np.int64, count=sum(map(len, rows))))
-    return TokenIds(np.concatenate(parts), np.cumsum(lengths))
+    return TokenIds(np.concatenate(parts), offsets_of(lengths))

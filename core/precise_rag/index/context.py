@@ -23,7 +23,7 @@ from precise_rag.index.headings import WEIGHT, Headings
 from precise_rag.index.table import Block, Columns
 from precise_rag.index.vectors import read_vectors
 from precise_rag.types import FloatArray, IntArray
-from precise_rag.vectors import unit_rows
+from precise_rag.vectors import offsets_of, unit_rows
 
 _SLICE = 8_192
 """Rows read at a time."""
@@ -195,7 +195,7 @@ def chunk_vectors(
     own = _sums(weighted, starts, ends)
     if alpha == 1:
         return unit_rows(own, shortest=_SHORTEST)
-    places = np.concatenate([[0], np.cumsum(weights)])
+    places = offsets_of(weights)
     first = np.searchsorted(places, places[starts] - _REACH)
     behind = np.searchsorted(places, places[ends] + _REACH, side="right") - 1
     around = unit_rows(_sums(weighted, first, behind) - own, shortest=_SHORTEST)

@@ -16,7 +16,7 @@ from precise_rag.protocols import Encoder
 from precise_rag.segmentation import Segmenter
 from precise_rag.sentences.tables import tables_of
 from precise_rag.types import Candidate, Chunk, Document, FloatArray, Span
-from precise_rag.vectors import unit_rows
+from precise_rag.vectors import offsets_of, unit_rows
 
 WHOLE = 0.5
 """Largest weight of a chunk encoded as a whole."""
@@ -126,7 +126,7 @@ def _chunks_in_context(
         starts = np.searchsorted(places, [chunk.start for chunk in chunks], side="right") - 1
         ends = np.maximum(np.searchsorted(places, [chunk.end for chunk in chunks]), starts + 1)
         vectors = chunk_vectors(table.vectors, table.n_tokens, starts, ends, alpha=alpha)
-        sums = np.concatenate([[0], np.cumsum(table.n_tokens)])
+        sums = offsets_of(table.n_tokens)
         yield from zip(chunks, vectors, (sums[ends] - sums[starts]).tolist(), strict=True)
 
 

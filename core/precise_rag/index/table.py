@@ -19,6 +19,7 @@ import numpy.typing as npt
 from precise_rag.filters import Condition, Filter, field_value
 from precise_rag.index.ranking import draws, seeds_of
 from precise_rag.types import Document, IntArray
+from precise_rag.vectors import offsets_of
 
 BoolArray = npt.NDArray[np.bool_]
 Columns = Mapping[str, npt.NDArray[Any]]
@@ -249,11 +250,6 @@ def merged(parts: Sequence[Part]) -> Block:
     sizes = np.concatenate([np.diff(block.offsets) for block in kept])
     documents = [document for block in kept for document in block.documents]
     return Block(documents, offsets_of(sizes), _joined([b.columns for b in kept if b.columns]))
-
-
-def offsets_of(sizes: npt.ArrayLike) -> IntArray:
-    """(n + 1,) where each of n pieces of some sizes begins, and where the last one ends."""
-    return np.cumsum(np.append(0, np.asarray(sizes, dtype=np.int64)))
 
 
 def _joined(rows: Sequence[Columns]) -> Columns:

@@ -8,6 +8,7 @@ import numpy.typing as npt
 
 from precise_rag.tokens import Counts
 from precise_rag.types import FloatArray, IntArray
+from precise_rag.vectors import offsets_of
 
 _BEST_GAPS = 8
 """Times that a chunk is cut at its best gap; after that it is halved, so that the work stays bounded."""
@@ -61,8 +62,8 @@ def cut_recounted(
     sum of its spans'; only chunks that hold one are measured.
     Returns all cuts, ascending, and the length of each chunk.
     """
-    n_unsure = np.concatenate([[0], np.cumsum(unsure)])
-    sums = np.concatenate([[0], np.cumsum(counts)])
+    n_unsure = offsets_of(unsure)
+    sums = offsets_of(counts)
     lengths: dict[int, int] = {}
     edges = [0, *(cuts + 1).tolist(), len(spans)]
     waiting = list(pairwise(edges))

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from precise_rag.index.bm25 import BM25Settings, idf
 from precise_rag.types import FloatArray, IntArray
-from precise_rag.vectors import slice_places
+from precise_rag.vectors import offsets_of, slice_places
 
 SCALES = 3
 """Sentence, passage and surroundings."""
@@ -68,7 +68,7 @@ def packed(rows: CountedRows) -> list[bytes]:
 def unpacked(rows: Sequence[bytes]) -> CountedRows:
     """Return rows from the bytes of each."""
     values = np.frombuffer(b"".join(rows), dtype="<i4")
-    starts = np.cumsum([0, *(len(row) // 4 for row in rows)], dtype=np.int64)[:-1]
+    starts = offsets_of([len(row) // 4 for row in rows])[:-1]
     n_terms = values[starts].astype(np.int64)
     head = values[starts[:, None] + np.arange(1, _HEAD)].astype(np.int64)
     terms = values[slice_places(starts + _HEAD, n_terms)]

@@ -34,6 +34,7 @@ from precise_rag.segmentation.training.fitting import Forward, TrainingSettings,
 from precise_rag.segmentation.training.labelled_documents import LabelledDocument
 from precise_rag.segmentation.word_pieces import WordPieces, train_word_pieces
 from precise_rag.types import FloatArray, IntArray
+from precise_rag.vectors import offsets_of
 
 
 def train_small(
@@ -66,7 +67,7 @@ def train_small(
 
     def forward(batch: Batch, dropout: float) -> Tensor:
         lengths = offsets[batch.sentences + 1] - offsets[batch.sentences]
-        edges = np.concatenate([[0], np.cumsum(lengths)])
+        edges = offsets_of(lengths)
         rows = np.repeat(offsets[batch.sentences] - edges[:-1], lengths) + np.arange(edges[-1])
         tokens, starts, places = (torch.from_numpy(one).to(place) for one in (ids[rows], edges, batch.places))
         with half_precision_on_gpu(place):

@@ -1,6 +1,7 @@
 """The words of a text as the packaged models read them: stems, their rarity, names, kinds of question."""
 
 import re
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import NamedTuple
 from zlib import crc32
@@ -8,6 +9,7 @@ from zlib import crc32
 import numpy as np
 import numpy.typing as npt
 
+from precise_rag._data import packaged_toml
 from precise_rag._memory import remembers
 
 IdfTable = npt.NDArray[np.uint8]
@@ -88,12 +90,8 @@ def stem(word: str) -> str:
     return word[:-1] if len(word) > 4 and word[-1] == word[-2] else word
 
 
-_SHAPING = (
-    "a an and are be been being by can could describe did do does explain for from had has have how "
-    "in is it of on or shall should that the their there these they this those to was were what when "
-    "where which who whom whose why will with would"
-)
-QUESTION_WORDS = frozenset(map(stem, _SHAPING.split()))
+_OF_QUESTIONS = packaged_toml("stems.toml")
+QUESTION_WORDS = frozenset(map(stem, _OF_QUESTIONS["shaping"].split()))
 """Stems of words that form a question but do not name its subject."""
 
 
@@ -108,16 +106,7 @@ def slot(word_stem: str, size: int) -> int:
     return crc32(word_stem.encode("utf-8", "surrogatepass")) % size
 
 
-QUESTION_KINDS = {
-    "asks_who": r"\b(who|whom|whose)\b",
-    "asks_when": r"\b(when|(what|which) (year|date|day|time|century)|how (old|long))\b",
-    "asks_where": r"\bwhere\b",
-    "asks_number": r"\bhow (many|much|far|often|large|tall|big|high)\b",
-    "asks_how": r"\bhow\b",
-    "asks_why": r"\b(why|reasons?|causes?)\b",
-    "asks_what": r"\bwhat\b",
-    "asks_which": r"\bwhich\b",
-}
+QUESTION_KINDS: Mapping[str, str] = _OF_QUESTIONS["kinds"]
 """Kinds of question by their question words; a question may be of several kinds, or of none."""
 
 

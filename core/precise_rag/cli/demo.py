@@ -7,6 +7,7 @@ from pydoc_data.topics import topics
 
 import numpy as np
 
+from precise_rag._data import packaged_text
 from precise_rag.cli.arguments import add_paths
 from precise_rag.cli.output import (
     count_kept_tokens,
@@ -27,13 +28,7 @@ from precise_rag.sentences import split_sentences
 from precise_rag.trace.record import decision_records
 from precise_rag.types import Document
 
-QUESTIONS = (
-    "What happens to a saved exception if the finally clause executes a return statement?",
-    "Does a class body's scope include the methods defined in it?",
-    "Which method is tried if the left operand does not support the operation?",
-    "What is 10 raised to a negative int power?",
-    "Can I use return with a value in an asynchronous generator?",
-)
+QUESTIONS = packaged_text("cli/demo_questions.txt").splitlines()
 
 _LONGEST_PAGE = 20_000
 """Characters; longer pages of the language reference repeat the others."""

@@ -10,7 +10,7 @@ from itertools import groupby, pairwise
 
 import numpy as np
 
-from precise_rag.stems import QUESTION_WORDS, IdfTable, Words, idf, read_words
+from precise_rag.stems import QUESTION_KINDS, QUESTION_WORDS, IdfTable, Words, idf, read_words
 from precise_rag.types import FloatArray
 
 Positions = dict[str, list[int]]
@@ -41,7 +41,7 @@ _RECORD = re.compile(
 )
 """A row of a table or CSV, or a value of JSON or YAML."""
 
-_ASKS_PERSON = re.compile(r"\b(who|whom|whose)\b")
+_ASKS_PERSON = re.compile(QUESTION_KINDS["asks_who"])
 
 
 @dataclass(frozen=True)

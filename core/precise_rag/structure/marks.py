@@ -48,10 +48,6 @@ HEAD_RULE = re.compile(r"[ \t]*+\|?[ \t]*+:?-++:?[ \t]*+(?:[|+][ \t]*+:?-*+:?[ \
 """The line below the head of a table with bars, as in Markdown, and also with a plus between the columns."""
 
 DIRECTIVE = re.compile(r"\.\. +(?:[\w:.+-]+)::")
-CODE_DIRECTIVES = (
-    "code", "code-block", "sourcecode", "parsed-literal", "literalinclude", "doctest", "testcode",
-    "testoutput", "testsetup", "productionlist", "prompt", "highlight", "math",
-)  # fmt: skip
 
 _OF_LABEL = r"[^\n:.!?;,\"“”(){}<>|=\[\]]"
 

@@ -8,11 +8,11 @@ from itertools import pairwise, takewhile
 from typing import NamedTuple
 from unicodedata import normalize
 
+from precise_rag._data import packaged_text
 from precise_rag.structure.blocks import BlockKind, BlockStart
 from precise_rag.structure.heads import has_number
 from precise_rag.structure.marks import (
     ADORNMENT,
-    CODE_DIRECTIVES,
     CODE_LINE,
     COLUMNS,
     DIRECTIVE,
@@ -47,6 +47,7 @@ from precise_rag.structure.plain_lines import (
 from precise_rag.structure.running import RUNNING_LINES, running_key
 from precise_rag.structure.tables import CSV_LINES, FAR, begins_table, delimiter_of, is_rule, split_at
 
+_CODE_DIRECTIVES = packaged_text("structure/code_directives.txt").split()
 _TABLE_AHEAD = 500
 """Lines in which the end of a simple table is looked for."""
 
@@ -401,7 +402,7 @@ class _Reader:
         if not line.words.startswith("..") or DIRECTIVE.match(line.words) is None:
             return None
         end = number + 1
-        if line.words[2:].split("::")[0].strip() not in CODE_DIRECTIVES:
+        if line.words[2:].split("::")[0].strip() not in _CODE_DIRECTIVES:
             end = self._run(number, lambda row: _FIELD.match(row) is not None)
             is_above = number + 1 < end < len(self.lines) and self.lines[end].indent > line.indent
             return ("item", 1 + line.indent // 2, end - number) if is_above else ("paragraph", 0, 1)

@@ -148,9 +148,14 @@ class LocalEncoder(Loaded):
 
 def count_packaged_tokens(texts: Sequence[str]) -> IntArray:
     """Count the tokens of n texts as the default encoder does, without loading it. Returns (n,) int64."""
-    tokenizer = read_tokenizer(packaged_encoder(E5) / "tokenizer.json")
+    tokenizer = packaged_tokenizer()
     special: int = tokenizer.num_special_tokens_to_add(False)
     return read_ids(tokenizer, readable_texts(texts), _READ_AT_ONCE).lengths - special
+
+
+def packaged_tokenizer() -> Any:
+    """Return the `tokenizers.Tokenizer` of the default encoder, without loading the encoder."""
+    return read_tokenizer(packaged_encoder(E5) / "tokenizer.json")
 
 
 @cache

@@ -11,8 +11,7 @@ import numpy.typing as npt
 from typing_extensions import override
 
 from precise_rag.checks import check_number
-from precise_rag.encoders.local import E5, packaged_encoder
-from precise_rag.encoders.token_ids import read_tokenizer
+from precise_rag.encoders.local import packaged_tokenizer
 from precise_rag.index.bm25 import Postings, idf
 from precise_rag.index.dense import ChunkVectorSettings, best_by_product, chunk_columns
 from precise_rag.index.groups import Passages
@@ -72,7 +71,7 @@ class WordSentenceIndex(DocumentIndex):
 
     def __init__(self, encoder: Encoder | None = None, **settings: Any) -> None:
         super().__init__(encoder, **settings)
-        self._tokenizer = read_tokenizer(packaged_encoder(E5) / "tokenizer.json")
+        self._tokenizer = packaged_tokenizer()
         stop_words = load_stop_words(self.settings.stop_words)
         self._is_content = _content_tokens(self._tokenizer, stop_words)
         left_out = "|".join(map(re.escape, sorted(stop_words)))

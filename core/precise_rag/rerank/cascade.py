@@ -1,12 +1,10 @@
 """The cascade: the packaged reranker, then a small cross-encoder on its best candidates."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -17,20 +15,16 @@ from precise_rag.checkpoints.quantized import dequantized
 from precise_rag.checkpoints.saved import load_checkpoint, packaged_model, read_model_file
 from precise_rag.checks import check_number
 from precise_rag.encoders.devices import runs_on_onnx
-from precise_rag.encoders.local import E5, packaged_encoder
-from precise_rag.encoders.token_ids import read_tokenizer
+from precise_rag.encoders.local import packaged_tokenizer
 from precise_rag.errors import InputError, ModelError
 from precise_rag.rerank.candidate_texts import default_encoder, with_cosines, with_headings
 from precise_rag.rerank.features import retrieval_scores
 from precise_rag.rerank.logistic_regression import LogisticRegression, log_odds, matched
 from precise_rag.rerank.packaged import packaged_reranker
-from precise_rag.rerank.pairs import NETWORK, OnnxPairScorer, Piece, network_checksum, word_table
+from precise_rag.rerank.pairs import NETWORK, Logits, Piece, network_checksum, onnx_logits, word_table
 from precise_rag.rerank.query_terms import alone_with_code, begins_with_name
 from precise_rag.sharing import in_turns
 from precise_rag.types import Candidate, FloatArray, IntArray, ScoreScale
-
-if TYPE_CHECKING:
-    from precise_rag.rerank.pair_network import PairScorer
 
 _FOLDER = packaged_model("reranker-cascade")
 
@@ -114,7 +108,7 @@ class CascadeReranker(Loaded):
         self._unread = LogisticRegression(self._config["unread"])
         self._n_read, self._least = n_read, least
         self._device = device
-        self._scorer: PerProcess[PairScorer | OnnxPairScorer] = PerProcess()
+        self._logits: PerProcess[Logits] = PerProcess()
 
     def score(self, query: str, candidates: Sequence[Candidate]) -> FloatArray:
         """Return (n,) probabilities, one per candidate, in their order."""
@@ -178,24 +172,24 @@ class CascadeReranker(Loaded):
         """Load the networks now, not at the first candidate."""
         packaged_reranker()
         default_encoder()
-        self._scorer.get(self._load)
+        self._logits.get(self._load)
 
     def logits(self, query: str, pieces: Sequence[Piece]) -> FloatArray:
         """Return the cross-encoder's (n,) logits of pieces of text."""
-        return self._scorer.get(self._load).logits(query, pieces)
+        return self._logits.get(self._load)(query, pieces)
 
-    def _load(self) -> PairScorer | OnnxPairScorer:
-        tokenizer = read_tokenizer(packaged_encoder(E5) / "tokenizer.json")
+    def _load(self) -> Logits:
+        tokenizer = packaged_tokenizer()
         network = read_model_file(self._folder / NETWORK)
         if network_checksum(network, self.weights_sha256) != self._config["network_sha256"]:
             raise ModelError(f"{NETWORK} in {self._folder} is not of its weights; install or train it again")
         if runs_on_onnx(self._device):
-            return OnnxPairScorer(self._folder, tokenizer)
+            return onnx_logits(self._folder, tokenizer)
         require("torch", extra="torch")
-        from precise_rag.rerank.pair_network import PairScorer
+        from precise_rag.rerank.pair_network import torch_logits
 
         _, tensors = load_checkpoint(self._folder)
-        return PairScorer(dequantized(tensors | word_table()), tokenizer, self._device)
+        return torch_logits(dequantized(tensors | word_table()), tokenizer, self._device)
 
 
 def _by_turns(*several: Sequence[float] | FloatArray) -> IntArray:

@@ -1,7 +1,7 @@
 """The cascade's cross-encoder: what it reads, and how it runs on the CPU."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -43,6 +43,10 @@ class Piece(NamedTuple):
     after: str = ""
 
 
+Logits = Callable[[str, Sequence[Piece]], FloatArray]
+"""Reads the beginnings of a query and of each of n pieces, and returns the (n,) logits."""
+
+
 def tokens_of_pairs(tokenizer: Any, query: str, pieces: Sequence[Piece]) -> TokenIds:
     """Tokenize a query with each of some pieces. tokenizer: a `tokenizers.Tokenizer`."""
     texts = list(readable_texts([query, *map(without_markup, chain.from_iterable(pieces))]))
@@ -72,14 +76,8 @@ def network_checksum(network: bytes, weights_sha256: str) -> str:
     return hashlib.sha256(network + weights_sha256.encode()).hexdigest()
 
 
-class OnnxPairScorer:
-    """Scores pieces of text against a query with the network of a folder, on the CPU."""
-
-    def __init__(self, folder: Path, tokenizer: Any) -> None:
-        self._tokenizer = tokenizer
-        reading = reading_of(packaged_encoder(E5), E5)._replace(folder=folder)
-        self._network = OnnxFile(reading, word_table(), for_callers=True)
-
-    def logits(self, query: str, pieces: Sequence[Piece]) -> FloatArray:
-        """Return (n,) logits, one per piece; of long queries and texts only the beginning is read."""
-        return logits_of(self._network, tokens_of_pairs(self._tokenizer, query, pieces))
+def onnx_logits(folder: Path, tokenizer: Any) -> Logits:
+    """Return the logits of the network in a folder, which runs on the CPU."""
+    reading = reading_of(packaged_encoder(E5), E5)._replace(folder=folder)
+    network = OnnxFile(reading, word_table(), for_callers=True)
+    return lambda query, pieces: logits_of(network, tokens_of_pairs(tokenizer, query, pieces))

@@ -39,7 +39,7 @@ class NetworkModel(Loaded):
     def __init__(self, config: dict[str, Any], tensors: Mapping[str, FloatArray], device: str | None) -> None:
         self.config, self.tensors, self.device = config, tensors, device
         self.weights_sha256: str = config["weights_sha256"]
-        self._on_device: PerProcess[OnDevice] = PerProcess()
+        self._on_device: PerProcess[Callable[..., FloatArray]] = PerProcess()
 
     @abstractmethod
     def _logits(self, *inputs: Any) -> FloatArray:
@@ -51,34 +51,34 @@ class NetworkModel(Loaded):
         device = network_device(self.device) if n > 1 else None
         network = None
         if device is not None:
-            network = self._on_device.get(lambda: OnDevice(self.config, self.tensors, device))
+            network = self._on_device.get(lambda: on_device(self.config, self.tensors, device))
         for block in blocks(n, BLOCK if network is None else DEVICE_BLOCK):
             inputs, n_read = read(block.sentences), block.sentences.stop - block.sentences.start
-            of_block = self._logits(*inputs) if network is None else network.logits(n_read, *inputs)
+            of_block = self._logits(*inputs) if network is None else network(n_read, *inputs)
             logits[block.gaps] = of_block[block.rows]
         return logits
 
 
-class OnDevice:
-    """The network of a boundary model on a device of torch, such as "cuda:1"; see `NetworkModel`."""
+def on_device(
+    config: Mapping[str, Any], tensors: Mapping[str, FloatArray], name: str
+) -> Callable[..., FloatArray]:
+    """Return the network of a boundary model on a device of torch, such as "cuda:1"; see `NetworkModel`.
 
-    def __init__(self, config: Mapping[str, Any], tensors: Mapping[str, FloatArray], device: str) -> None:
-        self._torch = require("torch", extra="torch")
-        from precise_rag.segmentation.networks import sage_network, small_network
+    It takes the number n of sentences that follow each other, and what it reads of them, and returns their
+    (n, 2) logits. Empty places follow the last sentence, so that the windows after it end there.
+    """
+    torch = require("torch", extra="torch")
+    from precise_rag.segmentation.networks import sage_network, small_network
 
-        make = small_network if config["family"] == "small" else sage_network
-        self._device = self._torch.device(device)
-        self._network: Any = make(config, tensors).to(self._device).eval()
+    make = small_network if config["family"] == "small" else sage_network
+    device = torch.device(name)
+    network: Any = make(config, tensors).to(device).eval()
 
-    def logits(self, n: int, *inputs: FloatArray | IntArray) -> FloatArray:
-        """Return the (n, 2) logits of n sentences that follow each other. inputs: what the network reads.
+    def logits(n: int, *inputs: FloatArray | IntArray) -> FloatArray:
+        with torch.inference_mode():
+            rows = (np.ascontiguousarray(one) for one in (*inputs, np.arange(n)))
+            found = network(*(torch.from_numpy(one).to(device) for one in rows), n + REACH)
+            given: FloatArray = found[:n].float().cpu().numpy()
+        return given
 
-        Empty places follow the last sentence, so that the windows after it end there.
-        """
-        with self._torch.inference_mode():
-            tensors = [
-                self._torch.from_numpy(np.ascontiguousarray(rows)).to(self._device)
-                for rows in (*inputs, np.arange(n))
-            ]
-            logits: FloatArray = self._network(*tensors, n + REACH)[:n].float().cpu().numpy()
-        return logits
+    return logits

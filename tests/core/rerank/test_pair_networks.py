@@ -1,22 +1,19 @@
 """The cascade's cross-encoder, in torch and on ONNX Runtime."""
 
-from typing import Any
-
 import numpy as np
 import pytest
 
 from precise_rag.checkpoints.quantized import dequantized
 from precise_rag.checkpoints.saved import load_checkpoint, packaged_model
-from precise_rag.encoders.local import E5, packaged_encoder
+from precise_rag.encoders.local import E5, packaged_tokenizer
 from precise_rag.encoders.onnx import OnnxEncoder
-from precise_rag.encoders.token_ids import read_tokenizer
 from precise_rag.rerank.pairs import (
     AROUND,
     QUERY,
     TEXT,
     TEXT_TOKENS,
-    OnnxPairScorer,
     Piece,
+    onnx_logits,
     tokens_of_pairs,
     word_table,
 )
@@ -36,31 +33,28 @@ INT8_TOLERANCE = 0.6
 """Largest difference of a logit between ONNX Runtime, in int8, and torch, in float32."""
 
 
-@pytest.fixture(scope="module")
-def tokenizer() -> Any:
-    return read_tokenizer(packaged_encoder(E5) / "tokenizer.json")
-
-
 def test_the_network_gives_nearly_the_logits_of_torch_alone_and_in_batches(
-    tokenizer: Any, monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     network = pytest.importorskip("precise_rag.rerank.pair_network")
     monkeypatch.setattr(network, "bfloat16_is_fast", lambda device: False)
+    tokenizer = packaged_tokenizer()
     assert tokenizer is OnnxEncoder(E5).tokenizer  # it takes 75 MB
     folder = packaged_model("reranker-cascade")
     weights = dequantized(load_checkpoint(folder)[1] | word_table())
-    exact, scorer = network.PairScorer(weights, tokenizer, "cpu"), OnnxPairScorer(folder, tokenizer)
-    logits = scorer.logits(QUESTION, PIECES)
-    assert logits == pytest.approx(exact.logits(QUESTION, PIECES), abs=INT8_TOLERANCE)
-    for one, together in ((scorer, logits), (exact, exact.logits(QUESTION, PIECES))):
-        alone = [one.logits(QUESTION, [piece])[0] for piece in PIECES]
+    exact, given = network.torch_logits(weights, tokenizer, "cpu"), onnx_logits(folder, tokenizer)
+    logits = given(QUESTION, PIECES)
+    assert logits == pytest.approx(exact(QUESTION, PIECES), abs=INT8_TOLERANCE)
+    for one, together in ((given, logits), (exact, exact(QUESTION, PIECES))):
+        alone = [one(QUESTION, [piece])[0] for piece in PIECES]
         assert alone == pytest.approx(together, abs=TOLERANCE)
-    in_batches = scorer.logits(QUESTION, PIECES * 12).reshape(12, -1)
+    in_batches = given(QUESTION, PIECES * 12).reshape(12, -1)
     np.testing.assert_allclose(in_batches, np.tile(logits, (12, 1)), atol=TOLERANCE)
-    assert len(scorer.logits(QUESTION, [])) == 0
+    assert len(given(QUESTION, [])) == 0
 
 
-def test_a_piece_is_read_below_its_titles_and_between_the_words_beside_it(tokenizer: Any) -> None:
+def test_a_piece_is_read_below_its_titles_and_between_the_words_beside_it() -> None:
+    tokenizer = packaged_tokenizer()
     piece = Piece("Change the oil.", "Pump M-7: ", "wet " * 40 + "Drain it.", "Close it. " + "dry " * 40)
     ids, offsets, kinds = tokens_of_pairs(tokenizer, QUESTION, [piece, Piece("Stop.")])
     own = {kind: tokenizer.decode(ids[: offsets[1]][kinds[: offsets[1]] == kind]) for kind in range(3)}

@@ -11,7 +11,7 @@ import pytest
 from precise_rag import Document, Segmenter, load_encoder
 from precise_rag.encoders import devices
 from precise_rag.errors import InputError, ModelError
-from precise_rag.segmentation.on_device import OnDevice, network_device
+from precise_rag.segmentation.on_device import network_device, on_device
 from precise_rag.segmentation.pretrained import load_model
 from precise_rag.sentences.tables import build_tables
 from support.segmentation import TWO_TOPICS
@@ -49,12 +49,11 @@ def by_torch(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     pytest.importorskip("torch")
     placed: list[str] = []
 
-    class Noted(OnDevice):
-        def __init__(self, config: Any, tensors: Any, device: str) -> None:
-            placed.append(config["family"])
-            super().__init__(config, tensors, device)
+    def noted(config: Any, tensors: Any, name: str) -> Any:
+        placed.append(config["family"])
+        return on_device(config, tensors, name)
 
-    monkeypatch.setattr("precise_rag.segmentation.on_device.OnDevice", Noted)
+    monkeypatch.setattr("precise_rag.segmentation.on_device.on_device", noted)
     monkeypatch.setattr("precise_rag.segmentation.on_device.DEVICE_BLOCK", 60)
     return placed
 

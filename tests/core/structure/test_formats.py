@@ -54,21 +54,6 @@ def test_colons_at_the_end_are_known_and_carriage_returns_change_nothing() -> No
         assert kinds(read_structure(text.replace("\n", end), text_format)) == expected  # type: ignore[arg-type]
 
 
-def test_headings_of_list_items_are_seen_and_versions_stand_above_those_of_their_level() -> None:
-    text = "* Methods\n  + ### start\n\n    Starts it.\n"
-    assert read_structure(text, "markdown").above(text.index("Starts")) == ("start",)
-    release = "## v1.{}.0\n\nThis one is new.\n\n## Fixes\n\n- oil {}\n\n"
-    text = "# Log\n\n" + release.format(2, "b") + release.format(1, "a")
-    assert read_structure(text).above(text.index("oil a")) == ("Log", "v1.1.0", "Fixes")
-    text = text.replace("Fixes", "Fixed", 1)
-    assert read_structure(text).above(text.index("oil a")) == ("Log", "Fixes")
-
-
-def test_a_heading_right_below_html_is_seen() -> None:
-    text = "# A\n\n## B\n<table>\n<tr><td>x</td></tr>\n</table>\n## C\nIt is.\n"
-    assert read_structure(text, "markdown").above(text.index("It is")) == ("A", "C")
-
-
 GRID = "+---+---+\n| x | y |\n|===|===|\n| 1 | 2 |\n+---+---+\n| 3 | 4 |\n+---+---+\n"
 
 
@@ -115,6 +100,19 @@ def test_the_blocks_have_their_kinds(case: str) -> None:
     assert " ".join(kinds(read_structure(text, text_format))) == expected
 
 
+ABOVE: dict[str, tuple[str | None, str, dict[str, list[str]]]] = read_cases("structure.json", "above") | {
+    case: (None, read_document(name), above)
+    for case, (name, above) in read_cases("structure.json", "above in files").items()
+}
+
+
+@pytest.mark.parametrize("case", ABOVE)
+def test_what_stands_above_words_of_a_text(case: str) -> None:
+    text_format, text, expected = ABOVE[case]
+    found = read_structure(text, text_format)
+    assert {words: list(found.above(text.index(words))) for words in expected} == expected
+
+
 def test_markdown_also_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     document = read_document("estuary.md")
     found = read_structure(document)
@@ -123,17 +121,7 @@ def test_markdown_also_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
         *("heading1", "paragraph", "item1", "item1", "item2", "item1", "code", "quote", "table"),
         *("heading6", "paragraph", "heading2", "heading3"),
     ]
-    path = found.above(document.index("Nothing"))
-    assert path == ("Eels of the Brandt estuary", "In winter")
-    assert found.above(document.index("Setext")) == ("Eels of the Brandt estuary",)
     text = f"{document}\n" * 9
     whole = read_structure(text).blocks
     monkeypatch.setattr("precise_rag.structure.markdown._PART", 700)
     assert read_structure(text).blocks == whole
-
-
-def test_numbered_titles_of_markdown() -> None:
-    text = "# Ferry\n\n1. Boarding\n\nGo aboard.\n\n2. Fares\n\n- three for a zone\n\n1. pay\n2. sit down\n"
-    found = read_structure(text, "markdown")
-    assert kinds(found) == ["heading1", "heading6", "paragraph", "heading6", "item1", "item1", "item1"]
-    assert found.above(text.index("- three")) == ("Ferry", "2. Fares")

@@ -15,6 +15,7 @@ from precise_rag.rerank import load_reranker
 from precise_rag.selection import ProbabilitySelector
 from precise_rag.titles import joined_titles, new_sections
 from precise_rag.types import best_first
+from support.documents import read_cases
 from support.scored import Scored
 
 PUMP = "The pump is blue. It needs oil.\n\nService it every year. Ask Ada first. The shed is far away."
@@ -170,15 +171,7 @@ def test_a_row_of_a_long_table_carries_the_head_once(table: str) -> None:
     assert "item3" not in shown
 
 
-@pytest.mark.parametrize(
-    ("text", "indent"),
-    [
-        ("Run it so:\n\n    def lift(trap):\n        if trap:\n            return trap\n\nDone.\n", 4),
-        ("Run it so::\n\n  >>> def lift(trap):\n  ...     return trap\n  >>> lift(1)\n  1\n\nDone.\n", 2),
-        ("# Lift\n\nRun it so:\n\n```python\ndef lift(trap):\n    return trap\n```\n\nDone.\n", 0),
-        ("<p>Run it so:</p>\n<pre>\ndef lift(trap):\n    return trap\n</pre>\n<p>Done.</p>\n", 0),
-    ],
-)
+@pytest.mark.parametrize(("text", "indent"), read_cases("evidence.json", "code"))
 def test_code_is_sent_whole_with_its_indent_and_its_lead_in(text: str, indent: int) -> None:
     shown = "\n".join(read(text, "lift(trap)"))
     assert "Run it so:" in shown
@@ -187,14 +180,7 @@ def test_code_is_sent_whole_with_its_indent_and_its_lead_in(text: str, indent: i
     assert "return trap" in last
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "OPTIONS\n       --all\n           Lift every trap.\n\n       --trap\n           Lift one trap.\n",
-        "``--all``\n    Lift every trap.\n\n``--trap``\n    Lift one trap.\n",
-        "<dl><dt>--all</dt><dd>Lift every trap.</dd>\n<dt>--trap</dt><dd>Lift one trap.</dd></dl>\n",
-    ],
-)
+@pytest.mark.parametrize("text", read_cases("evidence.json", "options"))
 def test_an_option_is_sent_with_its_meaning(text: str) -> None:
     shown = "\n".join(read(text, "one trap"))
     assert "--trap" in shown

@@ -129,19 +129,6 @@ def test_words_for_what_was_said_are_known_in_other_languages(
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        "The ticket costs ten euros. However, members pay nothing.",
-        "Das Ticket kostet zehn Euro und ist rot. Allerdings zahlen die Kinder nicht.",
-        "El billete cuesta diez euros en la taquilla. Sin embargo, los socios no pagan.",
-    ],
-)
-def test_what_takes_something_back_comes_along(text: str) -> None:
-    first, second = (f"{sentence}." for sentence in text.rstrip(".").split(". "))
-    assert pairs(text) == both_ways((first, second))
-
-
-@pytest.mark.parametrize(
     ("text", "needed", "both"),
     [
         *read_cases("needs.json", "needs"),
@@ -235,13 +222,6 @@ def test_logits_become_probabilities_and_what_has_none_or_is_not_known_does_not_
     unscored = replace(find(index, "Boats float.", 0.0), scores={UNSCORED: 1.0})
     grown = grow(index, half_model, unscored, find(index, "Service it every year."))
     assert grown.kept[-1].id == unscored.id
-
-
-def test_a_document_that_is_one_record_comes_whole():
-    lines = ["Key: A-1", "Summary: The lamp is out", "Owner: Ada", "Due: soon", "Place: shed"]
-    record = set(permutations(lines, 2))
-    assert pairs("\n".join(lines)) == record
-    assert pairs("Key: A-1\nOwner: Ada") == set()
 
 
 def test_lines_without_a_time_belong_to_the_line_of_a_log_above_them_which_needs_the_errors_of_it():

@@ -104,14 +104,7 @@ def test_wrapped_sentences_are_no_list_however_ragged() -> None:
     assert all(piece.rstrip().endswith(".") for piece in pieces(text))
 
 
-@pytest.mark.parametrize(
-    "sentence",
-    [
-        "オプションを付けると ext2 や XFS のラベルを一覧に追加するので、後で読むことができます。",
-        "如果您的计算机上没有 CD 驱动器，也可以使用 USB 存储设备来安装 Debian 系统。",
-        "리눅스 커널을 얻어 컴파일할 수 있고 그 다음 같은 방법으로 많은 프로그램을 설치합니다.",
-    ],
-)
+@pytest.mark.parametrize("sentence", read_cases("sentences.json", "full width"))
 def test_lines_of_full_width_are_measured_in_columns(sentence: str) -> None:
     text, width, lines = sentence * 12, 0, [""]
     for sign in text:

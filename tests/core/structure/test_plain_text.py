@@ -131,13 +131,7 @@ def test_lines_that_nobody_says_are_titles_of_a_transcript() -> None:
     assert found.above(text.index("He left")) == ("What the oil costs",)
 
 
-@pytest.mark.parametrize(
-    "stamp",
-    [
-        *("09:12 ", "[09:12] ", "[2024-03-01 09:12:33] ", "2024-03-01T09:12:33.500 "),
-        *("01/03/2024, 09:12 - ", "[01.03.24, 9:12:33 PM] ", "00:00:03 "),
-    ],
-)
+@pytest.mark.parametrize("stamp", read_cases("structure.json", "times of turns"))
 def test_turns_of_a_chat_begin_with_a_time(stamp: str) -> None:
     lines = [f"{stamp}{name} eels: {i}\n" for i, name in enumerate(("anna:", "ben_2:") * 4)]
     assert kinds(read_structure("".join(lines))) == ["turn"] * 8
@@ -317,13 +311,7 @@ def test_a_row_with_one_cell_names_the_rows_below_it(table: str, row: str, title
     assert read_structure(f"It is.\n\n{table}").above(8 + table.index(row)) == (title,)
 
 
-@pytest.mark.parametrize(
-    ("line", "title"),
-    [
-        *(("Sundays", "Sundays: "), ("Sundays:", "Sundays: "), ("It is so.", "")),
-        *(("Sundays\n(in May)", "Sundays (in May): "), ("It is so.\nSundays", "")),
-    ],
-)
+@pytest.mark.parametrize(("line", "title"), read_cases("structure.json", "captions"))
 def test_short_lines_above_a_table_are_its_caption(line: str, title: str) -> None:
     for table, head in ((barred(HEAD) + RULE + barred(*WIDE), TITLE), ("a\t1\nb\t2\nbolt\t3\n", "")):
         structure = read_structure(f"Text.\n\n{line}\n\n{table}\nAfter.\n")
@@ -341,13 +329,7 @@ def test_a_command_is_a_term_however_long_it_is_and_where_it_goes_on_is_no_title
         assert above[-1].startswith("hang-lamp -abdP -c colour-of-glass")
 
 
-@pytest.mark.parametrize(
-    ("mark", "lead_in"),
-    [
-        *(("- {}\n", "{}:\n"), ("• {}\n", "{} (one of 10\n000 users):\n"), ("(1) {}\n", "{}:\n")),
-        *(("- {}\n", "**{}:**\n"), ("1. {}\n", "**{}**\n"), ("* {}\n", "**{}** (one of 10):\n")),
-    ],
-)
+@pytest.mark.parametrize(("mark", "lead_in"), read_cases("structure.json", "lead-ins"))
 def test_a_lead_in_right_below_an_item_begins_a_block(mark: str, lead_in: str) -> None:
     items = mark.format("headache") + mark.format("pain in the arm, and much of it in the afternoon")
     text = "".join(lead_in.format(word) + items for word in ("Often", "Seldom"))

@@ -11,18 +11,9 @@ from precise_rag.excerpts import LEAST_PIECE_TOKENS, Order, excerpts_of, within,
 from precise_rag.facts import candidate_facts
 from precise_rag.tokens import estimate_tokens
 from precise_rag.types import Candidate, Excerpt, Selection, Stretch
+from support.documents import read_document
 
-MILL = """\
-The mill is old.  Ada built it.
-
-
-It grinds rye. It stops.
-
-    turn = [
-        1,
-    ]
-
-The yard behind the mill, with its two barns and the long wall, is empty in winter. The gate is shut."""
+MILL = read_document("mill.txt")
 
 
 def sentences_of(text: str, doc_id: str = "mill") -> Selection:

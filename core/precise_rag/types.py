@@ -29,6 +29,7 @@ _THOUGHTS = re.compile(
 
 FloatArray = npt.NDArray[np.float32]
 IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
 
 Titles = tuple[str, ...]
 """What stands above a piece of text, outermost first; see `precise_rag.titles`."""

@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, Self
 
 import numpy as np
-import numpy.typing as npt
 
-from precise_rag.types import IntArray
+from precise_rag.types import BoolArray, IntArray
 from precise_rag.vectors import offsets_of, slice_places
 
 
@@ -58,7 +57,7 @@ class TokenIds(NamedTuple):
         for texts in batches_by_length(self.lengths, limit):
             yield texts, self.of(texts)
 
-    def padded(self, padding: int = 0) -> tuple[IntArray, IntArray, npt.NDArray[np.bool_]]:
+    def padded(self, padding: int = 0) -> tuple[IntArray, IntArray, BoolArray]:
         """Return the ids and the types in a row for each text, and which of them are tokens; (n, s) each.
 
         padding: id that fills a row up.

@@ -10,9 +10,9 @@ import numpy.typing as npt
 from precise_rag.checks import check_number
 from precise_rag.index.groups import Groups
 from precise_rag.index.headings import Headings
-from precise_rag.index.table import Block, BoolArray, Columns
+from precise_rag.index.table import Block, Columns
 from precise_rag.index.words import WordSettings
-from precise_rag.types import FloatArray, IntArray
+from precise_rag.types import BoolArray, FloatArray, IntArray
 
 _MOST = np.iinfo(np.uint16).max
 """The most often that a term is counted in one row."""

@@ -22,7 +22,7 @@ from precise_rag.index.groups import Groups
 from precise_rag.index.headings import WEIGHT, Headings
 from precise_rag.index.table import Block, Columns
 from precise_rag.index.vectors import read_vectors
-from precise_rag.types import FloatArray, IntArray
+from precise_rag.types import BoolArray, FloatArray, IntArray
 from precise_rag.vectors import offsets_of, unit_rows
 
 _SLICE = 8_192
@@ -46,7 +46,7 @@ class SentenceContexts:
     weights: npt.NDArray[np.float64]
     residuals: npt.NDArray[np.float64]
     overlap: npt.NDArray[np.float64]
-    present: npt.NDArray[np.bool_]
+    present: BoolArray
     encoded: FloatArray | None = None
 
     @classmethod

@@ -11,8 +11,7 @@ import numpy as np
 from precise_rag._extras import require
 from precise_rag.checks import shown
 from precise_rag.errors import InputError
-from precise_rag.index.table import BoolArray
-from precise_rag.types import FloatArray, IntArray
+from precise_rag.types import BoolArray, FloatArray, IntArray
 
 _BACKEND = re.compile(r"faiss(?P<gpu>-gpu)?(:(?P<factory>[^@]+)(@(?P<search>.+))?)?")
 _MOST_ON_GPU = 2048

@@ -26,7 +26,7 @@ class Groups:
     of_row: IntArray
 
     @classmethod
-    def by_change(cls, *keys: npt.NDArray[np.int64]) -> Self:
+    def by_change(cls, *keys: IntArray) -> Self:
         """Begin a new group wherever one of the (n,) or (n, k) keys changes."""
         changes = np.zeros(len(keys[0]), dtype=bool)
         changes[:1] = True

@@ -22,7 +22,7 @@ from precise_rag.index.words import word_columns
 from precise_rag.protocols import Encoder
 from precise_rag.structure import read_structure
 from precise_rag.titles import joined_titles, read_titles, saved_titles, titles_at, titles_of
-from precise_rag.types import Document, FloatArray, IntArray, Titles
+from precise_rag.types import BoolArray, Document, FloatArray, IntArray, Titles
 from precise_rag.vectors import dots, slice_places
 
 WEIGHT = 12.0
@@ -122,7 +122,7 @@ class Headings:
         return read_titles(written.tobytes().decode("utf-8", "replace"))
 
 
-def _written_titles(block: Block, begins: npt.NDArray[np.bool_]) -> Columns:
+def _written_titles(block: Block, begins: BoolArray) -> Columns:
     """ "values" and "ends" of the titles above rows with a new heading; begins: (n,) which these are."""
     written: list[bytes] = []
     for document, (first, end) in zip(block.documents, pairwise(block.offsets.tolist()), strict=True):

@@ -18,10 +18,9 @@ import numpy.typing as npt
 
 from precise_rag.filters import Condition, Filter, field_value
 from precise_rag.index.ranking import draws, seeds_of
-from precise_rag.types import Document, IntArray
+from precise_rag.types import BoolArray, Document, IntArray
 from precise_rag.vectors import offsets_of
 
-BoolArray = npt.NDArray[np.bool_]
 Columns = Mapping[str, npt.NDArray[Any]]
 """Arrays by name; the first axis of each is rows. A ragged column x is two arrays: "x.values", all values
 one row after another, and "x.lengths", how many values each row has."""
@@ -45,7 +44,7 @@ class DocumentMatcher:
 
     def __init__(self, documents: Sequence[Document]) -> None:
         self._documents = documents
-        self._fields: dict[str, tuple[npt.NDArray[np.int64], list[object]]] = {}
+        self._fields: dict[str, tuple[IntArray, list[object]]] = {}
         self._matching: dict[Filter, BoolArray] = {}
 
     def has(self, field: str) -> bool:
@@ -71,7 +70,7 @@ class DocumentMatcher:
         numbers, values = self._values(condition.field)
         return np.array([condition.holds(value) for value in values], dtype=np.bool_)[numbers]
 
-    def _values(self, field: str) -> tuple[npt.NDArray[np.int64], list[object]]:
+    def _values(self, field: str) -> tuple[IntArray, list[object]]:
         """The number of each document's value of a field, and the values by their numbers."""
         if field not in self._fields:
             numbers: dict[object, int] = {}

@@ -9,8 +9,8 @@ import numpy as np
 
 from precise_rag.facts import copied
 from precise_rag.filters import Filter
-from precise_rag.index.table import BoolArray, Part
-from precise_rag.types import Candidate, Document, FloatArray, IntArray, ScoreScale, Span, Stretch
+from precise_rag.index.table import Part
+from precise_rag.types import BoolArray, Candidate, Document, FloatArray, IntArray, ScoreScale, Span, Stretch
 from precise_rag.vectors import offsets_of
 
 _log = logging.getLogger(__name__)

@@ -23,7 +23,7 @@ from precise_rag.index.view import Hits, View
 from precise_rag.index.words import WordSettings, folded, load_stop_words
 from precise_rag.protocols import Encoder
 from precise_rag.tokens import readable_texts
-from precise_rag.types import Document, FloatArray, ScoreScale
+from precise_rag.types import BoolArray, Document, FloatArray, IntArray, ScoreScale
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -77,7 +77,7 @@ class WordSentenceIndex(DocumentIndex):
         left_out = "|".join(map(re.escape, sorted(stop_words)))
         self._stop_words = re.compile(rf"\b(?:{left_out})\b") if left_out else re.compile("(?!)")
 
-    def candidate_rows(self, query: str) -> npt.NDArray[np.int64]:
+    def candidate_rows(self, query: str) -> IntArray:
         """Rows that pass the word filter, ascending."""
         return self._passing(self._ready(), query)
 
@@ -103,7 +103,7 @@ class WordSentenceIndex(DocumentIndex):
     def _best(self, view: View, query: str, direction: FloatArray, top_k: int) -> Hits:
         return best_by_product(view, self._passing(view, query), direction, top_k)
 
-    def _passing(self, view: View, query: str) -> npt.NDArray[np.int64]:
+    def _passing(self, view: View, query: str) -> IntArray:
         """Return the rows that pass the word filter and match, ascending."""
         terms = np.unique(self._tokens([query])[0]).astype(np.int64)
         least = self.settings.min_overlap
@@ -131,7 +131,7 @@ class WordSentenceIndex(DocumentIndex):
 
 
 @lru_cache(maxsize=8)
-def _content_tokens(tokenizer: Any, stop_words: frozenset[str]) -> npt.NDArray[np.bool_]:
+def _content_tokens(tokenizer: Any, stop_words: frozenset[str]) -> BoolArray:
     """(n_tokens,) whether each token of the vocabulary is a content token; see `_tokens`."""
     is_content = np.zeros(tokenizer.get_vocab_size(), dtype=bool)
     left_out = stop_words | {str(token) for token in tokenizer.get_added_tokens_decoder().values()}

@@ -5,12 +5,11 @@ from collections.abc import Sequence
 from typing import Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from precise_rag.protocols import Encoder
 from precise_rag.structure import TextFormat
 from precise_rag.structure.marks import without_marks, without_tags
-from precise_rag.types import FloatArray, IntArray, SentenceTable
+from precise_rag.types import BoolArray, FloatArray, IntArray, SentenceTable
 
 
 def as_heading(text: str) -> str:
@@ -18,9 +17,7 @@ def as_heading(text: str) -> str:
     return f"# {' '.join(text.split())}"
 
 
-def readable_sentences(
-    sentences: Sequence[str], is_heading: npt.NDArray[np.bool_], text_format: TextFormat
-) -> list[str]:
+def readable_sentences(sentences: Sequence[str], is_heading: BoolArray, text_format: TextFormat) -> list[str]:
     """Return the sentences without tags of HTML, and each heading in the one form that the models know."""
     readable = list(map(without_tags, sentences)) if text_format == "html" else list(sentences)
     for row in np.flatnonzero(is_heading).tolist():
@@ -56,7 +53,7 @@ def choose_cuts(
     max_tokens: int,
     min_tokens: int,
     target_tokens: int,
-    forced: npt.NDArray[np.bool_],
+    forced: BoolArray,
     short_cost: float,
 ) -> IntArray:
     """Return the gaps to cut, ascending: those with the largest sum of gains within the limits.

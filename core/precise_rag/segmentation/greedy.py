@@ -3,7 +3,6 @@
 from collections.abc import Iterable, Iterator
 
 import numpy as np
-import numpy.typing as npt
 
 from precise_rag.checks import check_methods, check_number
 from precise_rag.encoded import count_tokens, encode_documents
@@ -14,7 +13,7 @@ from precise_rag.segmentation.long_sentences import cut_long, cut_recounted
 from precise_rag.segmentation.streaming import segment_each
 from precise_rag.sentences import load_sentence_splitter
 from precise_rag.tokens import CountTokens, counting
-from precise_rag.types import Chunk, Document, IntArray, SentenceTable
+from precise_rag.types import BoolArray, Chunk, Document, IntArray, SentenceTable
 
 
 class GreedySegmenter:
@@ -95,7 +94,7 @@ class GreedySegmenter:
         yield from segment_each(self.segment, texts, self.encoder, self.splitter, show_progress=show_progress)
 
 
-def _grow(lengths: IntArray, together: npt.NDArray[np.bool_], limit: int) -> IntArray:
+def _grow(lengths: IntArray, together: BoolArray, limit: int) -> IntArray:
     """The gaps at which a chunk ends; each takes what is alike while it fits."""
     cuts, size = [], int(lengths[0])
     for gap, (length, joins) in enumerate(zip(lengths[1:].tolist(), together.tolist(), strict=True)):

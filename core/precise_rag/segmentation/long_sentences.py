@@ -4,10 +4,9 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 
 from precise_rag.tokens import Counts
-from precise_rag.types import FloatArray, IntArray
+from precise_rag.types import BoolArray, FloatArray, IntArray
 from precise_rag.vectors import offsets_of
 
 _BEST_GAPS = 8
@@ -33,7 +32,7 @@ def cut_long(
     return table[:, :2], table[:, 2], table[:, 3]
 
 
-def inside_words(text: str, spans: IntArray) -> npt.NDArray[np.bool_]:
+def inside_words(text: str, spans: IntArray) -> BoolArray:
     """Return (n - 1,) whether two spans meet without a space or line end between them.
 
     Only there can the word pieces of a text differ from those of its parts. Tokenizers remove other
@@ -51,7 +50,7 @@ def cut_recounted(
     counts: IntArray,
     gains: FloatArray,
     cuts: IntArray,
-    unsure: npt.NDArray[np.bool_],
+    unsure: BoolArray,
     limit: int,
     count_tokens: Counts,
 ) -> tuple[IntArray, IntArray]:

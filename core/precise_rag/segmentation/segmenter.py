@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from precise_rag.errors import InputError
 from precise_rag.facts import copied
@@ -22,7 +21,7 @@ from precise_rag.sentences.splitters import split_structured
 from precise_rag.structure import Structure, read_structure
 from precise_rag.titles import with_header_path
 from precise_rag.tokens import Counts, CountTokens, counting
-from precise_rag.types import Chunk, Document, FloatArray, IntArray, SentenceTable
+from precise_rag.types import BoolArray, Chunk, Document, FloatArray, IntArray, SentenceTable
 
 
 class Segmenter:
@@ -180,7 +179,7 @@ class Segmenter:
         encoder, splitter = self.model.encoder, self.splitter
         yield from segment_each(self.segment, texts, encoder, splitter, show_progress=show_progress)
 
-    def _forced(self, paragraphs: IntArray, counts: IntArray, worth: FloatArray) -> npt.NDArray[np.bool_]:
+    def _forced(self, paragraphs: IntArray, counts: IntArray, worth: FloatArray) -> BoolArray:
         forced = np.zeros(len(counts) - 1, dtype=np.bool_)
         if self.options.paragraphs == "hard":
             forced |= (np.diff(paragraphs) > 0) & (worth > -NEVER / 2)
@@ -196,12 +195,12 @@ def joined_crumbs(spans: IntArray) -> IntArray:
     return np.stack([spans[first, 0], ends], axis=1)
 
 
-def cut_reasons(cuts: IntArray, *reasons: tuple[npt.NDArray[np.bool_], CutReason]) -> tuple[CutReason, ...]:
+def cut_reasons(cuts: IntArray, *reasons: tuple[BoolArray, CutReason]) -> tuple[CutReason, ...]:
     """Return why each cut was made: the first reason, (n - 1,) each, that holds at its gap, else "length"."""
     return tuple(next((reason for holds, reason in reasons if holds[gap]), "length") for gap in cuts.tolist())
 
 
-def _at_pieces(row: FloatArray, owners: IntArray, inner: npt.NDArray[np.bool_]) -> FloatArray:
+def _at_pieces(row: FloatArray, owners: IntArray, inner: BoolArray) -> FloatArray:
     """Return the values of gaps between sentences at the gaps between their pieces, in sentences `owners`."""
     outer = row[np.minimum(owners[:-1], len(row) - 1)] if len(row) else np.float32(0)
     return np.where(inner, -_INNER_COST, outer).astype(np.float32)
@@ -238,7 +237,7 @@ _BREAK_EVIDENCE = 0.25
 than blank lines do; tuned by the recall of evidence on the development sets."""
 
 
-def gap_gains(logits: FloatArray, breaks: npt.NDArray[np.bool_], threshold: float) -> FloatArray:
+def gap_gains(logits: FloatArray, breaks: BoolArray, threshold: float) -> FloatArray:
     """Return the (n - 1,) gain of a cut in each gap: log-odds of a boundary minus those at the threshold.
 
     logits: (n - 1, 2), see `BoundaryModel`. breaks: (n - 1,) true at blank lines.

@@ -15,13 +15,12 @@ from collections.abc import Sequence
 from itertools import groupby, pairwise
 
 import numpy as np
-import numpy.typing as npt
 
 from precise_rag.structure import Block, Structure
 from precise_rag.structure.blocks import BlockKind, shared
 from precise_rag.structure.marks import CAPTION, NUMBERED_TITLE, ends_in_colon, ends_sentence
 from precise_rag.structure.running import running_lines
-from precise_rag.types import FloatArray, IntArray, Titles
+from precise_rag.types import BoolArray, FloatArray, IntArray, Titles
 
 NEVER = 1000.0
 """Tie after a heading or a lead-in: only a length limit cuts there."""
@@ -39,7 +38,7 @@ _LEVEL = 6.0  # for each level of nested data or code
 _OPEN_ENDED = ("paragraph", "item", "quote", "turn")
 
 
-def is_kind(structure: Structure, numbers: IntArray, kind: str) -> npt.NDArray[np.bool_]:
+def is_kind(structure: Structure, numbers: IntArray, kind: str) -> BoolArray:
     """Return (n,) whether each sentence is in a block of a kind. numbers: (n,) block of each sentence."""
     return np.array([block.kind == kind for block in structure.blocks], dtype=np.bool_)[numbers]
 

@@ -39,7 +39,7 @@ from precise_rag.protocols import Encoder
 from precise_rag.sentences.tables import tables_of
 from precise_rag.sentences.words import has_words
 from precise_rag.titles import joined_titles, saved_titles, titles_of
-from precise_rag.types import Document, FloatArray, IntArray
+from precise_rag.types import BoolArray, Document, FloatArray, IntArray
 from precise_rag.vectors import slice_places, unit_rows
 
 _PER_ROW = 2**32
@@ -216,7 +216,7 @@ def _counted(columns: Columns, scales: Sequence[Groups], headings: Headings | No
 
 
 def _weights(
-    rows: CountedRows, owners: IntArray, in_sentence: npt.NDArray[np.bool_], settings: HybridSettings
+    rows: CountedRows, owners: IntArray, in_sentence: BoolArray, settings: HybridSettings
 ) -> FloatArray:
     """(k,) weights of the words in sentences; owners: (k,) row of each. in_sentence: which words they are."""
     counts = rows.counts[in_sentence].astype(np.float64)

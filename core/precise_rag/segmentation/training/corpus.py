@@ -6,7 +6,6 @@ from itertools import pairwise
 from typing import NamedTuple, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from precise_rag.segmentation.training.labelled_documents import (
     UNKNOWN,
@@ -15,7 +14,7 @@ from precise_rag.segmentation.training.labelled_documents import (
     is_held_out,
 )
 from precise_rag.sentences.tables import in_batches
-from precise_rag.types import IntArray
+from precise_rag.types import BoolArray, IntArray
 
 PAD = 16
 """Empty places between windows in one batch: more than any convolution reaches."""
@@ -51,7 +50,7 @@ class TrainingCorpus:
 
     starts: IntArray
     targets: LabelArray
-    held_out: npt.NDArray[np.bool_]
+    held_out: BoolArray
 
     @classmethod
     def of(cls, documents: Sequence[LabelledDocument], *, held_out: float, seed: int) -> Self:

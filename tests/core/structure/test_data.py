@@ -12,34 +12,7 @@ ITEMS = [
     for n, name in enumerate(("North", "South", "Old", "New", "Upper", "Lower", "Red", "White"))
 ]
 STATIONS = {"status": "ok", "data": {"page": 1, "items": ITEMS}}
-SERVICES = "".join(
-    f"""\
-  {name}:
-    image: shop/{name}:{n}.2
-    # how often it is tried
-    environment:
-      - RETRIES={n}
-      - LEVEL=info
-"""
-    for n, name in enumerate(("web", "cart", "mail", "search"))
-)
-COMPOSE = f'version: "3.8"\nservices:\n{SERVICES}volumes:\n  data:\n    driver: local\n'
-DEPLOYMENTS = "\n---\n".join(
-    f"""\
-kind: Deployment
-metadata:
-  name: {name}
-spec:
-  replicas: {n}
-  template:
-    containers:
-    - name: {name}
-      command: ["/bin/{name}", "--listen", "0.0.0.0:80{n}0", "--log", "/var/log/{name}.log"]
-      memory: "{n}56Mi"
-    - name: sidecar
-      ports: {[*range(80, 98)]}"""
-    for n, name in ((2, "cart"), (5, "search"))
-)
+COMPOSE, DEPLOYMENTS = read_document("compose.yaml"), read_document("deployments.yaml")
 
 
 def blocks(text: str) -> list[tuple[tuple[str, ...], str]]:

@@ -31,7 +31,7 @@ from precise_rag.index.groups import Groups, Passages, passage_ids
 from precise_rag.index.words import load_stop_words, split_words
 from precise_rag.protocols import Encoder
 from precise_rag.rerank.candidate_texts import text_around
-from precise_rag.sentences.tables import build_tables
+from precise_rag.sentences.tables import tables_of
 from precise_rag.sentences.words import trim_spans
 from precise_rag.types import Candidate, Document
 
@@ -221,14 +221,13 @@ def index_of(documents: Sequence[Document], kind: str, encoder: Encoder) -> tupl
 class WordChunks:
     """Searches chunks by Okapi BM25; chunks without a word of the query are not found.
 
-    encoder: counts tokens; None counts words. chunks: how sentences are grouped; then, all of them.
+    encoder: counts tokens. chunks: how sentences are grouped; then, all of them.
     """
 
-    def __init__(self, documents: Sequence[Document], encoder: Encoder | None, chunks: Passages) -> None:
+    def __init__(self, documents: Sequence[Document], encoder: Encoder, chunks: Passages) -> None:
         with_text = [document for document in documents if document.text.strip()]
-        tables = build_tables(with_text, encoder, vectors=False)
         self.chunks: list[Candidate] = []
-        for document, table in zip(with_text, tables, strict=True):
+        for document, table in tables_of(with_text, encoder, vectors=False):
             groups = Groups.by_change(passage_ids(document, table, chunks))
             for start, end in groups.spans(trim_spans(document.text, table.spans)).tolist():
                 text, metadata = document.text[start:end], document.metadata

@@ -16,6 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from benchmarks.harness.datasets import Question, load_development_set, may_train_on
+from precise_rag.testing import HashEncoder
 from precise_rag.types import Candidate, Document
 from training.candidate_lists import (
     SETS,
@@ -71,7 +72,7 @@ class Lists(NamedTuple):
 
 def lists_of(documents: Sequence[Document], questions: Iterable[Question]) -> Lists:
     """Label the questions of a collection; those whose evidence is in none of its sentences are left out."""
-    search, labelled = WordChunks(documents, None, "sentences"), []
+    search, labelled = WordChunks(documents, HashEncoder(), "sentences"), []
     of_document: dict[str, list[int]] = defaultdict(list)
     for row, sentence in enumerate(search.chunks):
         of_document[sentence.doc_id].append(row)

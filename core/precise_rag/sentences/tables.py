@@ -1,7 +1,7 @@
 """Building sentence tables: each document is split once and each sentence encoded once."""
 
 from collections.abc import Callable, Iterable, Iterator, Sized
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import chain, pairwise, tee
 from typing import NamedTuple, TypeVar
 
@@ -17,7 +17,6 @@ from precise_rag.sentences.words import has_words, without_rules
 from precise_rag.structure import read_structure
 from precise_rag.structure.marks import without_tags
 from precise_rag.structure.running import without_page_lines
-from precise_rag.tokens import estimate_token_counts
 from precise_rag.types import Document, IntArray, SentenceTable
 
 T = TypeVar("T")
@@ -26,32 +25,39 @@ _BATCH_CHARACTERS = 2**18
 """Text gathered from several documents before the encoder is called."""
 
 
-def build_tables(
+def tables_of(
     documents: Iterable[Document],
-    encoder: Encoder | None,
-    splitter: SentenceSplitter | None = None,
+    encoder: Encoder,
     show_progress: bool = False,
+    splitter: SentenceSplitter | None = None,
     *,
     vectors: bool = True,
-) -> Iterator[SentenceTable]:
-    """Split documents into sentences, count their tokens and encode them.
+) -> Iterator[tuple[Document, SentenceTable]]:
+    """Yield each document with its table: its sentences, their tokens and their vectors.
 
-    documents: read lazily, two batches ahead; may be endless.
-    encoder: encodes and counts tokens; None leaves the vectors out and estimates the token counts.
+    documents: read lazily, two batches ahead; may be endless. The table of one without a word is empty.
+    encoder: encodes and counts tokens.
+    show_progress: whether to show a bar of the documents, and the encoder's below it.
     splitter: splits the text; default `load_sentence_splitter()`.
     vectors: False leaves the vectors out; the encoder then only counts tokens.
-    Yields one table per document, in order.
 
     Sentences are encoded without surrounding white space and without the rules of tables, and only once per
     batch if they repeat. While one batch is encoded, another thread splits the next and counts its tokens.
     """
     splitter = splitter or load_sentence_splitter()
+    total = len(documents) if isinstance(documents, Sized) else None
+    read, waiting = tee(documents)
+    with_words = (document for document in read if has_words(document.text))
+    batches = in_batches(with_words, _BATCH_CHARACTERS, lambda document: len(document.text))
+    bar = progress_bar(waiting, shown=show_progress, total=total, desc="documents", unit="document")
+    none = np.zeros(0, dtype=np.int64)
+    no_vectors = np.zeros((0, encoder.dimension), dtype=np.float32)
     with ThreadPoolExecutor(1) as worker:
-        batches = in_batches(documents, _BATCH_CHARACTERS, lambda document: len(document.text))
         coming = (worker.submit(_split, batch, encoder, splitter) for batch in batches)
-        for ready, _ in pairwise(chain(coming, (None,))):  # the next one is submitted before this is encoded
-            assert ready is not None
-            yield from _tables(ready.result(), encoder if vectors else None, show_progress)
+        tables = _tables(coming, encoder, show_progress, vectors)
+        for document in bar:
+            empty = SentenceTable(document.id, none.reshape(0, 2), none, none, no_vectors)
+            yield document, next(tables) if has_words(document.text) else empty
 
 
 class _Batch(NamedTuple):
@@ -83,7 +89,7 @@ def in_batches(items: Iterable[T], least: int, size_of: Callable[[T], int]) -> I
         yield batch
 
 
-def _split(documents: list[Document], encoder: Encoder | None, splitter: SentenceSplitter) -> _Batch:
+def _split(documents: list[Document], encoder: Encoder, splitter: SentenceSplitter) -> _Batch:
     spans, paragraphs, places = [], [], []
     row_of: dict[str, int] = {}
     for document in documents:
@@ -99,48 +105,27 @@ def _split(documents: list[Document], encoder: Encoder | None, splitter: Sentenc
         read = (without_tags(text) if structure.format == "html" else text for text in shown)
         places += [row_of.setdefault(text, len(row_of)) for text in read]
     texts, rows = list(row_of), np.array(places, dtype=np.int64)
-    n_tokens = (count_tokens(encoder, texts) if encoder else estimate_token_counts(texts))[rows]
-    return _Batch(documents, spans, paragraphs, texts, rows, n_tokens)
+    return _Batch(documents, spans, paragraphs, texts, rows, count_tokens(encoder, texts)[rows])
 
 
-def _tables(batch: _Batch, encoder: Encoder | None, show_progress: bool) -> Iterator[SentenceTable]:
-    encoded = None
-    if encoder is not None:
-        encoded = encode_documents(encoder, batch.texts, show_progress=show_progress)[batch.places]
-    first = 0
-    for document, spans, paragraphs in zip(batch.documents, batch.spans, batch.paragraphs, strict=True):
-        rows = slice(first, first + len(spans))
-        first = rows.stop
-        yield SentenceTable(
-            doc_id=document.id,
-            spans=spans,
-            paragraphs=paragraphs,
-            n_tokens=batch.n_tokens[rows],
-            vectors=None if encoded is None else encoded[rows],
-            encoder=getattr(encoder, "name", None),
-        )
-
-
-def tables_of(
-    documents: Iterable[Document],
-    encoder: Encoder,
-    show_progress: bool = False,
-    splitter: SentenceSplitter | None = None,
-    *,
-    vectors: bool = True,
-) -> Iterator[tuple[Document, SentenceTable]]:
-    """Yield each document with its table, which is empty if no word is in it; see `build_tables`.
-
-    show_progress: whether to show a bar of the documents, and the encoder's below it.
-    """
-    total = len(documents) if isinstance(documents, Sized) else None
-    read, waiting = tee(documents)
-    with_words = (document for document in read if has_words(document.text))
-    tables = build_tables(with_words, encoder, splitter, show_progress, vectors=vectors)
-    none = np.zeros(0, dtype=np.int64)
-    no_vectors = np.zeros((0, encoder.dimension), dtype=np.float32)
-    for document in progress_bar(
-        waiting, shown=show_progress, total=total, desc="documents", unit="document"
-    ):
-        empty = SentenceTable(document.id, none.reshape(0, 2), none, none, no_vectors)
-        yield document, next(tables) if has_words(document.text) else empty
+def _tables(
+    coming: Iterator[Future[_Batch]], encoder: Encoder, show_progress: bool, vectors: bool
+) -> Iterator[SentenceTable]:
+    for ready, _ in pairwise(chain(coming, (None,))):  # the next one is submitted before this is encoded
+        assert ready is not None
+        batch = ready.result()
+        encoded = None
+        if vectors:
+            encoded = encode_documents(encoder, batch.texts, show_progress=show_progress)[batch.places]
+        first = 0
+        for document, spans, paragraphs in zip(batch.documents, batch.spans, batch.paragraphs, strict=True):
+            rows = slice(first, first + len(spans))
+            first = rows.stop
+            yield SentenceTable(
+                doc_id=document.id,
+                spans=spans,
+                paragraphs=paragraphs,
+                n_tokens=batch.n_tokens[rows],
+                vectors=None if encoded is None else encoded[rows],
+                encoder=getattr(encoder, "name", None) if vectors else None,
+            )

@@ -13,7 +13,7 @@ from precise_rag.encoders import devices
 from precise_rag.errors import InputError, ModelError
 from precise_rag.segmentation.on_device import network_device, on_device
 from precise_rag.segmentation.pretrained import load_model
-from precise_rag.sentences.tables import build_tables
+from precise_rag.sentences.tables import tables_of
 from support.segmentation import TWO_TOPICS
 
 SENTENCES = [f"{sentence.strip()}." for sentence in TWO_TOPICS.split(".") if sentence.strip()] * 40
@@ -25,7 +25,7 @@ def test_the_packaged_model_finds_the_change_of_topic(small: Segmenter) -> None:
 
 def test_scores_are_the_same_with_a_table_and_without_whichever_encoder_made_it() -> None:
     documents = [Document("d", TWO_TOPICS), Document("e", "One sentence.")]
-    (table, _) = build_tables(documents, load_encoder())
+    ((_, table), _) = tables_of(documents, load_encoder())
     for name in ("sage-minilm", "sage"):
         sage = Segmenter.from_pretrained(name, device="cpu")
         from_table = sage.explain(documents[0], table)

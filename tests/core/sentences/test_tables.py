@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from precise_rag.sentences import paragraph_ids, split_sentences
 from precise_rag.sentences.blocks import block_spans
-from precise_rag.sentences.tables import build_tables
+from precise_rag.sentences.tables import tables_of
 from precise_rag.structure import read_structure
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Document, Span
@@ -23,7 +23,7 @@ DOCUMENTS = [
 
 def test_rows_are_the_sentences_in_order_encoded_if_vectors_are_wanted() -> None:
     encoder = HashEncoder()
-    tables = list(build_tables(iter(DOCUMENTS), encoder))
+    tables = [table for _, table in tables_of(iter(DOCUMENTS), encoder)]
     assert encoder.calls == ["One cat.", "Two dogs.", "Three owls.", "Four mice."], "each text once"
     assert [table.doc_id for table in tables] == ["a", "empty", "b"]
     assert [len(table) for table in tables] == [3, 0, 2]
@@ -35,14 +35,12 @@ def test_rows_are_the_sentences_in_order_encoded_if_vectors_are_wanted() -> None
         assert table.vectors is not None
         np.testing.assert_allclose(table.vectors, HashEncoder().encode(texts), rtol=1e-6)
     encoder = HashEncoder()
-    assert [table.vectors for table in build_tables(DOCUMENTS, encoder, vectors=False)] == [None] * 3
+    read = [table for _, table in tables_of(DOCUMENTS, encoder, vectors=False)]
+    assert [table.vectors is None for table in read] == [True, False, True], "that of no sentence is empty"
     assert encoder.calls == []
     page = "<html><p>The <b class='x'>pump</b> &amp; <a href='y'>wheel</a> turn.</p><p>Ada left.</p></html>"
-    next(build_tables([Document("html", page)], encoder))
+    next(tables_of([Document("html", page)], encoder))
     assert encoder.calls == ["The pump & wheel turn.", "Ada left."], "tags are not read"
-    bare = next(build_tables(DOCUMENTS, None))
-    assert bare.vectors is None
-    assert bare.n_tokens.tolist() == [3, 3, 3]
 
 
 def test_documents_are_read_two_batches_ahead() -> None:
@@ -55,8 +53,8 @@ def test_documents_are_read_two_batches_ahead() -> None:
             yield Document(str(number), "A short sentence here. " * 100)
             number += 1
 
-    tables = build_tables(endless(), HashEncoder())  # type: ignore[arg-type]
-    assert next(tables).doc_id == "0"
+    document, table = next(tables_of(endless(), HashEncoder()))  # type: ignore[arg-type]
+    assert document.id == table.doc_id == "0"
     assert len(read) == 2 * 114  # two batches of 2**18 characters at 2,300 a document
 
 
@@ -70,9 +68,9 @@ def test_an_error_in_the_other_thread_is_raised_and_closing_the_iterator_ends_th
 
     before = set(threading.enumerate())
     with pytest.raises(ValueError, match="no sentences"):
-        next(build_tables(DOCUMENTS, HashEncoder(), Broken()))
-    tables = build_tables((Document(str(k), "A sentence. " * 9_000) for k in range(99)), HashEncoder())
-    assert next(tables).doc_id == "0"
+        next(tables_of(DOCUMENTS, HashEncoder(), splitter=Broken()))
+    tables = tables_of((Document(str(k), "A sentence. " * 9_000) for k in range(99)), HashEncoder())
+    assert next(tables)[1].doc_id == "0"
     tables.close()  # type: ignore[attr-defined]
     assert before.issuperset(threading.enumerate())
 
@@ -80,7 +78,7 @@ def test_an_error_in_the_other_thread_is_raised_and_closing_the_iterator_ends_th
 def test_lines_of_contents_are_no_sentences_but_those_of_a_menu_are() -> None:
     menu = "".join(f"Pie {n} ..... {n + 3}\n\n" for n in range(9))
     for text, n_lines in ((read_document("lock_manual.txt"), 1), (menu, 9)):
-        (table,) = build_tables([Document("a", text)], None)
+        ((_, table),) = tables_of([Document("a", text)], HashEncoder())
         units = [text[start:end].replace(" ", "") for start, end in table.spans.tolist()]
         assert sum("...." in unit for unit in units) == n_lines
 

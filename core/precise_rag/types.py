@@ -298,6 +298,10 @@ class Excerpt(Candidate):
         return self.best.reason + (f"; {more} more sentence{'s' * (more > 1)} came along" if more else "")
 
 
+Verdict = tuple[Candidate, bool, str]
+"""A candidate, whether it is kept, and why."""
+
+
 @dataclass(frozen=True, slots=True)
 class Selection:
     """The result of a selector or filter: one decision per candidate, best first.
@@ -309,7 +313,7 @@ class Selection:
     stretches: tuple[Stretch, ...] = field(default=(), repr=False, compare=False)
 
     @classmethod
-    def of(cls, verdicts: Iterable[tuple[Candidate, bool, str]]) -> Selection:
+    def of(cls, verdicts: Iterable[Verdict]) -> Selection:
         """Build a selection from (candidate, kept, reason), best first; ranks count from 1."""
         return cls(tuple(Decision(rank, *verdict) for rank, verdict in enumerate(verdicts, start=1)))
 

@@ -18,7 +18,7 @@ from precise_rag.protocols import Encoder
 from precise_rag.sharing import may_be_of_one_thing
 from precise_rag.stems import read_words
 from precise_rag.structure.marks import FIELD
-from precise_rag.types import Candidate, Selection, best_first
+from precise_rag.types import Candidate, Selection, Verdict, best_first
 
 _NEGATIONS = frozenset({"no", "not", "never", "nor", "neither", "without", "cannot", "t"})
 _SIGN = re.compile(r"[-−+<>≤≥±$€£¥#/:]\s?(?=\d)|(?<=\d)\s?[%°€$£¥]|(?<=\w)[+#]|[=!<>]=")
@@ -67,7 +67,7 @@ class RedundancyFilter:
         similar = [{} if _is_field(text) else others for text, others in zip(texts, similar, strict=True)]
         kept: dict[str, list[Candidate]] = {}
         kept_rows: set[int] = set()
-        verdicts: list[tuple[Candidate, bool, str]] = []
+        verdicts: list[Verdict] = []
         for row, candidate in enumerate(ranked):
             pieces = kept.setdefault(candidate.doc_id, [])
             around = [one for one in pieces if one.start <= candidate.start and candidate.end <= one.end]

@@ -27,7 +27,7 @@ from precise_rag.prompts import Wording
 from precise_rag.prompts.relevance import RELEVANCE_HEURISTICS, threshold_prompt
 from precise_rag.trace import Trace
 from precise_rag.trace.prices import PriceTable
-from precise_rag.types import Candidate, Completion, Selection, best_first, check_query
+from precise_rag.types import Candidate, Completion, Selection, Verdict, best_first, check_query
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,7 +161,7 @@ def _selection(
 ) -> Selection:
     scores = [result.score for result in results if isinstance(result, Relevance)]
     relevant = iter(settings.threshold.relevant(scores, threshold))
-    verdicts: list[tuple[Candidate, bool, str]] = []
+    verdicts: list[Verdict] = []
     for candidate, result in zip(ranked, results, strict=True):
         if isinstance(result, Relevance):
             kept = next(relevant)

@@ -12,7 +12,7 @@ from precise_rag.checks import check_number, shown
 from precise_rag.errors import InputError
 from precise_rag.selection.ratios import ratio_scores
 from precise_rag.tokens import candidate_tokens
-from precise_rag.types import UNSCORED, Candidate, Selection, best_first
+from precise_rag.types import UNSCORED, Candidate, Selection, Verdict, best_first
 
 
 def gradient_cut(scores: Sequence[float], *, min_k: int, ratio: float, min_gap: float = 0.0) -> int:
@@ -109,7 +109,7 @@ class GradientSelector:
         ranked = [candidate for candidate in given if UNSCORED not in candidate.scores]
         scores = ratio_scores(ranked, assume_ratio=self.assume_ratio)
         cut = gradient_cut(scores, min_k=self.min_k, ratio=self.ratio, min_gap=self.min_gap)
-        verdicts: list[tuple[Candidate, bool, str]] = []
+        verdicts: list[Verdict] = []
         n_kept = n_tokens = 0
         for rank, candidate in enumerate(ranked):
             reason = self._against(scores, rank, cut, n_kept)

@@ -9,10 +9,8 @@ from precise_rag.checks import check_number
 from precise_rag.selection.names import name_bearers, of_something_else
 from precise_rag.selection.ratios import ratio_scores
 from precise_rag.tokens import candidate_tokens, estimate_in_english
-from precise_rag.types import INSISTENT, UNSCORED, Candidate, Selection, best_first
+from precise_rag.types import INSISTENT, UNSCORED, Candidate, Selection, Verdict, best_first
 
-Verdict = tuple[Candidate, bool, str]
-"""A candidate, whether it is kept, and why."""
 _FEW_TOKENS = 500
 _LEAST_SHARE, _LEAST_TOKENS = 0.05, 6
 """What one of the `min_keep` best has: this share of the best one's probability, or so many tokens."""

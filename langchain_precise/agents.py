@@ -30,8 +30,7 @@ class ToolResultPruningMiddleware(AgentMiddleware[Any, Any, Any]):
     It works for all tools of an agent, and adds one, `read_result`, which reads the rest of a cut result. The
     question is the user's last message, after what the call itself looks for, such as its argument `query`;
     if that finds nothing likely, as "yes", the message before and other arguments count, too. Short results
-    and errors are passed on as they are, and so are results that go to the user (`return_direct`) and
-    artifacts.
+    and errors are passed on as they are, and so are results for the user (`return_direct`) and artifacts.
 
     exclude_tools: names of tools whose results are never cut.
     max_tokens: as for `ToolResultPruner`; so are the options `reranker`, `max_results` and `keep_seconds`.

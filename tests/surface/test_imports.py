@@ -81,6 +81,14 @@ def test_nothing_is_loaded_that_is_not_needed(code, folder):
     assert done.stdout.splitlines()[-1] == "[]"
 
 
+def test_nothing_is_written_down_about_what_runs(folder, tmp_path):
+    """ONNX Runtime would, to send it to its makers."""
+    env = {name: value for name, value in os.environ.items() if name != "ORT_DISABLE_TELEMETRY"}
+    done = run(command("ask", "index", QUESTION), cwd=folder, env={**env, "HOME": str(tmp_path)})
+    assert done.returncode == 0, done.stderr
+    assert [*tmp_path.iterdir()] == []
+
+
 @pytest.mark.parametrize(
     ("adapter", "framework"), [("llamaindex", "llama_index"), ("langchain", "langchain_core")]
 )

@@ -90,10 +90,17 @@ _slots: PerProcess[BoundedSemaphore] = PerProcess()
 """As many as processors: more calls at a time would need more memory and end no sooner."""
 
 
+def _runtime() -> Any:
+    """ONNX Runtime, imported at its first use, which takes time, so that it sends nothing to its makers."""
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # as of version 1.32 it tells them what it runs
+    import onnxruntime
+
+    return onnxruntime
+
+
 def _session(file: Path, weights: Mapping[str, np.ndarray[Any, Any]], threads: int) -> Any:
     """Load a file into ONNX Runtime. Idle threads do not spin, so that other work gets the processor."""
-    import onnxruntime as ort  # here: it takes time, and not all need it
-
+    ort = _runtime()
     options = ort.SessionOptions()
     options.intra_op_num_threads, options.inter_op_num_threads = threads, 1
     options.log_severity_level = 3
@@ -113,9 +120,7 @@ def sums_are_exact() -> bool:
 
     Those without VNNI cut the sum of two products off at 16 bits, unless ONNX Runtime goes a slower way.
     """
-    import onnxruntime as ort
-
-    file = packaged_model("int8-sums.onnx")
+    ort, file = _runtime(), packaged_model("int8-sums.onnx")
     (sums,) = ort.InferenceSession(str(file), providers=["CPUExecutionProvider"]).run(None, {})
     return bool(np.allclose(sums, len(sums) * 127 * 255))
 

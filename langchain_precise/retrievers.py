@@ -72,8 +72,8 @@ class PreciseRetriever(BaseRetriever):
         k, search_kwargs: as for the constructor.
         options: of `PreciseRAG.from_documents`, such as `preset="sage"`.
         """
-        encoder = load_encoder(embeddings, argument="embeddings")
-        rag = PreciseRAG.from_documents(to_core_documents(documents), encoder=encoder, **options)
+        options = {"encoder": load_encoder(embeddings, argument="embeddings")} | options
+        rag = PreciseRAG.from_documents(to_core_documents(documents), **options)
         return cls(rag=rag, k=k, search_kwargs=search_kwargs)
 
     @classmethod

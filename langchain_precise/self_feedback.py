@@ -133,8 +133,8 @@ class SelfFeedbackChain(RunnableSerializable[ChainInput, SelfFeedbackOutput]):
         embeddings: LangChain's, a core encoder, or the name or path of one; default: the offline encoder.
         options: of `PreciseRAG.from_documents`, such as `preset="chunkrag"`.
         """
-        encoder = load_encoder(embeddings, argument="embeddings")
-        rag = PreciseRAG.from_documents(to_core_documents(documents), llm, encoder=encoder, **options)
+        options = {"encoder": load_encoder(embeddings, argument="embeddings")} | options
+        rag = PreciseRAG.from_documents(to_core_documents(documents), llm, **options)
         return cls(rag=rag, live_final=live_final)
 
     @property

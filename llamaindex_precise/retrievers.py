@@ -82,9 +82,8 @@ class PreciseRetriever(OverPipeline, BaseRetriever):
             `Settings.embed_model` if the application has set one, otherwise the offline encoder.
         options: of `PreciseRAG.from_documents`, such as `preset="sage"`.
         """
-        rag = PreciseRAG.from_documents(
-            to_core_documents(documents), encoder=resolve_encoder(embed_model), **options
-        )
+        options = {"encoder": resolve_encoder(embed_model)} | options
+        rag = PreciseRAG.from_documents(to_core_documents(documents), **options)
         return cls(rag, similarity_top_k, callback_manager, filters=filters)
 
     @classmethod

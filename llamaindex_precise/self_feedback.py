@@ -114,9 +114,8 @@ class SelfFeedbackQueryEngine(OverPipeline, BaseQueryEngine):
         embed_model: as for the retrievers.
         options: of `PreciseRAG.from_documents`, such as `preset="chunkrag"`.
         """
-        encoder = resolve_encoder(embed_model)
-        core_documents = to_core_documents(documents)
-        rag = PreciseRAG.from_documents(core_documents, llm or Settings.llm, encoder=encoder, **options)
+        options = {"encoder": resolve_encoder(embed_model)} | options
+        rag = PreciseRAG.from_documents(to_core_documents(documents), llm or Settings.llm, **options)
         return cls(rag=rag, streaming=streaming, live_final=live_final, callback_manager=callback_manager)
 
     def retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:

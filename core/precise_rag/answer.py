@@ -3,7 +3,7 @@
 import re
 from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 from precise_rag.context import Passage
@@ -38,7 +38,7 @@ class Answer:
     judgement: the LLM's judgement of the answer, if it was judged.
     rounds: all rounds of the feedback loop, in order.
     note: why the loop stopped, and warnings.
-    trace: the record of every stage, if one was made.
+    trace: the record of every stage.
     question: the question that was answered, as it can be understood without the chat before it.
     passages: what the model saw of the selection, in its order.
     citations: the passages that the answer cites, in the order in which it cites them; empty if it cites
@@ -52,7 +52,7 @@ class Answer:
     judgement: Judgement | None = None
     rounds: Sequence[Round] = ()
     note: str = ""
-    trace: Trace | None = None
+    trace: Trace = field(default_factory=lambda: Trace(""))
     question: str = ""
     passages: Sequence[Passage] = ()
     citations: Sequence[Passage] = ()
@@ -76,7 +76,7 @@ class Answer:
             "choice": self.choice,
             "score": self.judgement.score if self.judgement else None,
             "note": self.note,
-            "trace": self.trace.to_dict() if self.trace else {},
+            "trace": self.trace.to_dict(),
         }
 
     @property

@@ -89,7 +89,7 @@ async def test_asynchronous_searches_give_the_same_off_the_event_loop(framework)
 
 @each_framework
 def test_a_saved_index_gives_the_same_pieces(framework, tmp_path):
-    over = framework.retriever.from_documents(documents(framework), HashEncoder(), **PLAIN)
+    over = framework.retriever.from_documents(documents(framework), encoder=HashEncoder(), **PLAIN)
     over.rag.save(tmp_path / "index")
     loaded = framework.retriever.from_index(load_index(tmp_path / "index", HashEncoder()), **PLAIN)
     assert_alike(framework.find(loaded, QUESTIONS[0]), framework.find(over, QUESTIONS[0]))

@@ -71,7 +71,7 @@ def test_of_stock_texts_only_the_evidence_is_sent(framework):
 def test_it_is_made_of_documents_and_a_preset(framework):
     documents = [framework.document(text, name) for name, text in TEXTS.items()]
     llm = ScriptedLLM(["Runa.", verdict(9)])
-    made = framework.loop.from_documents(documents, llm, HashEncoder(), preset="recursive")
+    made = framework.loop.from_documents(documents, llm, encoder=HashEncoder(), preset="recursive")
     assert (made.rag.preset, framework.answer(made, QUESTION).text) == ("recursive", "Runa.")
 
 

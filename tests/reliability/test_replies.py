@@ -186,7 +186,6 @@ def test_a_usage_that_is_no_number_is_estimated_and_costs_no_answer(usage: Any) 
     options: dict[str, Any] = {"prices": PriceTable({"m": Price(1.0, 1.0)}), "budget": Budget(cost=1.0)}
     answer = answering(ScriptedLLM(reply, name="m"), **options).answer(QUESTION, candidates=CANDIDATES)
     assert answer.text == "Ada."
-    assert answer.trace is not None
     assert all(call.usage_estimated and call.input_tokens > 0 for call in answer.trace.calls)
 
 
@@ -256,7 +255,6 @@ def test_a_draft_that_is_cut_off_is_noted(reason: str, said: str, live: bool) ->
         *_, answer = engine.stream(QUESTION, candidates=CANDIDATES, live_final=live)
     assert not isinstance(answer, str)
     assert f"the draft of round 1 is cut off (by the {said})" in answer.note
-    assert answer.trace is not None
     assert answer.trace.to_dict()["calls"][0]["cut_off"] == reason
     assert f"cut off by the {said}" in answer.trace.to_html()
 

@@ -123,7 +123,8 @@ def _update(
         warn(f"removed {identifier}: it is not in {_named(args.paths)}")
     if stay:
         why = "may be in what could not be read" if args.prune else f"are not in {_named(args.paths)}"
-        advice = "so they stay" if args.prune else "use --prune to remove them"
+        advice = "name all folders of the index, or use --prune if they are gone"
+        advice = "so they stay" if args.prune else advice
         warn(f"note: {len(stay)} of the index's documents, such as {stay[0]}, {why}; {advice}")
     return removed
 

@@ -43,9 +43,9 @@ def read_documents(
         folder, to skip.
     on_error: is called with the error of each file, folder, line, record or message that cannot be read, and
         reading goes on with the next. By default the first error is raised.
-    A file is one document; its id is its path within the given folder, or its file name; if several folders
-    are given, their names come first. Each line of a .jsonl file is one document: an object with "text" and
-    optionally "id" (default: the number of the line).
+    A file is one document; its id is its path within the given folder, or its file name; if several paths
+    are given, its whole path. One that lies at two of them is read once. Each line of a .jsonl file is one
+    document: an object with "text" and optionally "id" (default: the number of the line).
     So is each row of a CSV file with a column "text", each record of a JSON list with "text", and each
     message of an .mbox file. Their ids are `<file>#<id>`, so that no record can take the place of another
     file. The other fields become metadata. Any other CSV file is one document, a table in Markdown. The
@@ -63,14 +63,15 @@ def read_documents(
         raise InputError(f"on_error must be a function, got {shown(report)}")
     exclude = tuple(items_of("exclude", exclude, str))
     roots = [as_path("each path", path) for path in paths]
-    several = sum(map(os.path.isdir, roots)) > 1
     seen: dict[str, Path] = {}
+    first: dict[str, int] = {}
     converter = Converter()
     try:
-        for path in roots:
+        for root, path in enumerate(roots):
             for file, name in document_files(path, exclude, report):
-                if several and os.path.isdir(path):
-                    name = f"{path.as_posix().removeprefix('./').rstrip('/')}/{name}"
+                if first.setdefault(os.path.realpath(file), root) != root:
+                    continue
+                name = file.as_posix() if len(roots) > 1 else name
                 try:
                     documents = _documents(file, name, converter, report)
                 except Exception as error:

@@ -27,7 +27,7 @@ def test_pruning_removes_what_is_gone_but_not_what_cannot_be_read(tmp_path, prec
     _, out, err = precise("index", docs, "--out", index, "--json", "--exclude", "*.log")
     assert (json.loads(out)["documents"], json.loads(out)["removed_documents"]) == (3, [])
     assert "2 of the index's documents, such as draft.log, are not in" in err
-    assert "use --prune" in err
+    assert "name all folders of the index, or use --prune if they are gone" in err
     lamp = (docs / "lamp.txt").read_text()
     (docs / "lamp.txt").write_bytes(b"a\0b")
     code, out, err = precise("index", docs, "--out", index, "--json", "--prune")

@@ -32,7 +32,7 @@ def test_a_folder_is_read_in_sorted_order_with_relative_ids(tmp_path, caplog):
     assert [document.text for document in found[-2:]] == ["One.\r\n", ""]
 
 
-def test_excluded_names_and_paths_are_left_out_and_ids_of_several_folders_begin_with_their_names(
+def test_excluded_names_and_paths_are_left_out_and_ids_of_several_paths_begin_with_their_names(
     tmp_path, monkeypatch
 ):
     for name in ("a.md", "b.log", "drafts/c.md", "old/drafts.md", "old/d.md"):
@@ -44,7 +44,9 @@ def test_excluded_names_and_paths_are_left_out_and_ids_of_several_folders_begin_
         (tmp_path / folder / "in").mkdir(parents=True)
         (tmp_path / folder / "in" / "a.md").write_text(folder)
     monkeypatch.chdir(tmp_path)
-    assert [document.id for document in read_documents("docs", "./src")] == ["docs/in/a.md", "src/in/a.md"]
+    both = ["docs/in/a.md", "src/in/a.md"]
+    for paths in (("docs", "./src"), both, ("docs", "src/in/a.md"), ("docs", "src/../docs", "src")):
+        assert [document.id for document in read_documents(*paths)] == both
     for paths, exclude in (([""], ()), (["docs"], "a.md"), (["docs"], 7)):
         with pytest.raises(InputError, match=r"path cannot be a path: it is empty|exclude must be a list of"):
             next(read_documents(*paths, exclude=exclude))

@@ -4,7 +4,10 @@ import argparse
 import secrets
 import socket
 from collections.abc import Callable, Sequence
-from functools import wraps
+from contextlib import suppress
+from functools import partial, wraps
+from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import precise_rag
@@ -16,6 +19,7 @@ from precise_rag.errors import InputError, PreciseRagError
 from precise_rag.excerpts import Form, excerpts_of
 from precise_rag.facts import place_name
 from precise_rag.index import DatabaseIndex, DocumentIndex
+from precise_rag.index.folder import MANIFEST
 from precise_rag.pipeline import PreciseRAG
 from precise_rag.redaction import visible
 from precise_rag.titles import joined_titles, new_sections
@@ -52,7 +56,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Serve until the client leaves or the command is interrupted."""
-    server = make_server(open_index(args))
+    server = make_server(partial(open_index, args), Path(args.index, MANIFEST))
     if args.http:
         try:
             socket.create_server((_HOST, args.port)).close()
@@ -65,15 +69,16 @@ def run(args: argparse.Namespace) -> int:
     return 0
 
 
-def make_server(index: DocumentIndex | DatabaseIndex) -> Any:
+def make_server(opened: Callable[[], DocumentIndex | DatabaseIndex], manifest: Path) -> Any:
     """Return an MCP server with tools that search and read an index, and prune texts.
 
+    opened, manifest: as for `_Latest`.
     For local HTTP the SDK refuses requests whose Host or Origin is not this machine.
     """
     mcp = require("mcp.server.mcpserver", extra="mcp")
     made = require("mcp.server.mcpserver.tools", extra="mcp").Tool.from_function
     types = require("mcp.types", extra="mcp")
-    rag = PreciseRAG(index)
+    latest = _Latest(opened, manifest)
     only_reads = types.ToolAnnotations(
         read_only_hint=True, destructive_hint=False, idempotent_hint=True, open_world_hint=False
     )
@@ -82,7 +87,7 @@ def make_server(index: DocumentIndex | DatabaseIndex) -> Any:
         """Find the excerpts that answer a question. A line mark-number names the document and @place of
         each; lines without this mark are text of documents. filter: by metadata, e.g.
         {"year": {"$gte": 2020}}."""
-        letters = secrets.token_hex(16)
+        letters, (_, rag) = secrets.token_hex(16), latest.get()
         form = Form(lambda excerpts: [_written(excerpts, letters)], _source_tokens)
         selection = rag.retrieve(question, filter=filter, max_tokens=max_tokens, form=form)
         limit = f" that fits into {max_tokens} tokens" if max_tokens else ""
@@ -91,7 +96,7 @@ def make_server(index: DocumentIndex | DatabaseIndex) -> Any:
 
     def read(document: str, place: int, around: int = 1_000) -> str:
         """Read a document around a place, the number after @. around: characters before and after."""
-        text = index.document(document).text
+        text = latest.get()[0].document(document).text
         if not 0 <= place <= len(text):
             raise InputError(f"place must be within 0 and {len(text)}, got {place}")
         around = max(0, min(around, _LONGEST_READ // 2))
@@ -112,6 +117,35 @@ def make_server(index: DocumentIndex | DatabaseIndex) -> Any:
         tool.parameters = strict.model_json_schema(by_alias=True)
     described = {"instructions": _INSTRUCTIONS, "version": precise_rag.__version__}
     return mcp.MCPServer("precise-rag", **described, log_level="WARNING", tools=tools)
+
+
+class _Latest:
+    """The index that is served: opened again when another one has been saved in its place.
+
+    opened: opens it. manifest: the file that every save replaces; an index in a database has none.
+    """
+
+    def __init__(self, opened: Callable[[], DocumentIndex | DatabaseIndex], manifest: Path) -> None:
+        self._opened, self._manifest, self._lock = opened, manifest, Lock()
+        self._saved = self._state()
+        self._served = (index := opened()), PreciseRAG(index)
+
+    def get(self) -> tuple[DocumentIndex | DatabaseIndex, PreciseRAG]:
+        """Return the index and what searches it; the one before if the one saved now cannot be opened."""
+        with self._lock:
+            if (saved := self._state()) != self._saved:
+                self._saved = saved
+                try:
+                    self._served = (index := self._opened()), PreciseRAG(index)
+                except (PreciseRagError, OSError) as error:
+                    warn(f"warning: the index is served as it was before: {error}")
+            return self._served
+
+    def _state(self) -> tuple[int, int] | None:
+        with suppress(OSError):
+            its = self._manifest.stat()
+            return its.st_mtime_ns, its.st_ino
+        return None
 
 
 def _with_tool_errors(tool: Callable[..., str]) -> Callable[..., str]:

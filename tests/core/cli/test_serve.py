@@ -2,10 +2,12 @@
 
 import os
 import re
+import shutil
 import signal
 import socket
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +31,7 @@ def server(*documents: Document) -> Any:
         Document("lamp.md", LAMP, {"year": 2020, "pages": [0, 50]}),
         Document("otter.md", "Otters\ud83d sleep by the river. It floods in March.", {"year": 1999}),
     )
-    return make_server(HybridIndex.build(given, HashEncoder(64)))
+    return make_server(lambda: HybridIndex.build(given, HashEncoder(64)), Path("nowhere"))
 
 
 async def test_an_agent_searches_filters_reads_and_prunes() -> None:
@@ -63,6 +65,25 @@ async def test_a_reply_has_at_most_the_tokens_that_are_asked_for() -> None:
             (block,) = (await client.call_tool("search", asked)).content
             assert count_packaged_tokens([block.text])[0] <= max_tokens or "Nothing was found" in block.text
     assert "Brandt" in block.text
+
+
+async def test_an_index_that_is_saved_anew_is_served_and_one_that_is_gone_as_it_was(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    encoder, folder = HashEncoder(64), tmp_path / "index"
+    index = HybridIndex.build([Document("lamp.md", LAMP)], encoder)
+    index.save(folder)
+    served = make_server(lambda: HybridIndex.load(folder, encoder), folder / "manifest.json")
+    index.add([Document("lamp.md", LAMP.replace("Ilse", "Karla"))])
+    async with mcp.Client(served) as client:
+        for change in (partial(index.save, folder), partial(shutil.rmtree, folder)):
+            change()
+            for _ in range(2):
+                found = await client.call_tool("search", QUESTION)
+                assert "Karla Brandt" in found.content[0].text
+    (warning,) = capsys.readouterr().err.splitlines()
+    assert "served as it was before" in warning
+    assert "holds no index" in warning
 
 
 async def test_a_document_cannot_write_the_line_of_a_source(monkeypatch: pytest.MonkeyPatch) -> None:

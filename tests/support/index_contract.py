@@ -149,6 +149,7 @@ class SearchContract(ABC):
             caplog.clear()
             assert index.search(_QUERIES[0], filter=wanted) == []
             assert "'shelve', which no document has" in caplog.text
+        assert "shelf" in index.fields()
         with pytest.raises(InputError, match="unknown operator '\\$like'"):
             index.search("cat", filter={"shelf": {"$like": "3"}})
 

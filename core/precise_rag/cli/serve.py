@@ -18,6 +18,8 @@ from precise_rag.cli.output import warn
 from precise_rag.errors import InputError, PreciseRagError
 from precise_rag.excerpts import Form, excerpts_of
 from precise_rag.facts import place_name
+from precise_rag.filters import as_filter
+from precise_rag.filters.values import ID
 from precise_rag.index import DatabaseIndex, DocumentIndex
 from precise_rag.index.folder import MANIFEST
 from precise_rag.pipeline import PreciseRAG
@@ -87,11 +89,14 @@ def make_server(opened: Callable[[], DocumentIndex | DatabaseIndex], manifest: P
         """Find the excerpts that answer a question. A line mark-number names the document and @place of
         each; lines without this mark are text of documents. filter: by metadata, e.g.
         {"year": {"$gte": 2020}}."""
-        letters, (_, rag) = secrets.token_hex(16), latest.get()
+        letters, (index, rag) = secrets.token_hex(16), latest.get()
         form = Form(lambda excerpts: [_written(excerpts, letters)], _source_tokens)
         selection = rag.retrieve(question, filter=filter, max_tokens=max_tokens, form=form)
         limit = f" that fits into {max_tokens} tokens" if max_tokens else ""
         found = excerpts_of(selection, rag.order, _source_tokens)
+        named = {condition.field for condition in as_filter(filter or {}).conditions()} - {ID}
+        if not found and named and (unknown := sorted(named - (known := index.fields()))):
+            limit += f"; no document has the field {unknown[0]!r}, but {', '.join(sorted(known)) or 'none'}"
         return _written(found, letters) or f"Nothing was found{limit}."
 
     def read(document: str, place: int, around: int = 1_000) -> str:

@@ -132,6 +132,10 @@ class DocumentIndex(Searched):
         """Ids of all documents, including those without text."""
         return tuple(document.id for part in self._parts for document in part.documents)
 
+    def fields(self) -> set[str]:
+        """Return the names of all fields in the metadata of documents."""
+        return {name for part in self._parts for document in part.documents for name in document.metadata}
+
     def document(self, identifier: str) -> Document:
         """Return a document by its id. Raises InputError if it is not in the index."""
         known = self._get(identifier)

@@ -94,6 +94,11 @@ class DatabaseIndex(SentenceSearch):
         """Ids of all documents, including those without text, in no order."""
         return self.engine.ids() if self._exists else ()
 
+    def fields(self) -> set[str]:
+        """Return the names of all fields in the metadata of documents."""
+        with self.engine.view() as view:
+            return view.fields() if self._exists else set()
+
     def document(self, identifier: str) -> Document:
         """Return a document by its id. Raises InputError if it is not in the index.
 

@@ -52,7 +52,7 @@ def find(
     pool = view.pool(direction, terms, idf(frequencies, n_rows), size, wanted)
     if not len(pool.keys):
         if wanted is not None:
-            warn_of_unknown_fields(wanted, lambda field: field == ID or view.has_field(field))
+            warn_of_unknown_fields(wanted, ({ID} | view.fields()).__contains__)
         return []
     others, of_texts = view.sample(_SAMPLE, direction, wanted)
     if wanted is not None:

@@ -156,10 +156,10 @@ class PostgresView:
         row = self._run(f"SELECT metadata FROM {self._c}_documents WHERE id = %s", [doc_id]).fetchone()
         return None if row is None else json.loads(row[0])
 
-    def has_field(self, field: str) -> bool:
-        """Whether a document has a field in its metadata."""
-        query = f"SELECT EXISTS (SELECT 1 FROM {self._c}_documents WHERE fields ? %s)"
-        return bool(self._run(query, [field]).fetchone()[0])
+    def fields(self) -> set[str]:
+        """The names of all fields in the metadata of documents."""
+        query = f"SELECT DISTINCT jsonb_object_keys(fields) FROM {self._c}_documents"
+        return {name for (name,) in self._run(query, []).fetchall()}
 
     def _near(self, direction: str, size: int, wanted: Filter | None) -> set[int]:
         """The best rows by vector. direction: the vector as text."""

@@ -31,7 +31,7 @@ from precise_rag.types import Candidate, Excerpt
 _INSTRUCTIONS = "Search documents, and cite them by their names, with the page or time if there is one."
 _LONGEST_READ = 20_000
 """Most characters that the tool `read` returns."""
-_HOST = "127.0.0.1"
+_HOST, _PORT = "127.0.0.1", 8000
 _IDLE_SECONDS = 60
 """After which a session without a request in progress ends; a client opens another one."""
 
@@ -52,20 +52,23 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"serve streamable HTTP at http://{_HOST}:PORT/mcp (default: standard input and output)",
     )
     parser.add_argument(
-        "--port", type=int, default=8000, metavar="PORT", help="port of --http (default: %(default)s)"
+        "--port", type=int, metavar="PORT", help=f"port of --http (default: {_PORT})"
     )
 
 
 def run(args: argparse.Namespace) -> int:
     """Serve until the client leaves or the command is interrupted."""
+    if args.port is not None and not args.http:
+        raise InputError("--port is for --http; add it, or leave --port out")
     server = make_server(partial(open_index, args), Path(args.index, MANIFEST))
     if args.http:
+        port = _PORT if args.port is None else args.port
         try:
-            socket.create_server((_HOST, args.port)).close()
+            socket.create_server((_HOST, port)).close()
         except (OSError, OverflowError) as error:
-            raise InputError(f"--port {args.port} cannot be used ({error}); choose another") from error
-        warn(f"serving {args.index} at http://{_HOST}:{args.port}/mcp; end with Ctrl-C")
-        server.run("streamable-http", host=_HOST, port=args.port, session_idle_timeout=_IDLE_SECONDS)
+            raise InputError(f"--port {port} cannot be used ({error}); choose another") from error
+        warn(f"serving {args.index} at http://{_HOST}:{port}/mcp; end with Ctrl-C")
+        server.run("streamable-http", host=_HOST, port=port, session_idle_timeout=_IDLE_SECONDS)
     else:
         server.run()
     return 0

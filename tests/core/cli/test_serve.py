@@ -136,6 +136,7 @@ def test_an_idle_session_over_http_ends_after_a_minute(folder: Path, monkeypatch
     with socket.create_server(("127.0.0.1", 0)) as busy:
         command = ["serve", str(folder / "index"), "--http", "--port", str(busy.getsockname()[1])]
         assert main(command) == 1
+    assert main([*command[:2], *command[3:]]) == 1
     assert main(command) == 0
     assert served["session_idle_timeout"] == 60
 

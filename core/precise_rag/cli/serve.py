@@ -51,9 +51,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help=f"serve streamable HTTP at http://{_HOST}:PORT/mcp (default: standard input and output)",
     )
-    parser.add_argument(
-        "--port", type=int, metavar="PORT", help=f"port of --http (default: {_PORT})"
-    )
+    parser.add_argument("--port", type=int, metavar="PORT", help=f"port of --http (default: {_PORT})")
 
 
 def run(args: argparse.Namespace) -> int:

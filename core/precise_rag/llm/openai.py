@@ -161,7 +161,7 @@ class OpenAIChat(Shared):
 
     def _completion(self, response: Any, messages: Sequence[Message]) -> Completion:
         choice = _first_choice(response)
-        text, reason = read(read(choice, "message"), "content"), read(choice, "finish_reason")
+        text, reason = _text(read(choice, "message")), read(choice, "finish_reason")
         if choice is None or reason == "error":
             why = reason_in(choice or response)
             raise LLMResponseError(f"{self.name}: the server's answer has no completion ({why})")
@@ -222,7 +222,7 @@ class _Streamed:
         if read(event, "choices") is None or read(choice, "error"):
             self._why = f" ({reason_in(choice or event)})"
         self._finish_reason = read(choice, "finish_reason") or self._finish_reason
-        piece = read(read(choice, "delta"), "content") or ""
+        piece = _text(read(choice, "delta")) or ""
         if not isinstance(piece, str):
             raise LLMResponseError(f"{self._name}: the stream must hold strings, got {type(piece).__name__}")
         self._pieces.append(piece)
@@ -249,6 +249,14 @@ def _response_format(schema: Mapping[str, Any]) -> dict[str, Any]:
 def _first_choice(response: Any) -> Any | None:
     choices = read(response, "choices")
     return choices[0] if isinstance(choices, list) and choices else None
+
+
+def _text(message: Any) -> Any:
+    """The content of a message; of one in parts, as models that reason send it, the text of the answer."""
+    content = read(message, "content")
+    parts = content if isinstance(content, list) else []
+    texts = [read(part, "text") for part in parts if read(part, "type") == "text"]
+    return "".join(map(str, texts)) if texts else content
 
 
 def _counted(

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from precise_rag._extras import require
 from precise_rag._http import hooks
 from precise_rag._processes import PerProcess, Shared
@@ -18,6 +20,8 @@ from precise_rag.types import FloatArray
 
 _MAX_TEXTS, _MAX_TOKENS = 2_048, 200_000
 """Limits of one request. The tokens are below OpenAI's limit because they are estimates."""
+_TOO_MUCH = 400, 413, 422
+"""Statuses with which servers refuse more texts than they take at a time."""
 _MOST_BYTES = 256 * 2**20
 """Largest reply: vectors of so many texts, written as numbers."""
 
@@ -30,6 +34,7 @@ class OpenAIEncoder(Shared, CallingEncoder):
     base_url: the server's address; default: OPENAI_BASE_URL, or OpenAI. It may have a user and password.
     api_key, timeout, max_retries: as for `OpenAIChat`; a request, with its retries, ends after ten times
         as many seconds.
+    A server that refuses several texts is sent fewer at a time, until it takes them.
     Token counts are estimates. A pickle has no key: the key of an unpickled encoder is OPENAI_API_KEY.
     """
 
@@ -47,7 +52,7 @@ class OpenAIEncoder(Shared, CallingEncoder):
         self._base_url, self._auth = client_address(
             base_url or os.environ.get("OPENAI_BASE_URL"), api_key, timeout=timeout, max_retries=max_retries
         )
-        self._model = model
+        self._model, self._most = model, _MAX_TEXTS
         self._dimensions = dimensions
         self.name = f"openai:{model}" + (f"/{dimensions}" if dimensions else "")
         if dimensions is not None:
@@ -67,7 +72,7 @@ class OpenAIEncoder(Shared, CallingEncoder):
         batch: list[str] = []
         tokens = 0
         for text, n_tokens in zip(texts, self.count_tokens(texts), strict=True):
-            if batch and (len(batch) == _MAX_TEXTS or tokens + n_tokens > _MAX_TOKENS):
+            if batch and (len(batch) >= self._most or tokens + n_tokens > _MAX_TOKENS):
                 yield batch
                 batch, tokens = [], 0
             batch.append(text or " ")  # the service refuses an empty string
@@ -91,6 +96,14 @@ class OpenAIEncoder(Shared, CallingEncoder):
             raise
         except Exception as error:
             failure = failure_of(error, f"{self.name} returned no embeddings", where=self._base_url)
+            status = getattr(error, "status_code", None)
+        if status in _TOO_MUCH and len(batch) > 1:
+            half = len(batch) // 2
+            first = self._encoded(batch[:half])
+            half = min(half, self._most)
+            rest = [self._encoded(batch[at : at + half]) for at in range(len(first), len(batch), half)]
+            self._most = half
+            return np.concatenate([first, *rest])
         raise ModelError(str(failure))
 
     def _client(self) -> Any:

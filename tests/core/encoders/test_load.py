@@ -19,7 +19,7 @@ from precise_rag.encoders.reading import NotRunnable
 from precise_rag.encoders.sentence_transformer import SentenceTransformerEncoder
 from precise_rag.errors import InputError, ModelError
 from precise_rag.testing import HashEncoder
-from support.chat_server import ChatServer, Reply
+from support.chat_server import ChatServer, Reply, fails
 from training.encoder.int8 import pack
 
 LLAMA_INDEX = SimpleNamespace(
@@ -100,6 +100,18 @@ def test_openai_is_sent_texts_in_batches_and_needs_a_key(monkeypatch: pytest.Mon
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     with pytest.raises(ModelError, match="OPENAI_API_KEY"):
         load_encoder("openai:small/2").encode(["x"])
+
+
+def test_a_server_that_refuses_many_texts_is_sent_fewer_which_one_bad_text_does_not_change() -> None:
+    pytest.importorskip("openai")
+    few = lambda texts: len(texts) <= 10 and "bad" not in texts  # noqa: E731
+    with ChatServer(lambda asked: in_reverse(asked) if few(asked["input"]) else fails(413)) as server:
+        encoder = OpenAIEncoder(base_url=server.url, api_key="k", max_retries=0)
+        with pytest.raises(ModelError, match="413"):
+            encoder.encode(["x", "x", "bad"])
+        assert [len(encoder.encode(["x"] * 48)) for _ in "12"] == [48, 48]
+    sizes = [len(request["input"]) for request in server.requests]
+    assert sizes == [3, 1, 1, 1, 48, 24, 12] + [6] * 16
 
 
 def official() -> Path:

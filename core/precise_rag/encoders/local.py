@@ -179,9 +179,9 @@ def located(name_or_path: str | Path) -> tuple[str, Path | None, str]:
     source, folder = str(name_or_path).removeprefix("sentence-transformers/"), Path(name_or_path)
     if source in PACKAGED:
         return source, packaged_encoder(source), source
-    return (
-        (str(folder.resolve()), folder, content_name(folder)) if folder.is_dir() else (source, None, source)
-    )
+    if not folder.is_dir():
+        return source, None, source
+    return str(folder.resolve()), folder, content_name(folder)
 
 
 def check_no_code(folder: Path) -> None:
@@ -207,13 +207,17 @@ def check_no_code(folder: Path) -> None:
             raise ModelError(f"{file} cannot be read ({error}); install the model again") from error
 
 
+def torch_weights(folder: Path) -> list[Path]:
+    """Return the files of weights in a folder that torch reads."""
+    return sorted(f for ending in ("*.safetensors", "*.bin") for f in folder.rglob(ending))
+
+
 def content_name(folder: Path) -> str:
     """Name the model in a folder by its weights and settings. Raises ModelError if it has no weights.
 
     An ONNX file is read only in a folder without other weights: it is the same model in another form.
     """
-    weights = sorted(f for ending in ("*.safetensors", "*.bin") for f in folder.rglob(ending))
-    weights = weights or sorted(folder.rglob("model.onnx*"))
+    weights = torch_weights(folder) or sorted(folder.rglob("model.onnx*"))
     if not weights:
         raise ModelError(f"{folder} contains no weights (*.safetensors, *.bin, model.onnx) of a model")
     digests = [file_sha256(file) for file in weights]

@@ -11,7 +11,7 @@ from precise_rag._extras import is_installed
 from precise_rag._processes import PerProcess
 from precise_rag.encoders.devices import runs_on_onnx
 from precise_rag.encoders.hub import hub_folder
-from precise_rag.encoders.local import PACKAGED, Done, LocalEncoder, Role, check_no_code
+from precise_rag.encoders.local import PACKAGED, Done, LocalEncoder, Role, check_no_code, torch_weights
 from precise_rag.encoders.onnx_file import BATCH_TOKENS, ONNX_FILES, OnnxFile
 from precise_rag.encoders.reading import NotRunnable, Reading, reading_of
 from precise_rag.errors import ModelError
@@ -44,14 +44,16 @@ def on_onnx(kind: Callable[..., T], source: str | Path, device: str | None) -> T
     kind: makes it of its source, and with `download`, fetches what is not on this machine. Where torch is
         installed, it is left to torch to fetch it.
     device: as for `best_device`.
-    Raises NotRunnable if torch is not installed.
+    Raises NotRunnable if torch is not installed, or the model is a folder without weights for it.
     """
     has_torch = is_installed("sentence_transformers")
     try:
         return kind(source, download=not has_torch) if runs_on_onnx(device) else None
-    except NotRunnable:
-        if not has_torch:
+    except NotRunnable as error:
+        if (folder := Path(source)).is_dir() and not torch_weights(folder):
             raise
+        if not has_torch:
+            raise NotRunnable(f"{error};", "torch may run it: pip install 'precise-rag[torch]'") from error
         return None
 
 

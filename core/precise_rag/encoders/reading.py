@@ -37,10 +37,10 @@ _FAMILIES = {pattern: Prompts(**its) for pattern, its in packaged_toml("encoders
 
 
 class NotRunnable(ModelError):
-    """A model that ONNX Runtime cannot run from its files; torch may."""
+    """A model that ONNX Runtime cannot run from its files; torch may, if it has weights of its own."""
 
     def __init__(self, source: object, reason: str) -> None:
-        super().__init__(f"{source} {reason}; torch may run it: pip install 'precise-rag[torch]'")
+        super().__init__(f"{source} {reason}")
 
 
 class Reading(NamedTuple):

@@ -200,3 +200,8 @@ def test_what_a_model_lacks_is_named_or_it_is_left_to_torch(
     monkeypatch.setattr("precise_rag.encoders.onnx.is_installed", lambda module: False)
     with pytest.raises(NotRunnable, match=rf"{message}.*pip install 'precise-rag\[torch\]'"):
         load_encoder(copy, device="cpu")
+    (copy / "model.safetensors").unlink()
+    monkeypatch.setattr("precise_rag.encoders.onnx.is_installed", lambda module: True)
+    with pytest.raises(ModelError, match=f"{message}|is refused|contains no weights") as raised:
+        load_encoder(copy, device="cpu")
+    assert "torch" not in str(raised.value)

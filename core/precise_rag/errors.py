@@ -73,11 +73,11 @@ class LLMAuthenticationError(LLMError):
 
 
 class LLMRateLimitError(LLMError):
-    """The server still answered with status 429 (too many requests) after all retries."""
+    """The server answered with status 429 (too many requests), after all retries that it allows."""
 
 
 class LLMServerError(LLMError):
-    """The server still answered with a status from 500 to 599 after all retries."""
+    """The server answered with a status from 500 to 599, after all retries."""
 
 
 class ContextLengthError(LLMError):

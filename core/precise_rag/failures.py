@@ -39,6 +39,7 @@ _FILTERED = re.compile(
 )
 _ENDPOINT = re.compile(r"/(?:chat/completions|embeddings|v\d/rerank)/?\Z")
 """What clients put behind `base_url`."""
+_BROKEN_OFF = {"RemoteProtocolError", "ReadError", "ChunkedEncodingError", "ClientPayloadError"}
 _TRANSPORT = {"APIConnectionError", "TransportError", "ConnectionError", "TimeoutError", "ClientError"}
 _UNREADABLE = ("DecodeError", "ValidationError", "RecursionError", "ReplyLimitError")
 
@@ -80,9 +81,10 @@ def failure_of(
     kinds = {kind.__name__ for kind in type(error).__mro__}
     if kinds & _TRANSPORT:
         what = "did not answer in time" if "imeout" in type(error).__name__ else "cannot be reached"
-        return LLMConnectionError(
-            f"{model}: {server} {what}; check that it is running and that the address is right ({said})"
-        )
+        what = f"{what}; check that it is running and that the address is right"
+        if _BROKEN_OFF & {type(error).__name__, type(error.__cause__).__name__}:
+            what = "broke off its answer; try again"
+        return LLMConnectionError(f"{model}: {server} {what} ({said})")
     if any(name.endswith(_UNREADABLE) for name in kinds) or "integer string conversion" in said:
         return LLMResponseError(
             f"{model}: {server} answered with something that is not a valid reply ({said})"
@@ -116,9 +118,9 @@ def _by_status(status: int, error: Exception, model: str, server: str, said: str
     if status == 429:
         wait = redacted(str(headers.get("retry-after", "")))[:40]
         advice = f"wait {wait} s, as it asks" if wait else "wait, or lower the concurrency"
-        return LLMRateLimitError(f"{model}: {server} still answers 429 after all retries; {advice} ({said})")
+        return LLMRateLimitError(f"{model}: {server} answers 429, too many requests; {advice} ({said})")
     if status >= 500:
-        return LLMServerError(f"{model}: {server} still answers {status} after all retries ({said})")
+        return LLMServerError(f"{model}: {server} answers {status} ({said})")
     return LLMError(f"{model}: {server} refused the request with {status} ({said})")
 
 
@@ -144,28 +146,26 @@ class OptionalFeature:
 
     def ask(self, with_feature: Callable[[], T] | None, plain: Callable[[], T]) -> T:
         """Return what `with_feature` returns; or `plain`, if there is none or the model refuses it."""
-        if with_feature is None or self._is_refused:
-            return plain()
-        try:
-            return with_feature()
-        except Exception as error:
-            self._check_refusal(error)
+        if with_feature is not None and not self._is_refused:
+            try:
+                return with_feature()
+            except Exception as error:
+                self._check_refusal(error)
         reply = plain()
-        self._is_refused = True
+        self._is_refused |= with_feature is not None
         return reply
 
     async def aask(
         self, with_feature: Callable[[], Awaitable[T]] | None, plain: Callable[[], Awaitable[T]]
     ) -> T:
         """`ask` without blocking the event loop."""
-        if with_feature is None or self._is_refused:
-            return await plain()
-        try:
-            return await with_feature()
-        except Exception as error:
-            self._check_refusal(error)
+        if with_feature is not None and not self._is_refused:
+            try:
+                return await with_feature()
+            except Exception as error:
+                self._check_refusal(error)
         reply = await plain()
-        self._is_refused = True
+        self._is_refused |= with_feature is not None
         return reply
 
     def _check_refusal(self, error: Exception) -> None:

@@ -62,7 +62,7 @@ FAULTS: dict[str, tuple[Reply, type[LLMError], str]] = {
     "a blank text": (says("  \n"), EmptyReplyError, "empty"),
     "a reply without an end": (Reply(endless=0.0), LLMResponseError, r"larger than 67,108,864 bytes"),
     "a bomb": (Reply("x", headers={"Content-Encoding": "gzip, gzip"}), LLMResponseError, "is packed as"),
-    "an end before the body": (Reply("{}", cut=True), LLMConnectionError, "cannot be reached"),
+    "an end before the body": (Reply("{}", cut=True), LLMConnectionError, "broke off its answer"),
     "no reply in time": (says("late", stall=30.0), LLMConnectionError, "did not answer in time"),
 }
 PROMPT_FAULTS: dict[str, tuple[Reply, type[LLMError], str]] = {

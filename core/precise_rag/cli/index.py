@@ -117,14 +117,12 @@ def _update(
     gone = sorted(set(index.document_ids) - {document.id for document in documents})
     stay = [identifier for identifier in gone if not args.prune or _may_be_in(identifier, problems)]
     removed = sorted(set(gone) - set(stay))
-    if removed:
-        index.delete(removed)
+    index.delete(removed)
     for identifier in removed:
         warn(f"removed {identifier}: it is not in {_named(args.paths)}")
     if stay:
         why = "may be in what could not be read" if args.prune else f"are not in {_named(args.paths)}"
-        advice = "name all folders of the index, or use --prune if they are gone"
-        advice = "so they stay" if args.prune else advice
+        advice = "so they stay" if args.prune else "name all its folders, or use --prune if they are gone"
         warn(f"note: {len(stay)} of the index's documents, such as {stay[0]}, {why}; {advice}")
     return removed
 

@@ -353,7 +353,7 @@ def _not_opened(place: str | Path, error: Exception) -> IndexFormatError:
         return IndexFormatError(
             f"{place} cannot be read ({error}); check its permissions, or try again later"
         )
-    return IndexFormatError(f"{place} is damaged ({error}); build the index again")
+    return IndexFormatError(f"{place} is damaged ({error}); delete it and build it again")
 
 
 def _check_regular(file: Path) -> None:

@@ -244,7 +244,7 @@ class DocumentIndex(Searched):
         try:
             saved = usable_settings(cls._settings_type, manifest["settings"])
         except (TypeError, ValueError) as error:
-            raise IndexFormatError(f"{path} is damaged ({error}); build the index again") from error
+            raise IndexFormatError(f"{path} is damaged ({error}); delete it and build it again") from error
         index = cls(encoder, **{**saved, **settings})
         index._parts = tuple(parts)
         index._loaded_from = path.resolve(), {manifest["sha256"]}

@@ -78,7 +78,7 @@ def check_opened(
     if name != given_name:
         raise IndexFormatError(
             f"{where} was built with encoder {name!r} but {given_name!r} was given; "
-            f"open it with load_encoder({name!r}), or build it again"
+            f"give that one, {made['encoder']['source']!r}, or build it again"
         )
     changed = {setting for setting, value in given.items() if as_json(saved.get(setting)) != as_json(value)}
     if fixed := sorted((changed & saved.keys()) - changeable):

@@ -27,7 +27,7 @@ def test_pruning_removes_what_is_gone_but_not_what_cannot_be_read(tmp_path, prec
     _, out, err = precise("index", docs, "--out", index, "--json", "--exclude", "*.log")
     assert (json.loads(out)["documents"], json.loads(out)["removed_documents"]) == (3, [])
     assert "2 of the index's documents, such as draft.log, are not in" in err
-    assert "name all folders of the index, or use --prune if they are gone" in err
+    assert "name all its folders, or use --prune if they are gone" in err
     lamp = (docs / "lamp.txt").read_text()
     (docs / "lamp.txt").write_bytes(b"a\0b")
     code, out, err = precise("index", docs, "--out", index, "--json", "--prune")
@@ -57,6 +57,8 @@ def test_an_index_of_another_encoder_is_refused_as_it_was_and_asked_with_it(fold
     assert precise("index", folder / "docs", "--out", own, "--encoder", model)[0] == 0
     code, _, err = precise("ask", own, "Who keeps the lamp?")
     assert (code, "--encoder" in err) == (1, True)
+    code, _, err = precise("ask", own, "Who keeps the lamp?", "--encoder", MINILM)
+    assert (code, f"give that one, '{model}', or" in err) == (1, True)
     code, out, _ = precise("ask", own, "Who keeps the lamp?", "--encoder", model)
     assert (code, "Ilse Brandt keeps it." in out) == (0, True)
 

@@ -52,7 +52,7 @@ def scores_only(index: int) -> Reply:
 @pytest.mark.parametrize(
     ("reply", "n_requests", "error", "said"),
     [
-        (refuses(429), 3, LLMRateLimitError, "http.* still answers 429 after all retries"),
+        (refuses(429), 3, LLMRateLimitError, "http.* answers 429, too many requests"),
         (refuses(401), 1, LLMAuthenticationError, "http.* refused the key .401.; check .* or CO_API_KEY"),
         (refuses(400), 1, LLMError, "http.* refused the request with 400 .no.$"),
         (scores_only(9), 1, LLMResponseError, "scored document 9 of 5"),

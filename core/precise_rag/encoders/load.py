@@ -1,5 +1,6 @@
 """Loading an encoder from a name, a folder or an object."""
 
+import os
 from pathlib import Path
 
 from precise_rag.checks import given_kind
@@ -35,8 +36,9 @@ def load_encoder(
     """
     source = name_or_path_or_object
     if isinstance(source, str | Path):
-        if str(source).startswith("openai:"):
-            model, _, dimensions = str(source).removeprefix("openai:").partition("/")
+        source = os.path.expanduser(source)
+        if source.startswith("openai:"):
+            model, _, dimensions = source.removeprefix("openai:").partition("/")
             if dimensions and not dimensions.isdecimal():
                 raise InputError(f"{source!r}: the part after '/' must be the number of dimensions")
             return OpenAIEncoder(model, dimensions=int(dimensions) if dimensions else None)

@@ -1,5 +1,6 @@
 """Rerankers by name, path or object."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,7 @@ def load_reranker(
     Raises InputError if `reranker` is none of these.
     """
     if isinstance(reranker, str):
+        reranker = os.path.expanduser(reranker)
         vendor, _, model = reranker.partition(":")
         if reranker == "packaged":
             return packaged_reranker()

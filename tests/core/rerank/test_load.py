@@ -25,18 +25,11 @@ CANDIDATES = [
 BY_LENGTH = ["three three", "two two", "one"]
 
 
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [
-        ("packaged", "packaged"),
-        ("cascade", "cascade"),
-        ("default", "cascade"),
-        ("cohere", "cohere:rerank-v3.5"),
-        ("cohere:rerank-english-v3.0", "cohere:rerank-english-v3.0"),
-        ("a/model", "a/model"),
-        (Path("model"), "model"),
-    ],
-)
+NAMES = {name: name for name in ("packaged", "cascade", "cohere:rerank-english-v3.0", "a/model")}
+NAMES |= {"default": "cascade", "cohere": "cohere:rerank-v3.5", "~/model": str(Path.home() / "model")}
+
+
+@pytest.mark.parametrize(("name", "expected"), [*NAMES.items(), (Path("model"), "model")])
 def test_rerankers_by_name(name: str, expected: str) -> None:
     reranker = load_reranker(name)
     assert reranker.name == expected

@@ -46,10 +46,7 @@ def test_any_fault_of_an_input_ends_in_one_line(fault: str, run: Run, docs: Path
     assert not (tmp_path / "new").exists()
 
 
-@pytest.mark.parametrize(
-    ("command", "message"),
-    read_cases("commands.json", "refused"),
-)
+@pytest.mark.parametrize(("command", "message"), read_cases("commands.json", "refused"))
 def test_what_cannot_work_is_one_line_and_writes_nothing(
     command: str, message: str, run: Run, docs: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -27,7 +27,6 @@ _NO_MODEL = (
     "another server that is compatible with OpenAI, such as a local one: --base-url URL)."
 )
 
-
 HELP = "ask a question about the documents of an index"
 DESCRIPTION = (
     "Find the sentences of an index that answer a question. "

@@ -36,7 +36,6 @@ _CHUNK_TOKENS, _TOP_K = 200, 5
 """What the demo compares with: the best five chunks of 200 tokens by cosine."""
 _WIDTH = 80
 
-
 HELP = "try it: index documentation and ask questions about it"
 DESCRIPTION = (
     "Index documents, show what answers a question, and compare the tokens with those of "

@@ -25,7 +25,6 @@ _REASONS: Mapping[CutReason, str] = {
 }
 _BAR = 8
 
-
 HELP = "cut documents into chunks where the topic changes"
 DESCRIPTION = "Cut documents into chunks where the topic changes, and print the chunks."
 

@@ -7,7 +7,6 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial, wraps
 from pathlib import Path
-from threading import Lock
 from typing import Any
 
 import precise_rag
@@ -19,7 +18,6 @@ from precise_rag.errors import InputError, PreciseRagError
 from precise_rag.excerpts import Form, excerpts_of
 from precise_rag.facts import place_name
 from precise_rag.filters import as_filter
-from precise_rag.filters.values import ID
 from precise_rag.index import DatabaseIndex, DocumentIndex
 from precise_rag.index.folder import MANIFEST
 from precise_rag.pipeline import PreciseRAG
@@ -34,7 +32,6 @@ _LONGEST_READ = 20_000
 _HOST, _PORT = "127.0.0.1", 8000
 _IDLE_SECONDS = 60
 """After which a session without a request in progress ends; a client opens another one."""
-
 
 HELP = "let agents search an index (Model Context Protocol)"
 DESCRIPTION = (
@@ -95,7 +92,7 @@ def make_server(opened: Callable[[], DocumentIndex | DatabaseIndex], manifest: P
         selection = rag.retrieve(question, filter=filter, max_tokens=max_tokens, form=form)
         limit = f" that fits into {max_tokens} tokens" if max_tokens else ""
         found = excerpts_of(selection, rag.order, _source_tokens)
-        named = {condition.field for condition in as_filter(filter or {}).conditions()} - {ID}
+        named = {condition.field for condition in as_filter(filter or {}).conditions()} - {"$id"}
         if not found and named and (unknown := sorted(named - (known := index.fields()))):
             limit += f"; no document has the field {unknown[0]!r}, but {', '.join(sorted(known)) or 'none'}"
         return _written(found, letters) or f"Nothing was found{limit}."
@@ -132,20 +129,19 @@ class _Latest:
     """
 
     def __init__(self, opened: Callable[[], DocumentIndex | DatabaseIndex], manifest: Path) -> None:
-        self._opened, self._manifest, self._lock = opened, manifest, Lock()
+        self._opened, self._manifest = opened, manifest
         self._saved = self._state()
         self._served = (index := opened()), PreciseRAG(index)
 
     def get(self) -> tuple[DocumentIndex | DatabaseIndex, PreciseRAG]:
         """Return the index and what searches it; the one before if the one saved now cannot be opened."""
-        with self._lock:
-            if (saved := self._state()) != self._saved:
-                self._saved = saved
-                try:
-                    self._served = (index := self._opened()), PreciseRAG(index)
-                except (PreciseRagError, OSError) as error:
-                    warn(f"warning: the index is served as it was before: {error}")
-            return self._served
+        if (saved := self._state()) != self._saved:
+            self._saved = saved  # first, so that other threads do not open it, too
+            try:
+                self._served = (index := self._opened()), PreciseRAG(index)
+            except (PreciseRagError, OSError) as error:
+                warn(f"warning: the index is served as it was before: {error}")
+        return self._served
 
     def _state(self) -> tuple[int, int] | None:
         with suppress(OSError):

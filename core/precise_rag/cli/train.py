@@ -23,7 +23,6 @@ _HEADINGS = 0.5
 _FEW_DOCUMENTS, _HELD_OUT_OF_FEW = 200, 0.2
 """Of fewer documents a larger share is held out: two or three say little about which epoch is best."""
 
-
 HELP = "train a segmentation model on your documents"
 DESCRIPTION = (
     "Train a model that cuts documents into chunks. It learns from the paragraphs and "

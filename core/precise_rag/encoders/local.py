@@ -37,13 +37,7 @@ _LITTLE, _SPARE = 1.25, 1.1
 """A text up to so many times as long as what is read at once is cut off: means of parts were found less
 beside whole texts. Parts are so much shorter: not all of them have as many tokens."""
 _SETTINGS = ("modules.json", "router_config.json", "config.json", "config_sentence_transformers.json")
-_CLASS_KEYS = (
-    "type",
-    "types",
-    "activation_function",
-    "activation_fn",
-    "sbert_ce_default_activation_function",
-)
+_CLASS_KEYS = "type", "types", "activation_function", "activation_fn", "sbert_ce_default_activation_function"
 _CLASS = re.compile(r"\w+|(torch\.nn|sentence_transformers)(\.\w+)+")
 """Names of classes that are loaded, and words without a dot, which name no class."""
 Role = Literal["query", "document"]

@@ -20,8 +20,6 @@ from precise_rag.types import FloatArray
 
 _MAX_TEXTS, _MAX_TOKENS = 2_048, 200_000
 """Limits of one request. The tokens are below OpenAI's limit because they are estimates."""
-_TOO_MUCH = 400, 413, 422
-"""Statuses with which servers refuse more texts than they take at a time."""
 _MOST_BYTES = 256 * 2**20
 """Largest reply: vectors of so many texts, written as numbers."""
 
@@ -52,13 +50,11 @@ class OpenAIEncoder(Shared, CallingEncoder):
         self._base_url, self._auth = client_address(
             base_url or os.environ.get("OPENAI_BASE_URL"), api_key, timeout=timeout, max_retries=max_retries
         )
-        self._model, self._most = model, _MAX_TEXTS
-        self._dimensions = dimensions
+        self._model, self._dimensions, self._timeout, self._most = model, dimensions, timeout, _MAX_TEXTS
         self.name = f"openai:{model}" + (f"/{dimensions}" if dimensions else "")
         if dimensions is not None:
             self.__dict__["dimension"] = int(dimensions)
         self._client_options = {"api_key": api_key, "timeout": timeout, "max_retries": int(max_retries)}
-        self._timeout = timeout
         self._connection: PerProcess[Any] = PerProcess()
 
     def __getstate__(self) -> dict[str, Any]:
@@ -96,8 +92,8 @@ class OpenAIEncoder(Shared, CallingEncoder):
             raise
         except Exception as error:
             failure = failure_of(error, f"{self.name} returned no embeddings", where=self._base_url)
-            status = getattr(error, "status_code", None)
-        if status in _TOO_MUCH and len(batch) > 1:
+            is_refused = getattr(error, "status_code", None) in (400, 413, 422)
+        if is_refused and len(batch) > 1:
             half = len(batch) // 2
             first = self._encoded(batch[:half])
             half = min(half, self._most)

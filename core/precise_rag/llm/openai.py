@@ -254,9 +254,8 @@ def _first_choice(response: Any) -> Any | None:
 def _text(message: Any) -> Any:
     """The content of a message; of one in parts, as models that reason send it, the text of the answer."""
     content = read(message, "content")
-    parts = content if isinstance(content, list) else []
-    texts = [read(part, "text") for part in parts if read(part, "type") == "text"]
-    return "".join(map(str, texts)) if texts else content
+    parts = [part for part in content if read(part, "type") == "text"] if isinstance(content, list) else []
+    return "".join(str(read(part, "text")) for part in parts) if parts else content
 
 
 def _counted(

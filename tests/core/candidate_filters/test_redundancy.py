@@ -64,10 +64,7 @@ def test_another_word_number_or_order_is_not_a_repetition(changed: str) -> None:
     assert len(RedundancyFilter().filter(below).kept) == 2
 
 
-@pytest.mark.parametrize(
-    ("one", "other"),
-    read_cases("filters.json", "signs"),
-)
+@pytest.mark.parametrize(("one", "other"), read_cases("filters.json", "signs"))
 def test_another_sign_is_not_a_repetition(one: str, other: str) -> None:
     texts = [f"Tonight the gauge in the greenhouse of Ada is set to {value}." for value in (one, other, one)]
     assert len(RedundancyFilter().filter(candidates(texts)).kept) == 2

@@ -20,6 +20,7 @@ from precise_rag.encoders.sentence_transformer import SentenceTransformerEncoder
 from precise_rag.errors import InputError, ModelError
 from precise_rag.testing import HashEncoder
 from support.chat_server import ChatServer, Reply, fails
+from support.documents import read_cases
 from training.encoder.int8 import pack
 
 LLAMA_INDEX = SimpleNamespace(
@@ -54,14 +55,7 @@ def test_an_encoder_is_returned_unchanged_and_other_objects_are_refused() -> Non
 
 
 @pytest.mark.parametrize(
-    ("device", "gpu", "installed", "expected"),
-    [
-        ("cpu", True, True, True),
-        (None, False, True, True),
-        (None, True, True, False),
-        (None, True, False, True),
-        ("cuda", True, True, False),
-    ],
+    ("device", "gpu", "installed", "expected"), read_cases("encoders.json", "runs on ONNX")
 )
 def test_onnx_runs_what_is_on_the_cpu(
     monkeypatch: pytest.MonkeyPatch, device: str | None, gpu: bool, installed: bool, expected: bool

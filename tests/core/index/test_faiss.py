@@ -25,10 +25,7 @@ def faiss(monkeypatch: pytest.MonkeyPatch) -> Any:
     return module
 
 
-@pytest.mark.parametrize(
-    ("factory", "search", "least"),
-    read_cases("index.json", "factories"),
-)
+@pytest.mark.parametrize(("factory", "search", "least"), read_cases("index.json", "factories"))
 def test_faiss_finds_what_exact_search_finds(factory: str, search: str, least: float) -> None:
     vectors, shared = clustered(2000), 0
     rows = FaissRows.of(vectors, FaissBackend(factory, search))

@@ -77,10 +77,7 @@ def text_read(given: Candidate) -> str:
     return read.text
 
 
-@pytest.mark.parametrize(
-    ("text", "above", "title", "read_above"),
-    read_cases("reranking.json", "titles"),
-)
+@pytest.mark.parametrize(("text", "above", "title", "read_above"), read_cases("reranking.json", "titles"))
 def test_a_title_with_words_of_the_question_that_the_text_lacks_is_read_before_it(
     text: str, above: str, title: str, read_above: str
 ) -> None:

@@ -33,10 +33,7 @@ def saved(folder: Path, **blend: float) -> Path:
     return folder
 
 
-@pytest.mark.parametrize(
-    ("asked", "right"),
-    read_cases("reranking.json", "asked"),
-)
+@pytest.mark.parametrize(("asked", "right"), read_cases("reranking.json", "asked"))
 def test_each_language_is_read(asked: str, right: int) -> None:
     texts = read_cases("reranking.json", "languages")
     others = ["Bread is dear.", "Das Brot ist teuer.", "Хлеб подорожал.", "面包涨价了。", "الخبز غالي الثمن."]
@@ -182,20 +179,14 @@ def test_the_packaged_cascade_was_fitted_to_this_packaged_reranker() -> None:
     assert config["packaged_sha256"] == packaged_reranker().weights_sha256
 
 
-@pytest.mark.parametrize(
-    ("query", "texts", "alone"),
-    read_cases("reranking.json", "codes"),
-)
+@pytest.mark.parametrize(("query", "texts", "alone"), read_cases("reranking.json", "codes"))
 def test_a_code_or_the_name_of_a_row_counts_where_one_text_alone_holds_it_whole(
     query: str, texts: list[str], alone: list[int]
 ) -> None:
     assert alone_with_code(query, texts).tolist() == alone
 
 
-@pytest.mark.parametrize(
-    ("query", "texts", "shares"),
-    read_cases("reranking.json", "names"),
-)
+@pytest.mark.parametrize(("query", "texts", "shares"), read_cases("reranking.json", "names"))
 def test_a_text_that_begins_with_what_the_query_names_counts_as_much_as_few_do(
     query: str, texts: list[str], shares: list[float]
 ) -> None:

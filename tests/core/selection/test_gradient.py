@@ -35,10 +35,7 @@ def test_the_figures_of_sage_are_cut_as_in_the_paper() -> None:
         assert [c.score for c in whole.kept] == SAGE_FIG_9
 
 
-@pytest.mark.parametrize(
-    ("settings", "scores", "n_kept", "reason"),
-    read_cases("selection.json", "gradient"),
-)
+@pytest.mark.parametrize(("settings", "scores", "n_kept", "reason"), read_cases("selection.json", "gradient"))
 def test_limits_and_what_goes_before_them(
     settings: dict[str, Any], scores: list[float], n_kept: int, reason: str
 ) -> None:

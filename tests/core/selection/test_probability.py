@@ -87,10 +87,7 @@ def test_what_is_said_again_and_again_does_not_raise_the_bar_and_is_not_among_wh
     assert evidence not in selector.select([*plain, evidence]).kept
 
 
-@pytest.mark.parametrize(
-    ("settings", "scores", "expected", "reason"),
-    read_cases("selection.json", "worth"),
-)
+@pytest.mark.parametrize(("settings", "scores", "expected", "reason"), read_cases("selection.json", "worth"))
 def test_what_is_worth_its_tokens_and_a_share_of_the_best_is_kept(settings, scores, expected, reason):
     selection = ProbabilitySelector(**settings).select(candidates(*scores))
     assert [c.score for c in selection.kept] == expected
@@ -175,10 +172,7 @@ def test_the_selector_keeps_one_more_if_it_fits_and_anything_is_kept_and_says_wh
     assert COLDPLAY in selector.select(given, query=QUERY, step=1).kept
 
 
-@pytest.mark.parametrize(
-    ("query", "kept"),
-    read_cases("selection.json", "named"),
-)
+@pytest.mark.parametrize(("query", "kept"), read_cases("selection.json", "named"))
 def test_what_is_said_like_another_but_of_something_else_than_the_question_names_is_left_out(query, kept):
     hours = {"Lyon": "nine", "Lille": "ten", "Nice": "noon"}
     halls = [

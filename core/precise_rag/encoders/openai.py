@@ -94,11 +94,10 @@ class OpenAIEncoder(Shared, CallingEncoder):
             failure = failure_of(error, f"{self.name} returned no embeddings", where=self._base_url)
             is_refused = getattr(error, "status_code", None) in (400, 413, 422)
         if is_refused and len(batch) > 1:
-            half = len(batch) // 2
-            first = self._encoded(batch[:half])
-            half = min(half, self._most)
-            rest = [self._encoded(batch[at : at + half]) for at in range(len(first), len(batch), half)]
-            self._most = half
+            first = self._encoded(batch[: len(batch) // 2])
+            most = min(len(first), self._most)
+            rest = [self._encoded(batch[at : at + most]) for at in range(len(first), len(batch), most)]
+            self._most = most
             return np.concatenate([first, *rest])
         raise ModelError(str(failure))
 

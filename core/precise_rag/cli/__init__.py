@@ -20,7 +20,7 @@ from precise_rag.redaction import visible
 
 __all__ = ["main"]
 
-_COMMANDS = ("index", "ask", "segment", "train", "demo", "serve")
+_COMMANDS = ("index", "ask", "prune", "segment", "train", "demo", "serve")
 """Each is a module of this package, which is imported when it is needed: most import much. It has HELP,
 DESCRIPTION, add_arguments and run."""
 

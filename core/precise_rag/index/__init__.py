@@ -12,27 +12,6 @@ export.py                           vectors for stores of the frameworks
 databases/                          the same search over rows in PostgreSQL
 """
 
-from precise_rag.index.databases import DatabaseIndex
-from precise_rag.index.dense import DenseIndex
-from precise_rag.index.export import WeightedPiece, weighted_chunks, weighted_sentences
-from precise_rag.index.groups import Passages
-from precise_rag.index.hybrid import HybridIndex, HybridSettings
-from precise_rag.index.index import DocumentIndex
-from precise_rag.index.load import load_index
-from precise_rag.index.sentence_context import SentenceContextIndex
-from precise_rag.index.word_sentence import WordSentenceIndex
+import lazy_loader
 
-__all__ = [
-    "DatabaseIndex",
-    "DenseIndex",
-    "DocumentIndex",
-    "HybridIndex",
-    "HybridSettings",
-    "Passages",
-    "SentenceContextIndex",
-    "WeightedPiece",
-    "WordSentenceIndex",
-    "load_index",
-    "weighted_chunks",
-    "weighted_sentences",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,29 +1,5 @@
 """Prompts, each with a version that is recorded in the trace."""
 
-from precise_rag.prompts.answer import (
-    NOT_IN_PASSAGES,
-    REFUSED,
-    AnswerStyle,
-    chosen_option,
-    cited_numbers,
-    numbered,
-    problem_of,
-)
-from precise_rag.prompts.judge import JudgeStyle
-from precise_rag.prompts.prompt import Prompt, Shown, make_prompt
-from precise_rag.prompts.wording import Wording
+import lazy_loader
 
-__all__ = [
-    "NOT_IN_PASSAGES",
-    "REFUSED",
-    "AnswerStyle",
-    "JudgeStyle",
-    "Prompt",
-    "Shown",
-    "Wording",
-    "chosen_option",
-    "cited_numbers",
-    "make_prompt",
-    "numbered",
-    "problem_of",
-]
+__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)

@@ -1,0 +1,12 @@
+from .databases import DatabaseIndex as DatabaseIndex
+from .dense import DenseIndex as DenseIndex
+from .export import WeightedPiece as WeightedPiece
+from .export import weighted_chunks as weighted_chunks
+from .export import weighted_sentences as weighted_sentences
+from .groups import Passages as Passages
+from .hybrid import HybridIndex as HybridIndex
+from .hybrid import HybridSettings as HybridSettings
+from .index import DocumentIndex as DocumentIndex
+from .load import load_index as load_index
+from .sentence_context import SentenceContextIndex as SentenceContextIndex
+from .word_sentence import WordSentenceIndex as WordSentenceIndex

@@ -1,0 +1,12 @@
+from .ledger import Bill as Bill
+from .ledger import Ledger as Ledger
+from .prices import Price as Price
+from .prices import PriceTable as PriceTable
+from .prices import call_cost as call_cost
+from .prices import cost_efficiency as cost_efficiency
+from .record import CallRecord as CallRecord
+from .record import OpenStage as OpenStage
+from .record import Record as Record
+from .record import RoundRecord as RoundRecord
+from .record import StageRecord as StageRecord
+from .record import Trace as Trace

@@ -24,7 +24,7 @@ _PLACEHOLDERS = frozenset({"api-key", "api_key", "apikey", "dummy-key", "lm-stud
 _remembered: dict[str, None] = {}
 
 _KEY_NAME = re.compile(r"(?:^|_)(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD)$", re.I)
-_SECRET_FIELD = re.compile(r"authorization|cookie|key|password|secret|token$", re.I)
+_SECRET_FIELD = re.compile(r"authorization|cookie|key(?!word)|password|secret|token$", re.I)
 _LAST_WORD = re.compile(rf"(?<![A-Za-z0-9])[A-Za-z0-9]{{1,{_ANYWHERE}}}\Z")
 """A word that a short key may be, or not, by what follows."""
 _BEGUN_ADDRESS = re.compile(r"://[^\s/?#\"'<>]{0,500}\Z")

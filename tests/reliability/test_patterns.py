@@ -17,6 +17,7 @@ from typing import Any
 
 import pytest
 
+from precise_rag import split_sentences
 from precise_rag.documents.conversion_process import as_seen
 from precise_rag.structure import read_structure
 from precise_rag.structure.marks import HEAD_RULE
@@ -180,6 +181,20 @@ def test_a_text_of_parts_that_come_again_is_read_in_linear_time(head: str, unit:
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 1_000 * 1_000 * len(unit)
+
+
+def test_a_table_with_one_long_row_and_one_with_many_columns_are_read_in_linear_time() -> None:
+    fresh = itertools.count()
+
+    def row(text: str) -> object:
+        return split_sentences(f"|a|b|\n|-|-|\n{text}{'|a' * (len(text) // 3)}{next(fresh)}\n")
+
+    def columns(text: str) -> object:
+        border = text.replace("a", "=")
+        return split_sentences(f"{border}\n{text}\n{border}\n{text}{next(fresh)}\n{border}\n")
+
+    assert not grows_too_fast(row, "|b|c|\n", "", 25_000)
+    assert not grows_too_fast(columns, "a  ", "", 10_000)
 
 
 def test_a_long_row_of_html_is_read_in_linear_time() -> None:

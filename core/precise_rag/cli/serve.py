@@ -5,6 +5,7 @@ import secrets
 import socket
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from difflib import get_close_matches
 from functools import partial, wraps
 from pathlib import Path
 from typing import Any
@@ -21,7 +22,7 @@ from precise_rag.filters import as_filter
 from precise_rag.index import DatabaseIndex, DocumentIndex
 from precise_rag.index.folder import MANIFEST
 from precise_rag.pipeline import PreciseRAG
-from precise_rag.redaction import visible
+from precise_rag.redaction import visible, visible_line
 from precise_rag.titles import joined_titles, new_sections
 from precise_rag.tokens import estimate_tokens, readable_texts
 from precise_rag.types import Candidate, Excerpt
@@ -94,7 +95,8 @@ def make_server(opened: Callable[[], DocumentIndex | DatabaseIndex], manifest: P
         found = excerpts_of(selection, rag.order, _source_tokens)
         named = {condition.field for condition in as_filter(filter or {}).conditions()} - {"$id"}
         if not found and named and (unknown := sorted(named - (known := index.fields()))):
-            limit += f"; no document has the field {unknown[0]!r}, but {', '.join(sorted(known)) or 'none'}"
+            close = get_close_matches(unknown[0], [visible_line(one)[:40] for one in known], 9, 0)
+            limit += f"; no document has the field {unknown[0]!r}, but {', '.join(close) or 'none'}"
         return _written(found, letters) or f"Nothing was found{limit}."
 
     def read(document: str, place: int, around: int = 1_000) -> str:
@@ -134,12 +136,13 @@ class _Latest:
         self._served = (index := opened()), PreciseRAG(index)
 
     def get(self) -> tuple[DocumentIndex | DatabaseIndex, PreciseRAG]:
-        """Return the index and what searches it; the one before if the one saved now cannot be opened."""
+        """Return the index and what searches it: the one before while the one saved cannot be opened."""
         if (saved := self._state()) != self._saved:
             self._saved = saved  # first, so that other threads do not open it, too
             try:
                 self._served = (index := self._opened()), PreciseRAG(index)
             except (PreciseRagError, OSError) as error:
+                self._saved = None
                 warn(f"warning: the index is served as it was before: {error}")
         return self._served
 

@@ -87,6 +87,7 @@ class OpenAIEncoder(Shared, CallingEncoder):
             rows = sorted(reply.data, key=lambda row: int(row.index))
             if [row.index for row in rows] != list(range(len(batch))):
                 raise ModelError(f"{self.name} returned {len(rows)} embeddings for {len(batch)} texts")
+            self._most = min(self._most + (len(batch) == self._most), _MAX_TEXTS)
             return self._rows([row.embedding for row in rows], len(batch))
         except ModelError:
             raise

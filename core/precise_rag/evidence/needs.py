@@ -210,12 +210,12 @@ def _lead_ins(sentences: Sequence[_Sentence]) -> list[int | None]:
     An item of a list whose lead-in is further above has that one, also after code or a table in the list.
     """
     lead_ins: list[int | None] = [0]
-    lists: list[tuple[int, int]] = []
+    lists: dict[int, int] = {}
     """Of the lists that may go on, the level of the items, and the row of the lead-in."""
     for row in range(1, len(sentences)):
         block, before = sentences[row].block, sentences[row - 1].block
         if "heading" in (block.kind, before.kind):
-            lists = []
+            lists = {}
             lead_ins.append(None)
         elif block == before:
             lead_ins.append(lead_ins[-1])
@@ -223,12 +223,14 @@ def _lead_ins(sentences: Sequence[_Sentence]) -> list[int | None]:
             is_item, is_code = block.kind == "item", block.kind == "code" and before.kind in _PROSE
             is_led = is_code or _announces(sentences[row - 1], block)
             if is_item:
-                lists = [one for one in lists if one[0] <= block.level]
+                while lists and next(reversed(lists)) > block.level:
+                    lists.popitem()
             elif block.kind not in _BESIDE_ITEMS:
-                lists = []
+                lists = {}
             if is_led and is_item and (before.kind != "item" or block.level > before.level):
-                lists.append((block.level, row - 1))
-            lead_ins.append(lists[-1][1] if lists and is_item else row - 1 if is_led else None)
+                lists[block.level] = row - 1
+            lead = next(reversed(lists.values()), None) if is_item else None
+            lead_ins.append(row - 1 if is_led and lead is None else lead)
     return lead_ins
 
 

@@ -44,7 +44,8 @@ def records(stretch: Stretch) -> list[range]:
     is_timed = [TIME.match(one.text) is not None for one in sentences]
     begins = (row for row, gap in enumerate(gaps, 1) if is_timed[row] or gap.count("\n") > 1)
     entries = starmap(range, pairwise((0, *begins, len(sentences))))
-    of_log = (run for run in entries if sum(is_timed) > 2 and is_timed[run.start] and len(run) > 1)
+    is_log = sum(is_timed) > 2
+    of_log = (run for run in entries if is_log and is_timed[run.start] and len(run) > 1)
     found = {run.start: run for run in (*chain.from_iterable(beside), *alone, *of_log, *_repeated(stretch))}
     return [found[start] for start in sorted(found)]
 

@@ -11,6 +11,7 @@ from precise_rag._processes import ProcessLock
 from precise_rag.checks import check_number, check_text, items_of
 from precise_rag.encoders.local import count_packaged_tokens
 from precise_rag.evidence.pruning import Pruned, prune
+from precise_rag.redaction import redacted, without_secrets
 from precise_rag.rerank import load_reranker
 from precise_rag.tokens import CountTokens, counting
 
@@ -101,9 +102,10 @@ class ToolResultPruner:
         question: if it is not blank, the whole result is cut by it, and `start` does not count.
         If nothing is kept under the reference, or `start` is outside of the result, an error for the model.
         """
+        check_text("question", question)
         with self._lock:
             self._forget()
-            _, text = self._kept.get(reference, (0.0, None))
+            _, text = self._kept.get(str(reference), (0.0, None))
         if text is None:
             return (
                 f"Error: no result is kept under {str(reference)[:40]!r}: it is older than "
@@ -128,7 +130,13 @@ class ToolResultPruner:
         """Cut a text by the first question to which something in it is likely, or else the likeliest."""
         tried: list[tuple[float, Pruned]] = []
         for question in questions:
-            pruned = prune(text, question, max_tokens, reranker=self._reranker, count_tokens=self._count)
+            try:
+                pruned = prune(text, question, max_tokens, reranker=self._reranker, count_tokens=self._count)
+            except Exception:
+                if not tried:
+                    raise
+                _log.warning("a tool's result could not be cut by the second question", exc_info=True)
+                break
             tried.append((max((one.score for one in pruned.excerpts), default=0.0), pruned))
             if tried[-1][0] >= _LIKELY:
                 break
@@ -161,6 +169,7 @@ def questions_of(arguments: Mapping[Any, Any], said: Sequence[str] = ()) -> tupl
     all texts among the arguments. The other one, for "yes" or "What about that?", is the short texts among
     the arguments and the last two messages.
     """
+    arguments = without_secrets(dict(arguments))
     texts = [value for value in arguments.values() if isinstance(value, str)]
     asking = [value for name in _ASKING if isinstance(value := arguments.get(name), str)]
     short = [text for text in texts if len(text) <= _LONGEST_ARGUMENT]
@@ -168,8 +177,8 @@ def questions_of(arguments: Mapping[Any, Any], said: Sequence[str] = ()) -> tupl
 
 
 def _joined(texts: Iterable[str]) -> str:
-    """Texts that are not blank, each once, one on a line."""
-    return "\n".join(dict.fromkeys(filter(None, map(str.strip, texts))))
+    """Texts that are not blank, each once, one on a line, without keys: a reranker may be far away."""
+    return redacted("\n".join(dict.fromkeys(filter(None, map(str.strip, texts)))))
 
 
 def excluded_names(names: Iterable[str]) -> frozenset[str]:

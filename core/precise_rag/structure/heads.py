@@ -66,15 +66,19 @@ def row_titles(rows: Sequence[Cells], n_head: int, are_marked: Sequence[bool]) -
 def _are_names(rows: Sequence[Cells], are_marked: Sequence[bool]) -> list[bool]:
     """Whether each row below a head names others."""
     n_columns = max(map(len, rows), default=0)
-    rows = [(*row, *[""] * (n_columns - len(row))) for row in rows]
-    over = [_is_over_all(row) and (one or n_columns > 2) for row, one in zip(rows, are_marked, strict=True)]
-    begins = over[:1] == [True] and 2 * sum(map(all, rows)) > over.count(False)
-    names = [
-        is_over and not is_next and (begins or all(row) or not below[0])
-        for (row, is_over), (below, is_next) in pairwise(zip(rows, over, strict=True))
+    full = [len(row) == n_columns and all(row) for row in rows]
+    over = [
+        n_columns > (1 if is_marked else 2) and _is_over_all((*row, ""))
+        for row, is_marked in zip(rows, are_marked, strict=True)
     ]
-    if not any(names) and 2 * sum(not row[0] for row in rows) >= len(rows):
-        return [row[0] != "" for row in rows]
+    begins = over[:1] == [True] and 2 * sum(full) > over.count(False)
+    firsts = [any(row[:1]) for row in rows]
+    names = [
+        is_over and not is_next and (begins or is_full or not below)
+        for (is_over, is_next), is_full, below in zip(pairwise(over), full, firsts[1:], strict=False)
+    ]
+    if not any(names) and 2 * sum(firsts) <= len(rows):
+        return firsts
     return [*names, False][: len(rows)]
 
 

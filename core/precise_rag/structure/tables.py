@@ -2,6 +2,7 @@
 
 import csv
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import count, pairwise, zip_longest
@@ -182,9 +183,11 @@ def _cells(line: re.Match[str], columns: Sequence[tuple[int, int]], delimiter: s
         return split_at(delimiter, line[0].strip())
     words = line[0].strip().translate(_BARS)
     if columns:
-        places = [(*part.span(), part[0].replace(FILL, "")) for part in _PART.finditer(in_columns(line[0]))]
+        parts = [*_PART.finditer(in_columns(line[0]))]
+        starts, ends = [part.start() for part in parts], [part.end() for part in parts]
+        named = [part[0].replace(FILL, "") for part in parts]
         return tuple(
-            " ".join(part for first, last, part in places if first < right and last > left)
+            " ".join(named[bisect_right(ends, left) : bisect_left(starts, right)])
             for left, right in [*columns[:-1], (columns[-1][0], 2 * len(line[0]))]
         )
     if "|" in words:

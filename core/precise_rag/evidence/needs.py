@@ -174,19 +174,27 @@ def _fields(record: range, sentences: Sequence[_Sentence]) -> Iterator[tuple[int
 
 
 def _cards(sentences: Sequence[_Sentence]) -> Iterator[tuple[int, int]]:
-    """What the fields right below a heading, what is said after them, and a question above need: `needs`."""
-    is_field = [bool(FIELD.match(one.text)) and not ends_sentence(one.text) for one in sentences]
+    """What the fields below a heading or term, what is said with them, and a question above need: `needs`.
+
+    The fields are right below it, or the last.
+    """
+    is_field = [
+        bool(FIELD.match(one.text)) and (one.text.count(" ") < 3 or not ends_sentence(one.text))
+        for one in sentences
+    ]
     kinds = [(one.title, one.block.kind == "heading") for one in sentences]
     counts = Counter(one.text for one in sentences if one.block.kind == "heading")
     for _, group in groupby(range(len(sentences)), kinds.__getitem__):
         rows = [*islice(group, _BELOW_HEADING)]
-        card = [*takewhile(is_field.__getitem__, rows)]
-        said = rows[len(card) :]
-        is_below = rows[0] > 0 and kinds[rows[0] - 1][1]
+        card = [*takewhile(is_field.__getitem__, rows)] or [*takewhile(is_field.__getitem__, rows[::-1])]
+        said = [row for row in rows if row not in card]
+        title = kinds[rows[0]][0]
+        is_term = title != "" and rows[0] > 0 and heading_title(sentences[rows[0] - 1].text) == title
+        is_below = rows[0] > 0 and (kinds[rows[0] - 1][1] or is_term)
         asks = rows[0] > 1 and sentences[rows[0] - 2].text.endswith(_QUESTION_MARKS)
         if is_below and asks and counts[sentences[rows[0] - 1].text] > 1:
             yield rows[0] - 2, rows[0]
-        if said and is_below and sum(sentences[row].n_tokens for row in card) <= LONGEST_BEFORE:
+        if said and is_below and sum(sentences[row].n_tokens for row in card) <= LONGEST_ANNOUNCED:
             yield from product(said, card)
             yield from ((row, said[0]) for row in card if sentences[said[0]].is_short)
 

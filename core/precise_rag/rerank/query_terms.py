@@ -29,8 +29,11 @@ _ASKS_NUMBER = re.compile(
     r"\b(when|how (many|much|old|long|far|often|large|tall)|what (year|date|time|percent\w*|age|number))\b"
 )
 _CODE = re.compile(r"[A-Za-z\d]+(?:[-.,/:_][A-Za-z\d]+)*")
-_ENTRY = re.compile(rf"\W{{0,20}}({_CODE.pattern})(?![\w.,;'’-]| [^\W\d_])")
+_ENTRY = re.compile(rf"\W{{0,20}}(?:v(?=\d))?({_CODE.pattern})(?![\w.,;'’-]| [^\W\d_])")
 """The beginning of an entry: a code or name that does not go on as a sentence does, "Covid-19 is"."""
+_SIGNED = re.compile(r"(?<![^\s\"'`*|│(,])[-%$@:#+/]{1,2}[^\W\d][\w-]*(?=[\s\"'`*|│),.=;:?]|\Z)")
+"""A name with a sign before it, %A or --all, whose letters count as they are written."""
+_SIGNED_ENTRY = re.compile(rf"[\s\"'`*|│(]{{0,20}}({_SIGNED.pattern})")
 _COUNTS = re.compile(r"\D*|\d|\d+(?:st|nd|rd|th|s)")
 """What is no code: a word without a digit, a single digit, an ordinal, a decade."""
 
@@ -176,8 +179,11 @@ def alone_with_code(query: str, texts: Sequence[str]) -> FloatArray:
 
 def begins_with_name(query: str, texts: Sequence[str]) -> FloatArray:
     """Return (n,) 1/k for each of k texts that begin with the same code of the query, as entries do."""
-    asked = {one for one in _CODE.findall(query.casefold()) if not one.isalnum()} | _codes(query)
+    signed = {*_SIGNED.findall(query)}
+    asked = {one for one in _CODE.findall(query.casefold()) if not one.isalnum()} | _codes(query) | signed
     firsts = [first[1] if asked and (first := _ENTRY.match(text.casefold())) else "" for text in texts]
+    marks = [first[1] if signed and (first := _SIGNED_ENTRY.match(text)) else "" for text in texts]
+    firsts = [mark if mark in signed else first for mark, first in zip(marks, firsts, strict=True)]
     counts = Counter(firsts)
     return np.array([(one in asked) / counts[one] for one in firsts], dtype=np.float32)
 

@@ -203,7 +203,8 @@ def _term_end(text: str, text_format: TextFormat, block: Block, line: str) -> in
     end = block.start + len(line)
     if label := label_end(line, _line(text, end)):
         return block.start + label
-    return 0 if ITEM.match(line) or _indent(_line(text, end)) <= _indent(line) + 1 else end
+    below = end if text[end : block.end].strip() else block.end
+    return 0 if ITEM.match(line) or _indent(_line(text, below)) <= _indent(line) + 1 else end
 
 
 def _line(text: str, start: int) -> str:

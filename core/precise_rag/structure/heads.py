@@ -31,7 +31,7 @@ def head_size(rows: Sequence[Cells], n_marked: int, *, has_empty_head: bool) -> 
     if size:
         size = 0 if _is_data(rows[size - 1], rows[size:]) else size
     else:
-        n_over = sum(1 for _ in takewhile(_is_over_all, rows))
+        n_over = sum(1 for _ in takewhile(is_over_all, rows))
         is_head = n_over + 1 < len(rows) and _is_head(rows[n_over], rows[n_over + 1 :], has_empty_head)
         size = n_over + 1 if is_head else 0
     while 0 < size < min(len(rows) - 1, _READ) and _goes_on(rows[:size], rows[size], rows[size + 1 :]):
@@ -54,7 +54,7 @@ def row_titles(rows: Sequence[Cells], n_head: int, are_marked: Sequence[bool]) -
     if it is merged, or if the table begins so and is full otherwise. Without such rows, and if half of the
     rows have no first cell, the first cell of a row names the rows without one.
     """
-    over = [row[0] for row in rows[:n_head] if _is_over_all(row)]
+    over = [row[0] for row in rows[:n_head] if is_over_all(row)]
     columns = _BETWEEN_CELLS.join(_columns(rows[:n_head])).rstrip(" |")
     name = "" if columns else ": ".join(over)
     title = ": ".join([*over, columns])[:_LONGEST_TITLE] if columns else ""
@@ -68,7 +68,7 @@ def _are_names(rows: Sequence[Cells], are_marked: Sequence[bool]) -> list[bool]:
     n_columns = max(map(len, rows), default=0)
     full = [len(row) == n_columns and all(row) for row in rows]
     over = [
-        n_columns > (1 if is_marked else 2) and _is_over_all((*row, ""))
+        n_columns > (1 if is_marked else 2) and is_over_all((*row, ""))
         for row, is_marked in zip(rows, are_marked, strict=True)
     ]
     begins = over[:1] == [True] and 2 * sum(full) > over.count(False)
@@ -84,7 +84,7 @@ def _are_names(rows: Sequence[Cells], are_marked: Sequence[bool]) -> list[bool]:
 
 def _columns(head: Sequence[Cells]) -> list[str]:
     """The words above each column; an empty cell that is not in the last row belongs to the one before it."""
-    rows = [list(row) for row in head[:_READ] if not _is_over_all(row)]
+    rows = [list(row) for row in head[:_READ] if not is_over_all(row)]
     for row in rows[:-1]:
         for place in range(1, len(row)):
             row[place] = row[place] or row[place - 1]
@@ -92,7 +92,8 @@ def _columns(head: Sequence[Cells]) -> list[str]:
     return [without_marks(column) or column for column in columns]
 
 
-def _is_over_all(row: Cells) -> bool:
+def is_over_all(row: Cells) -> bool:
+    """Whether a row has one text, over all columns."""
     return len(row) > 1 and bool(row[0]) and set(row[1:]) <= {row[0], ""}
 
 
@@ -111,7 +112,7 @@ def _columns_of_numbers(row: Cells, below: Sequence[Cells]) -> list[bool]:
 
 
 def _is_data(row: Cells, below: Sequence[Cells]) -> bool:
-    if not has_number(row) or _is_over_all(row):
+    if not has_number(row) or is_over_all(row):
         return False
     if len(row) == 2:
         return not _columns_of_numbers(row, below)[0]

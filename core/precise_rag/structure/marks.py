@@ -160,7 +160,7 @@ def speaker(match: re.Match[str]) -> str:
     return _BESIDE_NAME.split(name.strip(" \t*_-"), maxsplit=1)[0].strip(" *_")
 
 
-FIELD = re.compile(r"(?:[-*+] )?(?:\*\*)?[^\W\d][^:=\n]{0,40}[:=]\*{0,2}\s")
+FIELD = re.compile(r"(?:[-*+] )?\*{0,2}[^\W\d][^:=\n]{0,40}[:=]\*{0,2}\s")
 """A name with its value: "Owner: Ada"."""
 
 _TAG = re.compile(r"</?[A-Za-z][^<>]{0,2000}>|<!--[^<>]{0,200}-->")

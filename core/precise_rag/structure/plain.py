@@ -60,6 +60,8 @@ _WORDS_OF_TERM = 6
 """Of a term without a sign before it; its line ends before the first word of its meaning had to go below."""
 _COMMAND = re.compile(r"\S{1,40}(?: [^\s\[]\S{0,40})? \[[-<]")
 """The beginning of a command with options: "cut [-d] [-n name] part". It may go on below, as "[-o name]"."""
+_LITERALS = re.compile(r"``[^`\n]{1,60}``(?:,? ``[^`\n]{1,60}``)*")
+"""A line of reStructuredText that is a term even if its meaning is below a blank line."""
 _LEVEL_OF_CAPITALS = 8
 """Below underlined titles, which count from 1 in the order of their styles, and above titles with numbers."""
 _LEVEL_OF_SHORT_LINES, _LONGEST_SHORT_TITLE = 20, 60
@@ -205,8 +207,10 @@ class _Reader:
         before = self.lines[max(number - 1, 0)]
         is_rest = before.indent == line.indent or line.words.count("[") < line.words.count("]")
         is_rest = is_rest or (line.words[0] == "[" and _COMMAND.match(before.words) is not None)
-        if (is_rest and not line.after_blank) or not below or below[0].after_blank:
+        if (is_rest and not line.after_blank) or not below:
             return False
+        if below[0].after_blank:
+            return _LITERALS.fullmatch(line.words) is not None and below[0].indent > line.indent + 1
         if label_end(" " * line.indent + line.words, " " * below[0].indent + below[0].words):
             return True
         if len(line.words) > _LONGEST_TERM:

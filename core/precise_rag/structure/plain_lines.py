@@ -1,7 +1,9 @@
 """The lines of a plain text: where they stand, how they end, and which of them are titles that count."""
 
 import re
+from collections import Counter
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 from unicodedata import normalize
 
@@ -72,8 +74,8 @@ def has_case(words: str) -> bool:
 def counted_titles(lines: Sequence[Line]) -> dict[int, int]:
     """Return the levels of titles that begin with the same word and different numbers, by their places.
 
-    The word that comes first is the outermost. Lines that follow each other are clauses or a table of
-    contents, no titles.
+    The word that comes first is the outermost, but for one below which another begins anew, as "Section 1"
+    below "Amendment 13". Lines that follow each other are clauses or a table of contents, no titles.
     """
     runs: dict[str, dict[int, str]] = {}
     for number, line in enumerate(lines):
@@ -87,8 +89,16 @@ def counted_titles(lines: Sequence[Line]) -> dict[int, int]:
         for run in runs.values()
         if len(set(run.values())) > 1 and 2 * sum(number + 1 in run for number in run) <= len(run)
     ]
+    depths, run_of = [*range(len(counting))], {n: depth for depth, run in enumerate(counting) for n in run}
+    values = {number: value for run in runs.values() for number, value in run.items()}
+    first = ((one, below) for one, below in pairwise(sorted(run_of)) if values[below] in ("1", "I", "一"))
+    for (one, below), n_times in sorted(
+        Counter((run_of[one], run_of[below]) for one, below in first).items()
+    ):
+        if below < one and n_times > 1:
+            depths[one] = min(depths[one], max(depths[below] - 1, 0))
     return {
-        number: LEVEL_OF_NUMBERS + depth
+        number: LEVEL_OF_NUMBERS + depths[depth]
         for depth, run in enumerate(counting)
         for number in run
         if _is_title_line(lines, number)

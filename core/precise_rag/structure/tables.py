@@ -8,7 +8,7 @@ from functools import partial
 from itertools import count, pairwise, zip_longest
 from typing import NamedTuple
 
-from precise_rag.structure.heads import Cells, has_number, head_size, row_titles
+from precise_rag.structure.heads import Cells, has_number, head_size, is_over_all, row_titles
 from precise_rag.structure.marks import BORDER, COLUMNS, FILL, HEAD_RULE, in_columns, indent_of, without_tags
 
 _HTML_ROW = re.compile(r"<tr\b", re.IGNORECASE)
@@ -58,7 +58,9 @@ def table_rows(text: str, start: int, end: int) -> Rows:
     read = list(rows_of(text, start, end))
     rows = [row for row in read if any(row.cells)]
     cells = [row.cells for row in rows]
-    n_marked = next((number for number, row in enumerate(rows) if not row.is_marked), 0)
+    begins_group = [False, *(is_over_all(row) and not is_over_all(before) for before, row in pairwise(cells))]
+    ends_head = (new or not row.is_marked for new, row in zip(begins_group, rows, strict=False))
+    n_marked = next((number for number, is_end in enumerate(ends_head) if is_end), 0)
     n_head = head_size(cells, n_marked, has_empty_head=bool(rows) and rows[0] is not read[0])
     titles = row_titles(cells, n_head, [row.is_marked for row in rows])
     return Rows((start, *(row.start for row in rows[1:])), n_head, tuple(titles))

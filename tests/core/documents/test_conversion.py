@@ -101,6 +101,8 @@ def test_a_pdf_has_headings_and_paragraphs_but_no_running_heads(tmp_path: Path) 
         for y in (600, 586) if page == 3 else ():  # rows that are larger than the text
             draw(y, f"Adult {y}", 14)
             canvas.drawString(300, y, "12.50")
+        for y, word in enumerate(("left", "mid", "right", "one")) if page == 1 else ():  # of a figure
+            draw(600 - 30 * y, word, 14)
         draw(40, str(page))
         canvas.showPage()
     canvas.save()
@@ -112,6 +114,7 @@ def test_a_pdf_has_headings_and_paragraphs_but_no_running_heads(tmp_path: Path) 
         "# 1. Fares of the night",
         f"{first}\n- coins",
         "    # wait for the ferry",
+        *("left", "mid", "right", "one"),
         "# 2. Fares of the night",
         f"{second}\nFrom 1 to 2 ... 3",
         "The last lines of a page go on in the\nand one more",

@@ -179,11 +179,11 @@ def alone_with_code(query: str, texts: Sequence[str]) -> FloatArray:
 
 def begins_with_name(query: str, texts: Sequence[str]) -> FloatArray:
     """Return (n,) 1/k for each of k texts that begin with the same code of the query, as entries do."""
-    signed = {*_SIGNED.findall(query)}
-    asked = {one for one in _CODE.findall(query.casefold()) if not one.isalnum()} | _codes(query) | signed
+    asked = {one for one in _CODE.findall(query.casefold()) if not one.isalnum()} | _codes(query)
     firsts = [first[1] if asked and (first := _ENTRY.match(text.casefold())) else "" for text in texts]
-    marks = [first[1] if signed and (first := _SIGNED_ENTRY.match(text)) else "" for text in texts]
-    firsts = [mark if mark in signed else first for mark, first in zip(marks, firsts, strict=True)]
+    if asked.isdisjoint(firsts):  # "-a in kill-pane" is in the entry of kill-pane
+        asked = {*_SIGNED.findall(query)}
+        firsts = [first[1] if asked and (first := _SIGNED_ENTRY.match(text)) else "" for text in texts]
     counts = Counter(firsts)
     return np.array([(one in asked) / counts[one] for one in firsts], dtype=np.float32)
 

@@ -35,8 +35,8 @@ class PreciseRetriever(BaseRetriever):
         best first.
     k: return exactly the best `k` sentences, best first, if there are as many; default: excerpts of what the
         selection keeps.
-    search_kwargs: a "filter" for all calls, such as `{"filter": {"year": 2020}}`, which `rag` keeps, and a
-        "k", which is the field `k`.
+    search_kwargs: a "filter" for all calls, such as `{"filter": {"year": 2020}}`, and a "k", which is the
+        field `k`. `rag` keeps the filter, too, but not one that is set later.
     Both can be set for a call, whose filter narrows that of all: `invoke(query, k=3, filter={"year": 2020})`.
     """
 

@@ -11,6 +11,7 @@ import time
 import timeit
 import tracemalloc
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -19,8 +20,11 @@ import pytest
 
 from precise_rag import split_sentences
 from precise_rag.documents.conversion_process import as_seen
+from precise_rag.evidence.records import records
+from precise_rag.evidence.stretches import split_into_sentences
 from precise_rag.structure import read_structure
 from precise_rag.structure.marks import HEAD_RULE
+from precise_rag.types import Candidate, Stretch
 
 PACKAGES = [importlib.import_module(n) for n in ("precise_rag", "llamaindex_precise", "langchain_precise")]
 SOURCES = "\n".join(
@@ -195,6 +199,14 @@ def test_a_table_with_one_long_row_and_one_with_many_columns_are_read_in_linear_
 
     assert not grows_too_fast(row, "|b|c|\n", "", 25_000)
     assert not grows_too_fast(columns, "a  ", "", 10_000)
+
+
+def test_records_are_found_among_many_paragraphs_in_linear_time() -> None:
+    @cache
+    def stretch(text: str) -> Stretch:
+        return split_into_sentences(Candidate("a", 0, len(text), text, 0.0, "rank"))
+
+    assert not grows_too_fast(lambda text: records(stretch(text)), "It is late.\n\n", "", 40_000)
 
 
 def test_a_long_row_of_html_is_read_in_linear_time() -> None:

@@ -136,7 +136,10 @@ class _Latest:
         self._served = (index := opened()), PreciseRAG(index)
 
     def get(self) -> tuple[DocumentIndex | DatabaseIndex, PreciseRAG]:
-        """Return the index and what searches it: the one before while the one saved cannot be opened."""
+        """Return the index as it was saved last, and what searches it.
+
+        If it cannot be opened, return the index that was served before, warn, and try again next time.
+        """
         if (saved := self._state()) != self._saved:
             self._saved = saved  # first, so that other threads do not open it, too
             try:

@@ -50,7 +50,8 @@ class OpenAIEncoder(Shared, CallingEncoder):
         self._base_url, self._auth = client_address(
             base_url or os.environ.get("OPENAI_BASE_URL"), api_key, timeout=timeout, max_retries=max_retries
         )
-        self._model, self._dimensions, self._timeout, self._most = model, dimensions, timeout, _MAX_TEXTS
+        self._model, self._dimensions, self._timeout = model, dimensions, timeout
+        self._most = _MAX_TEXTS
         self.name = f"openai:{model}" + (f"/{dimensions}" if dimensions else "")
         if dimensions is not None:
             self.__dict__["dimension"] = int(dimensions)
@@ -76,7 +77,11 @@ class OpenAIEncoder(Shared, CallingEncoder):
         yield batch
 
     def _encoded(self, batch: list[str]) -> FloatArray:
-        """The vectors of one batch. The error has no cause: its cause would hold the request with the key."""
+        """The vectors of one batch, which is halved if the server refuses it.
+
+        How many texts are sent at a time is then what the server took, and one more after each such batch.
+        The error has no cause: its cause would hold the request with the key.
+        """
         options: dict[str, Any] = {"dimensions": self._dimensions} if self._dimensions else {}
         client = self._connection.get(self._client)
         try:

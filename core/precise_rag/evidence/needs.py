@@ -176,7 +176,7 @@ def _fields(record: range, sentences: Sequence[_Sentence]) -> Iterator[tuple[int
 def _cards(sentences: Sequence[_Sentence]) -> Iterator[tuple[int, int]]:
     """What the fields below a heading or term, what is said with them, and a question above need: `needs`.
 
-    The fields are right below it, or the last.
+    The fields are the first below it, or else the last.
     """
     is_field = [
         bool(FIELD.match(one.text)) and (one.text.count(" ") < 3 or not ends_sentence(one.text))

@@ -18,6 +18,7 @@ _GAP = re.compile(r" {2,}")
 _PARTS = re.compile(r"(\d{1,3}(?:\.\d{1,3}){0,4})[.)]?[ \t]+(?=[^\W\d_a-z])")
 LONG_NUMBER = re.compile(r"\d+(?:\.\d+)+")
 _ITEM_NUMBER = re.compile(r"\(?((?:\d{1,3}\.){0,4})(\d{1,3})[.)]")
+_FIRST_NUMBERS = {"1", "I", "一"}
 
 
 class Line(NamedTuple):
@@ -89,14 +90,17 @@ def counted_titles(lines: Sequence[Line]) -> dict[int, int]:
         for run in runs.values()
         if len(set(run.values())) > 1 and 2 * sum(number + 1 in run for number in run) <= len(run)
     ]
-    depths, run_of = [*range(len(counting))], {n: depth for depth, run in enumerate(counting) for n in run}
+    depths = [*range(len(counting))]
+    run_of = {number: depth for depth, run in enumerate(counting) for number in run}
     values = {number: value for run in runs.values() for number, value in run.items()}
-    first = ((one, below) for one, below in pairwise(sorted(run_of)) if values[below] in ("1", "I", "一"))
-    for (one, below), n_times in sorted(
-        Counter((run_of[one], run_of[below]) for one, below in first).items()
-    ):
-        if below < one and n_times > 1:
-            depths[one] = min(depths[one], max(depths[below] - 1, 0))
+    begun = Counter(
+        (run_of[above], run_of[below])
+        for above, below in pairwise(sorted(run_of))
+        if values[below] in _FIRST_NUMBERS
+    )
+    for (above, below), n_times in sorted(begun.items()):
+        if below < above and n_times > 1:
+            depths[above] = min(depths[above], max(depths[below] - 1, 0))
     return {
         number: LEVEL_OF_NUMBERS + depths[depth]
         for depth, run in enumerate(counting)

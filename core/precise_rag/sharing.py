@@ -116,7 +116,7 @@ class Said:
 
     def before(self, candidate: Candidate) -> str:
         """Return the id of what a candidate repeats; "" if it is new, or said of something else."""
-        text = plain_text(candidate.text)
+        text = _wording(candidate.text)
         said = self._said.setdefault(text, [])
         same = (one.id for one in said if may_be_of_one_thing(one, candidate))
         is_full = len(said) >= (_MOST_EQUAL if len(text) <= _LONGEST_EQUAL else 1)
@@ -215,6 +215,12 @@ def plain_text(text: str) -> str:
     return " ".join("".join(c for c in folded if unicodedata.category(c) != "Cf").split())
 
 
+def _wording(text: str) -> str:
+    """The plain text, but of a single word as it is written: -V and -v, %M and %m are two options."""
+    plain = plain_text(text)
+    return text.strip() if plain.isascii() and " " not in plain else plain
+
+
 def _owners(candidate: Candidate) -> dict[Hashable, int]:
     """Who takes a place by a candidate: its document, its near-copies, and what is said again and again.
 
@@ -242,7 +248,7 @@ def _repeats(query: str, candidates: Sequence[Candidate]) -> dict[str, str]:
     first: dict[tuple[str, frozenset[str]], str] = {}
     originals = {}
     for candidate in candidates:
-        key = plain_text(candidate.text), _asked_above(query, candidate)
+        key = _wording(candidate.text), _asked_above(query, candidate)
         if first.setdefault(key, candidate.id) != candidate.id:
             originals[candidate.id] = first[key]
     return originals

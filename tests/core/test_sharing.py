@@ -94,6 +94,7 @@ def test_what_is_said_below_other_titles_is_no_repetition_for_the_first_few_time
     assert said.before(found(text, "x", above=("House", "Branch 3"))) == branches[3].id
     assert said.before(found(text, "y")) == branches[0].id
     assert (said.before(found("Here.", "z", above=("A",))), said.before(found("Here.", "z", 1))) == ("", "")
+    assert [bool(said.before(found(word))) for word in ("-V", "-v", "-V")] == [False, False, True]
     long = [found(f"{text} " * 9, f"d{n}", above=(f"Branch {n}",)) for n in range(2)]
     assert [said.before(one) for one in long] == ["", long[0].id]
 

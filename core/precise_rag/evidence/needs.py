@@ -122,13 +122,13 @@ def needs(stretch: Stretch) -> Iterator[tuple[int, int]]:
 
 
 def of_entry(query: str, stretch: Stretch, row: int) -> Iterator[tuple[int, int]]:
-    """What an entry that begins with a name in a query needs: up to LONGEST_ANNOUNCED tokens below it."""
+    """What the beginning of an entry needs: 60 tokens below it, or 150 if its name is in the query."""
     first, *rest = stretch.sentences[row:]
-    if begins_with_name(query, [first.text])[0]:
-        below = takewhile(lambda one: one.above != first.above == one.above[: len(first.above)], rest)
-        sizes = accumulate(one.n_tokens or 0 for one in below)
-        for after, _ in enumerate(takewhile(LONGEST_ANNOUNCED.__ge__, sizes), row + 1):
-            yield row, after
+    below = takewhile(lambda one: one.above != first.above == one.above[: len(first.above)], rest)
+    sizes = accumulate(one.n_tokens or 0 for one in below)
+    most = LONGEST_ANNOUNCED if begins_with_name(query, [first.text])[0] else LONGEST_BEFORE
+    for after, _ in enumerate(takewhile(most.__ge__, sizes), row + 1):
+        yield row, after
 
 
 def _said_with(row: int, sentence: _Sentence, before: _Sentence) -> Iterator[tuple[int, int]]:

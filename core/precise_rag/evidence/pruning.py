@@ -286,7 +286,7 @@ class UnitSplitter:
         """Return the spans, which cover the text."""
         structure = read_structure(text)
         spans = split_structured(text, structure, load_sentence_splitter())
-        long = _LONG_VALUE if structure.format == "data" else _LONG
+        long = _LONG_VALUE if structure.format in ("data", "source") else _LONG
         spans = [part for span in spans for part in _cut_at(_BREAK, text, span, long)]
         many = [span for span in spans if span.end - span.start > self._longest]  # a token has a character
         sizes = self._count([text[start:end] for start, end in many])

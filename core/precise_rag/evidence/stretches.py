@@ -68,5 +68,5 @@ def begins_with_heading(stretch: Stretch) -> bool:
 
 
 def _stands_above(sentence: Candidate, following: Candidate) -> bool:
-    above = following.above[-1:]
+    above = following.above[-1:] if following.above != sentence.above else ()
     return bool(above) and above == below((), heading_title(sentence.text))

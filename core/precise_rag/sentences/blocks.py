@@ -18,6 +18,7 @@ _BLANK_LINE = re.compile(
 )
 """Also what parts the paragraphs of a comment, or of HTML within another text."""
 _LINE = re.compile(r"(?>\r\n?|\n)(?![\r\n])")
+_INDENT = re.compile(r"\n([ \t]*+)[^\s)\]}]")
 _WHOLE_TABLE = 600
 """Characters up to which a table is short; runs of white space count as one."""
 
@@ -90,11 +91,18 @@ def _rows(text: str, block: Block, rows: Rows, recurs: bool) -> Iterator[Span]:
 
 
 def _at_most(text: str, start: int, end: int) -> Iterator[Span]:
-    """The part as it is, or in lines if it is long."""
+    """The part as it is, or, if it is long, parted at its least indented lines, and the long ones at any.
+
+    Brackets that close, and the first line, may be indented less.
+    """
     if len(text[start:end].strip()) <= _WHOLE_CODE:
         yield Span(start, end)
-    else:
-        yield from _together(text, start, end, _LINE)
+        return
+    indents = [len(line[1]) for line in _INDENT.finditer(text, start, end)]
+    least = re.compile(rf"\n(?=[ \t]{{0,{min(indents, default=0)}}}[^\s)\]}}])")
+    for part in _together(text, start, end, least):
+        is_long = len(text[part.start : part.end].strip()) > _WHOLE_CODE
+        yield from _together(text, *part, _LINE) if is_long else [part]
 
 
 def _together(text: str, start: int, end: int, ends: re.Pattern[str]) -> Iterator[Span]:

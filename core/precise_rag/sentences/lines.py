@@ -23,7 +23,7 @@ _END_WITHIN = re.compile(
 _GOES_ON = re.compile(r"[,;\-–—/(，；、（]\Z")
 _WORD = re.compile(rf"{WIDE.pattern}{{1,2}}|\S+")
 """What a line begins with that is not parted: of signs of full width two, as no line begins with a stop."""
-_COMMENT = re.compile(r"\A(?:#+|;+|//+|--|%+|>[> \t]*)[ \t]*")
+_COMMENT = re.compile(r"\A(?:#+|;+|//+|--|%+|>[> \t]*|/?\*+/?(?=\s|\Z))[ \t]*")
 _KEY = re.compile(r"[^\W\d][^\s:=]*[:=]\S*\Z|[^\s\w]*[=:>|]\Z")
 """A name with its sign, as in `port: 80` and `port = 80`, or the sign alone."""
 

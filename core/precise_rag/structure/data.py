@@ -33,7 +33,7 @@ _TOKEN = re.compile(
 )
 _ENTRY = re.compile(
     r"""(?:-[ ]{1,8})*+(?:-\Z|(?:[\w./$@*~{}<>-]{1,60}(?P<words>(?: [\w./$@*~{}<>-]{1,30}){1,3})?"""
-    r"""|"[^"\n]{1,80}"|'[^'\n]{1,80}'):(?:\s+(?P<value>\S.*)?)?\Z)"""
+    r"""|"[^"\n]{1,80}"|'[^'\n]{1,80}'):(?:\s+#.*|\s+(?P<value>\S.*)?)?\Z)"""
 )
 """A line of YAML with a key, or the dash of a list alone."""
 _OPENING = re.compile(r"[\w.\"'@:/*-][^(){}=;]{0,100}\{\Z")
@@ -41,6 +41,7 @@ _SETTING = re.compile(r"[\w.-]{1,60}(?:[ \t]{0,40}[=:][ \t]|[ \t]{1,40}[^ \t(){}
 """The line above a block of braces, and one within it."""
 _SIGNS = re.compile(r"""["'{}\[\]]""")
 _SPACE = re.compile(r"\s*+")
+_COMMENTS = re.compile(r"(?m)^[ \t]*+#.*\n?|[ \t]#.*")
 _BELOW_ANY = 1 << 40
 
 
@@ -108,7 +109,7 @@ def _is_yaml(body: str) -> bool:
         n_values += entry is not None or words[:2] == "- " or words == "---" or now > indent
         n_sentences += " " in words and words[-1] in ".!?"
         if entry is not None:
-            is_parent, indent = not (entry["value"] or entry["words"]), now
+            is_parent, indent = words[:2] == "- " or not (entry["value"] or entry["words"]), now
     is_full = n_values >= _SHARE_OF_LINES * n_lines and 2 * n_entries >= n_lines
     return n_nested >= 2 and n_entries >= _FEWEST and is_full and 5 * n_sentences <= n_lines
 
@@ -153,7 +154,7 @@ def _together(values: Iterable[_Value]) -> Iterator[_Value]:
 def _title(text: str, value: _Value) -> str:
     """The key of a value; without one, what it begins with, if there are others."""
     first = value.values[0].start
-    key = _words(text[value.start : first][:_LONGEST_TITLE])
+    key = _words(_COMMENTS.sub("", text[value.start : first])[:_LONGEST_TITLE])
     if key or value.is_only:
         return key
     beginning = text[first : first + _LONGEST_TITLE]
@@ -221,26 +222,33 @@ def _rest_of_string(text: str) -> int:
 
 
 def _by_indents(text: str) -> _Value:
-    """The values below each key, by their indents; a document begins after three dashes."""
+    """The values below each key, by their indents; a document begins after three dashes.
+
+    A comment above a value belongs to it.
+    """
     root = _Value(0, len(text))
-    around, place = [root], 0
+    around, place, comment = [root], 0, -1
     for line in text.split("\n"):
         words = line.strip()
         if words == "---":
             del around[1:]
+        elif words[:1] == "#" and len(around) > 1:
+            comment = place if comment < 0 else comment
         elif words and words[0] != "#":
             is_entry = words[:2] == "- " or _ENTRY.match(words) is not None
             depth = 2 * indent_of(line) + (words[0] == "-") if is_entry else _BELOW_ANY
+            start, comment = comment if is_entry and comment >= 0 else place, -1
             if len(around) == 1:
-                around.append(_Value(place, depth=-1))
+                around.append(_Value(start, depth=-1))
                 root.values.append(around[-1])
             if is_entry or around[-1].depth < depth:
                 while around[-1].depth >= depth:
                     around.pop()
-                value = _Value(place, depth=depth)
+                value = _Value(start, depth=depth)
                 around[-1].values.append(value)
                 around.append(value)
         place += len(line) + 1
-        for value in around:
-            value.end = min(place, len(text))
+        if comment < 0:
+            for value in around:
+                value.end = min(place, len(text))
     return root

@@ -45,7 +45,7 @@ from precise_rag.structure.plain_lines import (
     wrapped_numbers,
 )
 from precise_rag.structure.running import RUNNING_LINES, running_key
-from precise_rag.structure.tables import CSV_LINES, FAR, begins_table, delimiter_of, is_rule, split_at
+from precise_rag.structure.tables import CSV_LINES, FAR, begins_table, csv_cells, is_rule, split_at
 
 _CODE_DIRECTIVES = packaged_text("structure/code_directives.txt").split()
 _TABLE_AHEAD = 500
@@ -314,9 +314,8 @@ class _Reader:
             end = self._run(number, lambda row: row.count("\t") > 1)
         elif ("   " in words or "\t" in words) and COLUMNS.match(words) and not CODE_LINE.match(words):
             end = self._columns(number)
-        elif delimiter := self._delimiter(number):
-            n_cells = len(split_at(delimiter, words))
-            end = self._run(number, lambda row: len(split_at(delimiter, row)) == n_cells)
+        elif may_have := (csv := self._csv(number))[1]:
+            end = self._run(number, lambda row: len(split_at(csv[0], row)) in may_have)
         else:
             return None
         return ("table", 0, end - number) if end - number > 1 else None
@@ -338,11 +337,11 @@ class _Reader:
         long = (place for place in ends if run[place].start - run[0].start > _CHARACTERS_OF_CELLS)
         return ("code", 0, next(long, len(run))) if run else None
 
-    def _delimiter(self, number: int) -> str:
-        """What parts the cells of CSV that begins at a line; "" if none does."""
+    def _csv(self, number: int) -> tuple[str, range]:
+        """What parts the cells of CSV that begins at a line, and how many a row may have; "", none."""
         first, *below = self.lines[number : number + CSV_LINES]
         is_run = len(below) == CSV_LINES - 1 and not any(line.after_blank for line in below)
-        return delimiter_of([line.words for line in (first, *below)]) if first.after_blank and is_run else ""
+        return csv_cells([line.words for line in (first, *below) if first.after_blank and is_run])
 
     def _run(self, number: int, is_row: Callable[[str], bool]) -> int:
         """The end of the lines from `number` on that are rows, without a blank line between them."""

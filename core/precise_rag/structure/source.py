@@ -11,7 +11,7 @@ from precise_rag.structure.plain_lines import read_lines
 
 _NAMING = (
     "def|class|func|fun|fn|function|sub|proc|interface|struct|enum|union|trait|impl|module|namespace|object"
-    "|protocol|extension|record|type"
+    "|protocol|extension|record|type|message|service"
 )
 _BEFORE = (
     "export|default|declare|public|private|protected|internal|static|final|abstract|async|unsafe|override"
@@ -20,7 +20,7 @@ _BEFORE = (
 _DEFINITION = re.compile(
     r"(?i:create[ \t](?:[a-z]{2,12}[ \t]){1,4}[^\n;]{1,200}\Z)"
     rf"|(?:(?:{_BEFORE})[ \t]{{1,4}}){{0,5}}(?:{_NAMING})[ \t]{{1,4}}[^\s=,;.)][^\n;]{{0,300}}\Z"
-    r"|(?!(?:if|for|while|switch|catch|return|else|do|with|when|until|unless|new|await)\b)"
+    r"|(?!(?:if|for|foreach|while|switch|catch|return|else|do|with|when|until|unless|new|await|using|lock)\b)"
     r"(?:[\w<>\[\],.*&:?~@]{1,80}[ \t]{1,4}){0,6}[\w~.]{1,80}"
     r"(?:[ \t]*=[ \t]*(?:async )?function\b[ \t]*\w{0,80})?[ \t]?\([^\n;(){}]{0,300}\)[^\n(){}=;]{0,120}\{\Z"
 )
@@ -34,10 +34,12 @@ _LIKELY = re.compile(
     r"\A#!|\A<\?php|(?m:^[ \t]{0,40}(?:[a-z]{3,12}[ \t]{1,4}){0,5}"
     rf"(?:{_NAMING}|(?i:create))[ \t]{{1,4}}\w|[;{{}}][ \t]{{0,9}}$)"
 )
+_SHELL = re.compile(r"#!\S{1,40}/(?:env )?\w{0,4}sh\b")
 _OTHER = re.compile(r"(?m)^(?:```|~~~|=(?:head\d|pod|begin)\b|\.\. [\w-]{1,40}::|\\[a-z]{3,15}\{)|\AWEBVTT")
-"""What it has not: marks of Markdown, reStructuredText, LaTeX, captions, or manuals of Perl and Ruby."""
+"""What it has not, but in docstrings: marks of Markdown, reStructuredText, LaTeX, captions, or of Perl."""
 _ATTRIBUTE = re.compile(r"@\w|#\[|\[\w")
 _DIRECTIVE = "include|define|undef|if\\w*|el\\w+|endif|pragma|error|line|region|endregion|import"
+_IN_QUOTES = re.compile(r"(?s)(\"{3}|'{3}).*?\1")
 _DOCSTRING = re.compile(r"[rRuU]?(?:\"{3}|'{3})")
 _COMMENT = re.compile(
     rf"(?:///?!?|#(?!(?:{_DIRECTIVE})\b|!?\[)|--(?=[\s-]|\Z)|;;|/\*\*?!?|\*(?=[\s*/]|\Z)"
@@ -46,9 +48,20 @@ _COMMENT = re.compile(
 _REGIONS = (("/*", "*/"), ('"""', '"""'), ("'''", "'''"))
 _TAG = re.compile(r"[@\\][a-z]\w|:\w[\w ]{0,40}:|\*{0,2}\w{1,40}(?: ?\([^()\n]{1,80}\))? ?:[ \t]\S")
 """The beginning of what a comment says on a parameter, a result or the like."""
-_CLOSING = re.compile(r"[)\]}]|end\b")
+_OF_NEXT = re.compile(r"///|//!|/\*[*!]|#:")
+"""The beginning of a comment that is about the line below it, also in a function."""
+_MEMBER = re.compile(
+    r"(?!(?:break|continue|else|for|from|if|import|package|pass|raise|return|try|use|using|yield)\b)"
+    r"(?:#define[ \t]{1,9})?(?:[\w.$<>\[\],*&?@-]{1,60}[ \t]{1,9}){0,4}[\w.$\"'\[\]-]{1,60}\??[ \t]{0,40}"
+    r"(?:[:=][^\n]*|[,;]?)\Z"
+)
+"""A field, constant or the like."""
+_HAS_MEMBERS = re.compile(r"(?:\w{1,20} ){0,4}(?:class|struct|enum|interface|record|message|trait)\b|[^(]*\Z")
+_CLOSING = re.compile(r"[)\]}]|\{\Z|end\b")
+"""What may stand as far left as the definition that it belongs to."""
 _CODE = re.compile(
-    r"\A(?:[)\]}]|(?:begin|break|else|end|from|import|include|package|raise|require|return|try|use|using)\b[^.]*\Z)"
+    rf"\A#(?:{_DIRECTIVE})\b"
+    r"|\A(?:[)\]}]|(?:begin|break|else|end|from|import|include|package|raise|require|return|try|use|using)\b[^.]*\Z)"
     r"|\w\(|\)[;:{,]?\Z|[{}]|\s[-+*/:|&.]?=[=>]?\s|\w=[\"'(\[{]|->|::|\A\S{1,80}(?: \S{1,80}){0,5}[,;]\Z"
 )
 """What lines of prose do not have, or seldom."""
@@ -69,8 +82,10 @@ class _Line(NamedTuple):
 
 def is_source(text: str) -> bool:
     """Check whether a text is source code: with definitions or statements, and no prose but in comments."""
-    if _LIKELY.search(text) is None or _OTHER.search(text) is not None:
+    if _LIKELY.search(text) is None or _OTHER.search(_IN_QUOTES.sub("", text)) is not None:
         return False
+    if _SHELL.match(text):
+        return True
     lines = [line for line in _lines(text) if line.kind == "code"]
     code = [line.words for line in lines if _CODE.search(line.words)]
     if len(code) < max(_FEWEST_LINES, _SHARE_OF_CODE * len(lines)):
@@ -82,15 +97,21 @@ def is_source(text: str) -> bool:
 
 
 def _lines(text: str) -> Iterator[_Line]:
-    region = ""
+    region, opened = "", None
+    """The end of the comment or string of several lines that is open, and the line that opens it."""
     for start, words, indent, after_blank, _ in read_lines(text):
-        is_comment = bool(region) or _COMMENT.match(words) is not None
-        rest = words.lstrip("rRuU") if is_comment else ""
-        if region:
-            region = "" if region in words else region
-        elif opening := next((pair for pair in _REGIONS if rest.startswith(pair[0])), None):
-            region = "" if opening[1] in rest[len(opening[0]) :] else opening[1]
-        yield _Line(start, words, indent, "comment" if is_comment else "code", after_blank)
+        is_comment = opened.kind == "comment" if opened else _COMMENT.match(words) is not None
+        line = _Line(start, words, indent, "comment" if is_comment else "code", after_blank)
+        if opened is None:
+            rest = words.lstrip("rRuU")
+            for opening, end in _REGIONS:
+                begins = is_comment and rest.startswith(opening) and end not in rest[len(opening) :]
+                if begins or (not is_comment and opening == end and words.count(end) % 2):
+                    region, opened = end, line
+        else:
+            line = line if is_comment else line._replace(indent=opened.indent)
+            opened = None if region in words else opened
+        yield line
 
 
 def source_blocks(text: str) -> Iterator[tuple[BlockStart | None, int, tuple[str, ...]]]:
@@ -114,7 +135,8 @@ def source_blocks(text: str) -> Iterator[tuple[BlockStart | None, int, tuple[str
             end = number + 1
             while end < len(lines) and lines[end].kind == "comment" and _goes_on(lines[end]):
                 end += 1
-            title = _title_below(lines, end, line.indent)
+            is_of_next = _HAS_MEMBERS.match(around[-1][1] if around else "") or _OF_NEXT.match(line.words)
+            title = _title_below(lines, end, line.indent, is_of_next is not None)
             if title or end - number > 1 or not around:
                 above = (*path, title) if title else path
                 blocks = _of_comment(lines[number:end])
@@ -137,21 +159,32 @@ def _goes_on(line: _Line) -> bool:
     return not line.after_blank or not _COMMENT.match(line.words) or line.words[0] == "*"
 
 
-def _title_below(lines: Sequence[_Line], number: int, indent: int) -> str:
-    """The title of the definition right below a comment, also behind its attributes; "" without one."""
+def _title_below(lines: Sequence[_Line], number: int, indent: int, is_of_next: bool) -> str:
+    """The title of what is defined right below a comment, also behind its attributes; "" without one.
+
+    is_of_next: whether it may be a field or the like; what is above several of them is of none.
+    """
     for place in range(number, min(number + _LINES_OF_TITLE, len(lines))):
         line = lines[place]
         is_apart = line.after_blank and (not indent or place > number or lines[place - 1].words[-2:] != "*/")
         if is_apart or line.kind == "comment" or line.indent != indent:
             return ""
         if _ATTRIBUTE.match(line.words) is None:
-            return _definition(lines, place)[0] or (_cut(line.words) if _SIGNATURE.match(line.words) else "")
+            below = lines[place + 1 : place + 2]
+            is_one = all(one.after_blank or one.kind == "comment" or one.indent != indent for one in below)
+            is_named = (is_of_next and is_one and _MEMBER.match(line.words)) or _SIGNATURE.match(line.words)
+            return _definition(lines, place)[0] or (_cut(line.words) if is_named else "")
     return ""
 
 
 def _definition(lines: Sequence[_Line], number: int) -> tuple[str, int]:
-    """The words of a definition, "" if a line begins none, and the number behind its last line."""
-    if _DEFINITION.match(lines[number].words) is None:
+    """The words of a definition, "" if a line begins none, and the number behind its last line.
+
+    Its brace may stand alone on the line below.
+    """
+    line, *below = lines[number : number + 2]
+    is_open = line.words[-1] == ")" and [(one.words, one.indent) for one in below] == [("{", line.indent)]
+    if _DEFINITION.match(line.words + " {" * is_open) is None:
         return "", number + 1
     words = ""
     is_table = lines[number].words[:6].lower() == "create"
@@ -163,7 +196,7 @@ def _definition(lines: Sequence[_Line], number: int) -> tuple[str, int]:
 
 
 def _cut(words: str) -> str:
-    return words[:_LONGEST_TITLE].rstrip(" \t{:;(")
+    return words[:_LONGEST_TITLE].rstrip(" \t{:;(,")
 
 
 def _of_comment(lines: Sequence[_Line]) -> Iterator[BlockStart]:

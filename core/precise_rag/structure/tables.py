@@ -71,14 +71,19 @@ def is_rule(line: str) -> bool:
     return _RULE_MARKS.issuperset(line) and any(mark in line for mark in _RULES)
 
 
-def delimiter_of(lines: Sequence[str]) -> str:
-    """Return the comma or semicolon that parts as many cells, three at least, in each line; or ""."""
+def csv_cells(lines: Sequence[str]) -> tuple[str, range]:
+    """Return the comma or semicolon that parts the cells of each line, and how many a row may have; "", none.
+
+    All have as many as the first line, three at least; or fewer, if that is a head of single words.
+    """
     head = lines[0] if lines else ""
+    is_head = not any(map(str.isdigit, head)) and " " not in head
     for delimiter in ",;" if ", " not in head and head[-1:] != "," else ";":
-        n_cells = {len(split_at(delimiter, line)) for line in lines}
-        if len(n_cells) == 1 and n_cells.pop() >= _FEWEST_COLUMNS:
-            return delimiter
-    return ""
+        n_cells = len(split_at(delimiter, head))
+        may_have = range(_FEWEST_COLUMNS if is_head else n_cells, n_cells + 1)
+        if n_cells >= _FEWEST_COLUMNS and all(len(split_at(delimiter, line)) in may_have for line in lines):
+            return delimiter, may_have
+    return "", range(0)
 
 
 def split_at(delimiter: str, line: str) -> Cells:
@@ -146,7 +151,7 @@ def _text_rows(text: str, start: int, end: int) -> Iterator[_Row]:
     is_marked = not (by_rules and first.isascii()) or _is_centred(groups[0][0][0])
     n_head = n_head or int(len(groups) > 1 and is_marked)
     columns = [part.span() for part in _PART.finditer(in_columns(lines[0][0]))] if is_border else []
-    delimiter = "" if "|" in first else delimiter_of([line[0].strip() for line in lines[:CSV_LINES]])
+    delimiter = "" if "|" in first else csv_cells([line[0].strip() for line in lines[:CSV_LINES]])[0]
     far = FAR + min((indent_of(line[0]) for group in groups for line in group), default=0)
     cells_of = partial(_cells, columns=columns, delimiter=delimiter, far=far)
     head = [line for group in groups[:n_head] for line in group]

@@ -21,7 +21,7 @@ from precise_rag.evidence.features import (
 )
 from precise_rag.evidence.leaning import language_of, leans
 from precise_rag.evidence.model import REACH
-from precise_rag.evidence.needs import needs
+from precise_rag.evidence.needs import needs, of_entry
 from precise_rag.evidence.records import records
 from precise_rag.evidence.stretches import split_into_sentences
 from precise_rag.testing import HashEncoder
@@ -148,6 +148,18 @@ def test_words_for_what_was_said_are_known_in_other_languages(
 )
 def test_a_sentence_needs_what_it_leans_on_its_lead_in_and_what_it_announces(text, needed, both) -> None:
     assert pairs(text) == set(map(tuple, needed)) | both_ways(*map(tuple, both))
+
+
+def test_the_beginning_of_an_entry_needs_the_sixty_tokens_below_it() -> None:
+    text = "Options\n\n" + "".join(
+        f"  -{sign}\n      Waits long.\n" + "      It leaves.\n" * 25 for sign in "abc"
+    )
+    stretch = split_into_sentences(Candidate("d", 0, len(text), text, 0.0, "rank"))
+    (row,) = (row for row, one in enumerate(stretch.sentences) if "-b" in one.text)
+    needed = [after for _, after in of_entry("How long?", stretch, row)]
+    n_tokens = sum(stretch.sentences[after].n_tokens or 0 for after in needed)
+    assert (needed[0], n_tokens <= 60 < n_tokens + 8) == (row + 1, True)
+    assert not [*of_entry("How long?", stretch, needed[0])]
 
 
 def test_a_nested_list_has_a_lead_in_of_its_own_and_long_ones_are_announced_in_part() -> None:
@@ -281,7 +293,7 @@ def test_a_heading_grows_to_what_it_stands_above_and_no_sentence_comes_along_ove
     assert {c.text: round(c.score, 2) for c in grown.kept} == {
         "## Service": 0.4,
         "Do it every year.": 0.4,
-        "Ask Ada.": 0.2,
+        "Ask Ada.": 0.4,
     }
     reasons = dict(zip((c.text for c in grown.kept), grown.reasons, strict=True))
     assert reasons["## Service"] == "found, 0.80; a heading is no more probable than the sentence below it"

@@ -30,3 +30,17 @@ def test_lines_of_code_are_never_cut(text: str) -> None:
 @pytest.mark.parametrize("text", read_cases("structure.json", "no source code"))
 def test_settings_prose_and_pages_with_code_are_not_source_code(text: str) -> None:
     assert read_structure(text).format != "source"
+
+
+def test_long_code_is_cut_before_its_least_indented_lines_and_comments_between_sentences() -> None:
+    call = '    add(\n        "--{0}",\n        help="Wait {0}. Then leave.",\n        env="{0}",\n    )\n'
+    code = "def options(add):\n" + "".join(map(call.format, ("a" * 40, "b" * 40, "c" * 40, "d" * 40)))
+    units = [code[start:end] for start, end in split_sentences(f"{code}    return add\n")]
+    assert all(one.count("add(\n") == one.count("    )\n") for one in units[1:])
+    lines = "".join(
+        f" * Boat {number} leaves when all\n * have come. Then it\n * is gone.\n" for number in range(3)
+    )
+    comment = (
+        f"/**\n{lines} */\nint leave(int boat) {{\n  int left = boat;\n  left += 1;\n  return left;\n}}\n"
+    )
+    assert comment[slice(*split_sentences(comment)[1])] == "Then it\n * is gone.\n * "

@@ -89,7 +89,7 @@ def load_checkpoint(folder: str | Path) -> tuple[dict[str, Any], Tensors]:
         raise ModelError(f"{folder / _WEIGHTS} is not a safetensors file: {error!r}") from error
     for name, tensor in tensors.items():
         if tensor.dtype.kind not in "iuf" or not np.isfinite(tensor).all():
-            _refuse(folder / _WEIGHTS, f"has a tensor {name!r} with values that are not finite numbers")
+            refuse(folder / _WEIGHTS, f"has a tensor {name!r} with values that are not finite numbers")
     return config, tensors
 
 
@@ -101,11 +101,11 @@ def load_config(folder: Path) -> dict[str, Any]:
     except (ValueError, RecursionError) as error:
         raise ModelError(f"{folder / _CONFIG} is not valid JSON: {error}") from error
     if not isinstance(config, dict):
-        _refuse(folder / _CONFIG, f"must hold a JSON object, got {type(config).__name__}")
+        refuse(folder / _CONFIG, f"must hold a JSON object, got {type(config).__name__}")
     if _CONFIG_SUM not in config:
-        _refuse(folder / _CONFIG, f"has no {_CONFIG_SUM}, so it is not of a model of precise-rag")
+        refuse(folder / _CONFIG, f"has no {_CONFIG_SUM}, so it is not of a model of precise-rag")
     if config[_CONFIG_SUM] != _settings_sha256(config):
-        _refuse(folder / _CONFIG, f"was changed: its {_CONFIG_SUM} is not that of its settings")
+        refuse(folder / _CONFIG, f"was changed: its {_CONFIG_SUM} is not that of its settings")
     return config
 
 
@@ -117,7 +117,7 @@ def read_checked(folder: Path, name: str, sha256: object) -> bytes:
     data = read_model_file(folder / name)
     actual = hashlib.sha256(data).hexdigest()
     if actual != sha256:
-        _refuse(folder / name, f"has sha256 {actual}, but {_CONFIG} names another")
+        refuse(folder / name, f"has sha256 {actual}, but {_CONFIG} names another")
     return data
 
 
@@ -141,7 +141,7 @@ def read_model_file(path: Path) -> bytes:
     try:
         size = path.stat().st_size
         if size > limit:
-            _refuse(path, f"has {size} bytes, more than the {limit} that are read")
+            refuse(path, f"has {size} bytes, more than the {limit} that are read")
         return path.read_bytes()
     except OSError as error:
         raise ModelError(f"{path} cannot be read: {error}") from error
@@ -169,5 +169,6 @@ def _settings_sha256(settings: Mapping[str, Any]) -> str:
     return hashlib.sha256(json.dumps(kept, sort_keys=True).encode("utf-8")).hexdigest()
 
 
-def _refuse(path: Path, reason: str) -> NoReturn:
-    raise ModelError(f"{path} {reason}; install or train the model again")
+def refuse(place: Path | str, reason: str) -> NoReturn:
+    """Raise the ModelError of a file or folder that cannot be used for a reason."""
+    raise ModelError(f"{place} {reason}; install or train the model again")

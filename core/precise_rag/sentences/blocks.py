@@ -48,7 +48,9 @@ def block_spans(text: str, structure: Structure) -> Iterator[tuple[Span, bool]]:
     read = without_tags if structure.format == "html" else str.strip
     for block in structure.blocks:
         if block.kind == "code":
-            yield from ((span, True) for span in _stanzas(text, block.start, block.end))
+            for stanza in _at_most(text, block.start, block.end, _BLANK_LINE):
+                parts = _at_most(text, *stanza, _before_statements(text, *stanza))
+                yield from ((line, True) for part in parts for line in _at_most(text, *part, _LINE))
         elif block in tables:
             recurs = any(heads[title] > 1 for title in tables[block].titles[-1:])
             yield from ((span, True) for span in _rows(text, block, tables[block], recurs))
@@ -73,40 +75,25 @@ def _split(text: str, start: int, end: int, ends: re.Pattern[str]) -> Iterator[S
     yield Span(last, end)
 
 
-def _stanzas(text: str, start: int, end: int) -> Iterator[Span]:
-    """The whole block if it is short; else its stanzas, short ones together, long ones in lines."""
-    if len(text[start:end].strip()) <= _WHOLE_CODE:
-        yield Span(start, end)
-    else:
-        for part in _together(text, start, end, _BLANK_LINE):
-            yield from _at_most(text, *part)
-
-
 def _rows(text: str, block: Block, rows: Rows, recurs: bool) -> Iterator[Span]:
     """The whole table if it is short, and its head does not recur; else its head, and each row."""
     is_whole = not recurs and len(" ".join(text[block.start : block.end].split())) <= _WHOLE_TABLE
     starts = () if is_whole else rows.starts[max(rows.n_head, 1) :]
     for first, last in pairwise([block.start, *starts, block.end]):
-        yield from [Span(first, last)] if is_whole else _at_most(text, first, last)
+        yield from [Span(first, last)] if is_whole else _at_most(text, first, last, _LINE)
 
 
-def _at_most(text: str, start: int, end: int) -> Iterator[Span]:
-    """The part as it is, or, if it is long, parted at its least indented lines, and the long ones at any.
+def _before_statements(text: str, start: int, end: int) -> re.Pattern[str]:
+    """Where lines end before those indented least; the first, and brackets that close, may be so less."""
+    indents = [len(line[1]) for line in _INDENT.finditer(text, start, end)]
+    return re.compile(rf"\n(?=[ \t]{{0,{min(indents, default=0)}}}[^\s)\]}}])")
 
-    Brackets that close, and the first line, may be indented less.
-    """
+
+def _at_most(text: str, start: int, end: int, ends: re.Pattern[str]) -> Iterator[Span]:
+    """The part as it is; a long one in smaller parts, short ones together, a short rest with those before."""
     if len(text[start:end].strip()) <= _WHOLE_CODE:
         yield Span(start, end)
         return
-    indents = [len(line[1]) for line in _INDENT.finditer(text, start, end)]
-    least = re.compile(rf"\n(?=[ \t]{{0,{min(indents, default=0)}}}[^\s)\]}}])")
-    for part in _together(text, start, end, least):
-        is_long = len(text[part.start : part.end].strip()) > _WHOLE_CODE
-        yield from _together(text, *part, _LINE) if is_long else [part]
-
-
-def _together(text: str, start: int, end: int, ends: re.Pattern[str]) -> Iterator[Span]:
-    """The parts of a text, short ones together, and a short rest with what is before it."""
     first = last = start
     for part in _split(text, start, end, ends):
         is_rest = end - last <= _CODE_REST

@@ -4,7 +4,7 @@ Source: ChunkRAG, section 3. Differs: one call scores a batch of chunks by defau
 cannot be read stays unscored.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Literal
@@ -12,7 +12,6 @@ from typing import Any, Literal
 from precise_rag.candidate_filters.relevance_scoring import (
     Ask,
     Relevance,
-    Scoring,
     parse_score,
     score_in_batches,
     score_one_by_one,
@@ -24,7 +23,12 @@ from precise_rag.llm import Budget, load_llm
 from precise_rag.llm.driver import adrive, drive
 from precise_rag.llm.session import Conversation, Session
 from precise_rag.prompts import Wording
-from precise_rag.prompts.relevance import RELEVANCE_HEURISTICS, threshold_prompt
+from precise_rag.prompts.relevance import (
+    RELEVANCE_HEURISTICS,
+    relevance_prompt,
+    single_relevance_prompt,
+    threshold_prompt,
+)
 from precise_rag.trace import Trace
 from precise_rag.trace.prices import PriceTable
 from precise_rag.types import Candidate, Completion, Selection, Verdict, best_first, check_query
@@ -122,11 +126,14 @@ class RelevanceFilter:
         llm = session.model(self.llm, "the relevance filter")
         check_query(query)
         ask = partial(session.ask, "relevance", llm, max_concurrency=settings.max_concurrency)
-        score: Callable[..., Scoring] = score_one_by_one
+        texts = [candidate.text for candidate in ranked]
+        rules: Any = {"heuristics": settings.heuristics, "instructions": settings.instructions}
         if settings.mode == "batch":
-            score = partial(score_in_batches, batch_size=settings.batch_size)
-        rules = {"heuristics": settings.heuristics, "instructions": settings.instructions}
-        results = yield from score(ask, query, [candidate.text for candidate in ranked], **rules)
+            of_texts = partial(relevance_prompt, query, **rules)
+            results = yield from score_in_batches(ask, of_texts, texts, settings.batch_size)
+        else:
+            of_text = partial(single_relevance_prompt, query, **rules)
+            results = yield from score_one_by_one(ask, of_text, texts)
         scores = [result.score for result in results if isinstance(result, Relevance)]
         if ranked and not scores:
             session.trace.notes.append(f"no chunk has a relevance score: {results[0]}")

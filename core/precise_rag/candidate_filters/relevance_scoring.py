@@ -11,12 +11,7 @@ from precise_rag.errors import ContentFilterError, ContextLengthError, LLMError
 from precise_rag.llm.json_objects import json_objects
 from precise_rag.llm.session import CallOutcome, Conversation
 from precise_rag.prompts import Prompt
-from precise_rag.prompts.relevance import (
-    RELEVANCE_STAGES,
-    RelevanceStage,
-    relevance_prompt,
-    single_relevance_prompt,
-)
+from precise_rag.prompts.relevance import RELEVANCE_STAGES, RelevanceStage
 from precise_rag.types import Completion
 
 
@@ -44,50 +39,37 @@ _TRIES = 2
 
 
 def score_in_batches(
-    ask: Ask,
-    question: str,
-    texts: Sequence[str],
-    *,
-    batch_size: int,
-    heuristics: Sequence[str],
-    instructions: str | None = None,
+    ask: Ask, prompt: Callable[[Sequence[str]], Prompt], texts: Sequence[str], batch_size: int
 ) -> Scoring:
-    """Ask for all three scores of `batch_size` texts in one call.
+    """Ask for all three scores of `batch_size` texts in one call. prompt: makes it of the texts.
 
     Each text is shown under an id with the prompt's mark, which no text can guess.
     """
-
-    def prompt(rows: Sequence[int]) -> Prompt:
-        shown = [texts[row] for row in rows]
-        return relevance_prompt(question, shown, heuristics=heuristics, instructions=instructions)
-
     results = yield from _ask_twice(
-        ask, range(len(texts)), batch_size, prompt, lambda reply, ids: parse_scores(reply.spoken, ids)
+        ask,
+        range(len(texts)),
+        batch_size,
+        lambda rows: prompt([texts[row] for row in rows]),
+        lambda reply, ids: parse_scores(reply.spoken, ids),
     )
     return [results[row] for row in range(len(texts))]
 
 
-def score_one_by_one(
-    ask: Ask,
-    question: str,
-    texts: Sequence[str],
-    *,
-    heuristics: Sequence[str],
-    instructions: str | None = None,
-) -> Scoring:
-    """Ask for base score, reflection and critic of each text in three calls, as the paper does."""
+def score_one_by_one(ask: Ask, prompt: Callable[..., Prompt], texts: Sequence[str]) -> Scoring:
+    """Ask for base score, reflection and critic of each text in three calls, as the paper does.
+
+    prompt: makes one of a text, the stage and the `earlier` scores.
+    """
     scores: list[dict[RelevanceStage, float]] = [{} for _ in texts]
     failed: dict[int, str] = {}
 
-    def prompt(stage: RelevanceStage, rows: Sequence[int]) -> Prompt:
+    def of_stage(stage: RelevanceStage, rows: Sequence[int]) -> Prompt:
         (row,) = rows
-        return single_relevance_prompt(
-            question, texts[row], stage, earlier=scores[row], heuristics=heuristics, instructions=instructions
-        )
+        return prompt(texts[row], stage, earlier=scores[row])
 
     for stage in RELEVANCE_STAGES:
         rows = [row for row in range(len(texts)) if row not in failed]
-        results = yield from _ask_twice(ask, rows, 1, partial(prompt, stage), _only_score)
+        results = yield from _ask_twice(ask, rows, 1, partial(of_stage, stage), _only_score)
         for row, result in results.items():
             if isinstance(result, str):
                 failed[row] = result

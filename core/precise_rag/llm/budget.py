@@ -1,14 +1,18 @@
-"""Limits on what one question may use, checked before every call."""
+"""Limits on what one question may use, checked before every call, and calls that end in time."""
 
 import asyncio
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import TypeVar
 
+from precise_rag._worker import CallTimeoutError, Worker
 from precise_rag.checks import check_number
 from precise_rag.errors import BudgetExceeded, InputError
 from precise_rag.protocols import LLM
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,3 +126,36 @@ class Spending:
         self.calls += 1
         self.tokens += tokens
         self.cost += cost or 0.0
+
+
+class Deadline(Worker):
+    """Makes the synchronous calls of one request, which end in time. Close it (`contextlib.closing`).
+
+    spending: the seconds of its budget end the calls. Raises BudgetExceeded if none are left.
+    most: seconds after which they end in any case.
+
+    The calls run in a thread of their own, in a copy of the caller's context. One that takes longer is left
+    behind: `OpenAIChat` sends and reads nothing more; any other model may still finish it in the background.
+    """
+
+    def __init__(self, spending: Spending, most: float) -> None:
+        spending.check_time()
+        seconds = spending.limited(most)
+        self._budget_seconds = spending.budget.seconds if seconds < most else None
+        super().__init__(time.monotonic() + seconds)
+
+    def call(self, function: Callable[[], T]) -> T:
+        """Return the result of `function`.
+
+        Raises BudgetExceeded if the budget has no seconds left before it ends, and CallTimeoutError after
+        `most`.
+        """
+        try:
+            return super().call(function)
+        except CallTimeoutError:
+            if self._budget_seconds is None:
+                raise
+        raise BudgetExceeded(
+            f"seconds over budget: all {self._budget_seconds:g} used; "
+            "the call that was running was left behind"
+        )

@@ -11,8 +11,7 @@ from typing import Any, NamedTuple
 
 from precise_rag.errors import BudgetExceeded, LLMAuthenticationError, LLMError
 from precise_rag.failures import failure_of
-from precise_rag.llm.budget import Budget, most_call_seconds
-from precise_rag.llm.deadline import Deadline
+from precise_rag.llm.budget import Budget, Deadline, most_call_seconds
 from precise_rag.llm.session import Ask, CallOutcome
 from precise_rag.llm.usage import checked_completion, model_name
 from precise_rag.prompts import Prompt

@@ -9,9 +9,8 @@ from typing import Any
 
 from precise_rag.errors import LLMError, LLMResponseError
 from precise_rag.failures import failure_of
-from precise_rag.llm.budget import most_call_seconds
+from precise_rag.llm.budget import Deadline, most_call_seconds
 from precise_rag.llm.calls import Call, aask, ask, check_budget, counted
-from precise_rag.llm.deadline import Deadline
 from precise_rag.llm.session import Ask, CallOutcome, Conversation, Request, Result, Work
 from precise_rag.llm.usage import checked_completion, counted_completion
 from precise_rag.protocols import StreamingLLM

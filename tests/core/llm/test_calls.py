@@ -15,8 +15,8 @@ from precise_rag._http import hooks
 from precise_rag._worker import Worker
 from precise_rag.errors import BudgetExceeded
 from precise_rag.llm import Budget
+from precise_rag.llm.budget import Deadline
 from precise_rag.llm.calls import aask, ask
-from precise_rag.llm.deadline import Deadline
 from precise_rag.llm.session import Ask, Session
 from precise_rag.prompts import Prompt
 from precise_rag.testing import ScriptedLLM

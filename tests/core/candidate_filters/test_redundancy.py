@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from precise_rag.candidate_filters import RedundancyFilter
-from precise_rag.candidate_filters.tfidf import similar_earlier
+from precise_rag.candidate_filters.redundancy import similar_earlier
 from precise_rag.encoders.geometry import geometry_of
 from precise_rag.stems import read_words
 from precise_rag.testing import HashEncoder

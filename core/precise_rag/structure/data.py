@@ -138,17 +138,15 @@ def data_blocks(text: str) -> Iterator[tuple[BlockStart, int, tuple[str, ...]]]:
 
 
 def _together(values: Iterable[_Value]) -> Iterator[_Value]:
-    """The values, short ones that have none in them together."""
-    waiting: _Value | None = None
-    for value in values:
-        if waiting and not waiting.values and not value.values and value.end - waiting.start <= _TOGETHER:
+    """The values, one or more of them, short ones that have none in them together."""
+    waiting, *others = values
+    for value in others:
+        if not waiting.values and not value.values and value.end - waiting.start <= _TOGETHER:
             waiting = _Value(waiting.start, value.end)
-            continue
-        if waiting:
+        else:
             yield waiting
-        waiting = value
-    if waiting:
-        yield waiting
+            waiting = value
+    yield waiting
 
 
 def _title(text: str, value: _Value) -> str:

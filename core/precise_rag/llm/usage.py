@@ -91,11 +91,8 @@ def cut_off(reason: Any) -> CutOff:
 
 def reported_cut_off(*places: Any) -> CutOff:
     """Return why a reply was cut off, from the first mapping or object whose finish reason says so."""
-    for place in places:
-        for field in _FIELDS:
-            if cut_short := cut_off(read(place, field)):
-                return cut_short
-    return ""
+    reasons = (cut_off(read(place, field)) for place in places for field in _FIELDS)
+    return next(filter(None, reasons), "")
 
 
 def read(value: Any, name: str) -> Any:

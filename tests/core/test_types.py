@@ -11,6 +11,7 @@ from precise_rag.tokens import (
     estimate_tokens,
 )
 from precise_rag.types import Candidate, Chunk, Document, Message, Selection, best_first
+from support.documents import read_cases
 
 
 def candidate(score: float, start: int = 0, doc_id: str = "d") -> Candidate:
@@ -57,34 +58,12 @@ def test_a_selection_numbers_its_decisions_from_1_and_a_later_stage_decides_on_w
     ]
 
 
-@pytest.mark.parametrize(
-    ("text", "n_tokens"),
-    [
-        ("", 0),
-        ("Cat naps.", 3),
-        ("retrieval", 2),
-        ("a" * 400, 67),  # one for every six letters
-        ("Eels, it's 1990.", 7),
-        ("北京大学", 4),
-        ("река", 2),  # one for every two letters of another alphabet
-    ],
-)
+@pytest.mark.parametrize(("text", "n_tokens"), read_cases("tokens.json", "estimated"))
 def test_words_letters_and_marks_are_counted(text: str, n_tokens: int) -> None:
     assert estimate_tokens(text) == n_tokens
 
 
-@pytest.mark.parametrize(
-    ("text", "n_tokens"),
-    [
-        ("The bridge was opened in spring.", 7),
-        ("Мост открыли весной ещё раз.", 7),
-        ("पुल वसंत में फिर से खोला गया", 7),  # vowel signs belong to their letters
-        ("다리는 봄에 다시 열렸다", 6),  # one for every two syllables
-        ("橋は春に再び開かれた", 9),  # each ideograph, every two kana in a row
-        ("فُتِحَ الجسرُ", 2),
-        ("", 0),
-    ],
-)
+@pytest.mark.parametrize(("text", "n_tokens"), read_cases("tokens.json", "in English"))
 def test_other_scripts_count_as_the_same_in_english(text: str, n_tokens: int) -> None:
     assert estimate_in_english(text) == n_tokens
 

@@ -24,6 +24,7 @@ from precise_rag.rerank.cascade import CascadeReranker
 from precise_rag.rerank.packaged import PackagedReranker
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Chunk, Document
+from support.documents import read_cases
 from support.faults import IN_PLACE_OF_A_FILE, failing, not_allowed
 from support.saved_indexes import (
     BUILD,
@@ -190,21 +191,7 @@ def test_a_segmenter_that_an_index_names_is_not_loaded(setting: str, tmp_path: P
     assert loaded.search("new text")[0].doc_id == "new"
 
 
-FILES = ("..", "../other", "/etc/passwd", "data-raw", f"data-{'A' * 32}.safetensors")
-
-
-@pytest.mark.parametrize(
-    ("setting", "value"),
-    [
-        ("stop_words", "nltk:../../secret"),
-        ("stop_words", "nltk:/dev/zero"),
-        ("pool", 0),
-        ("alpha", "x"),
-        ("unknown", 1),
-        ("filter_statistics", "matching"),
-        *(("file", name) for name in FILES),
-    ],
-)
+@pytest.mark.parametrize(("setting", "value"), read_cases("index.json", "not written by a save"))
 def test_what_no_save_writes_is_refused(setting: str, value: object, tmp_path: Path) -> None:
     """A data file stays inside the folder, and stop words are not looked for on the disk."""
     build("hybrid").save(tmp_path)
@@ -330,20 +317,7 @@ _TRANSFORMER = [{"type": "sentence_transformers.models.Transformer"}]
 
 
 @pytest.mark.parametrize("load", [load_encoder, load_reranker])
-@pytest.mark.parametrize(
-    ("file", "settings"),
-    [
-        ("modules.json", [*_TRANSFORMER, {"idx": 1, "name": "1", "path": "", "type": "evil.Evil"}]),
-        ("modules.json", [*_TRANSFORMER, {"type": "os.system"}]),
-        ("modules.json", [{"type": "sentence_transformers/../evil.Evil"}]),
-        ("modules.json", {"type": "evil.Evil"}),
-        ("1_Part/router_config.json", {"types": {"0": "evil.Evil"}}),
-        ("1_Part/config.json", {"activation_function": "torch.hub.load"}),
-        ("config.json", {"sentence_transformers": {"activation_fn": "evil.Evil"}}),
-        ("config.json", {"sbert_ce_default_activation_function": "evil.Evil"}),
-        ("config_sentence_transformers.json", {"activation_fn": "evil.Evil"}),
-    ],
-)
+@pytest.mark.parametrize(("file", "settings"), read_cases("encoders.json", "with code of their own"))
 def test_a_folder_that_names_code_of_its_own_is_refused(
     load: Callable[[Path], object], file: str, settings: object, tmp_path: Path
 ) -> None:

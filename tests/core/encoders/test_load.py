@@ -162,32 +162,14 @@ def test_a_name_on_the_hub_is_run_from_its_onnx_file(copy: Path, monkeypatch: py
     assert pickle.loads(pickle.dumps(encoder)) is encoder
 
 
-@pytest.mark.parametrize(
-    ("file", "content", "message"),
-    [
-        ("tokenizer.json", b"", "has no tokenizer.json"),
-        ("config.json", b"", "has no config.json"),
-        ("model.onnx", b"", "has no onnx/model.onnx, which `optimum-cli export onnx` writes"),
-        ("model.onnx", b"{}", "is refused"),
-        ("model.onnx", (b"attention_mask", b"past_attention"), "asks for past_attention"),
-        ("tokenizer_config.json", b"{", "cannot be read"),
-        (
-            "modules.json",
-            b'[{"type": "Transformer", "path": ""}, {"type": "Dense", "path": ""}]',
-            "of .*Dense",
-        ),
-        ("1_Pooling/config.json", b'{"include_prompt": false}', "leaves prompts out"),
-        ("1_Pooling/config.json", b'{"pooling_mode": "weightedmean"}', r"a pooling \(weightedmean\)"),
-        ("config_sentence_transformers.json", b'{"prompts": {"query": 3}}', "the prompts must be"),
-    ],
-)
+@pytest.mark.parametrize(("file", "content", "message"), read_cases("encoders.json", "lacking"))
 def test_what_a_model_lacks_is_named_or_it_is_left_to_torch(
     copy: Path, monkeypatch: pytest.MonkeyPatch, file: str, content: Any, message: str
 ) -> None:
-    if isinstance(content, tuple):
-        (copy / file).write_bytes((copy / file).read_bytes().replace(*content))
+    if isinstance(content, list):
+        (copy / file).write_bytes((copy / file).read_bytes().replace(*map(str.encode, content)))
     elif content:
-        (copy / file).write_bytes(content)
+        (copy / file).write_text(content)
     else:
         (copy / file).unlink()
     monkeypatch.setattr("precise_rag.encoders.onnx.is_installed", lambda module: True)

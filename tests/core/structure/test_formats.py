@@ -54,19 +54,10 @@ def test_colons_at_the_end_are_known_and_carriage_returns_change_nothing() -> No
         assert kinds(read_structure(text.replace("\n", end), text_format)) == expected  # type: ignore[arg-type]
 
 
-GRID = "+---+---+\n| x | y |\n|===|===|\n| 1 | 2 |\n+---+---+\n| 3 | 4 |\n+---+---+\n"
-
-
 @pytest.mark.parametrize(
     ("text", "text_format"),
     [
-        ('<?xml version="1.0"?>\n<!DOCTYPE html><html><body>Eels</body></html>', "html"),
-        ("<!-- made by hand -->\n<!DOCTYPE html><html><body>Eels</body></html>", "html"),
-        ("**Default** is `3`, not `4`.\n", "markdown"),
-        ("**Default** is ``3``, not ``4``.\n", "text"),
-        ("~~~\nlift\n~~~\n\nIt lifts.\n", "markdown"),
-        ("Traps\n~~~~~\n\nOf willow.\n\nEels\n~~~~\n\nOf the river.\n", "text"),
-        (f"See **PEP 378** and [a](b).\n\n{GRID}", "text"),
+        *read_cases("structure.json", "formats"),
         ("It has oil.\n" * 200 + "\n# pumpd -q\n\nIt stops.\n", "text"),
         ("# Pumps\n\n" + "It has oil.\n" * 200, "markdown"),
     ],

@@ -276,37 +276,7 @@ def test_the_head_stands_above_the_rows_of_a_table() -> None:
     assert structure.above(text.index("| 1 |")) == ("Pump", "a | b")
 
 
-TOWNS = barred(["Town", "Item", "Euro"], ["---"] * 3)
-BONN = barred(["Bonn", "", ""], ["", "figs", "3"], ["", "pears", "4"])
-TWICE = barred(["Bonn", "figs", "3"], ["", "pears", "4"])
-YEARS = barred(["Item", "2026", "2027"], ["---"] * 3)
-SHEET = "| Assets | | |\n| Cash | 1 | 2 |\n| **Debts** | | |\n| Loans | 3 | 4 |\n"
-IN_SPACES = (
-    f"{'':12}2026   2025\nAssets\nCurrent\n  Cash      1000   2000\n  Oil         10     20\n"
-    "            ----   ----\nIn all      1010   2020\n\nDebts:\n  Loans        3      4\n"
-)
-TOWNS_IN_SPACES = "Town        Item     Euro\nBonn        figs     3\n            pears    4\n"
-HEADED = "<tr><th colspan=2>Engine</th></tr><tr><td>Fuel<td>oil</tr>"
-
-
-@pytest.mark.parametrize(
-    ("table", "row", "title"),
-    [
-        (TOWNS + BONN + BONN.replace("Bonn", "Ulm"), "|  | pears", "Bonn: Town | Item | Euro"),
-        (TOWNS + BONN.replace("Bonn", "Ulm"), "|  | pears", "Ulm: Town | Item | Euro"),
-        ("Town,Item,Euro\nBonn,,\n,figs,3\nUlm,,\n,pears,4\n", ",pears", "Ulm: Town | Item | Euro"),
-        (TOWNS + TWICE, "|  | pears", "Bonn: Town | Item | Euro"),
-        (TOWNS + TWICE, "| Bonn", "Town | Item | Euro"),
-        (YEARS + SHEET, "| Cash", "Assets: Item | 2026 | 2027"),
-        (YEARS + SHEET, "| Loans", "Debts: Item | 2026 | 2027"),
-        (YEARS + SHEET.replace("| Assets | | |\n", ""), "| Loans", "Item | 2026 | 2027"),
-        (IN_SPACES, "  Oil", "Current:  | 2026 | 2025"),
-        (IN_SPACES, "  Loans", "Debts:  | 2026 | 2025"),
-        (TOWNS_IN_SPACES, "pears", "Bonn: Town | Item | Euro"),
-        (f"<table>{HEADED}{HEADED.replace('Engine', 'Hull')}</table>", "<tr><td>", "Engine"),
-        (f"<table>{HEADED}<tr><th colspan=2>Hull</th></tr><tr><td>Teak</tr></table>", "<tr><td>Teak", "Hull"),
-    ],
-)
+@pytest.mark.parametrize(("table", "row", "title"), read_cases("structure.json", "names of groups of rows"))
 def test_a_row_with_one_cell_names_the_rows_below_it(table: str, row: str, title: str) -> None:
     assert read_structure(f"It is.\n\n{table}").above(8 + table.index(row)) == (title,)
 

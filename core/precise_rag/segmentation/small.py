@@ -80,7 +80,7 @@ class SmallModel(NetworkModel):
 
     def predict(self, sentences: Sequence[str], table: SentenceTable | None = None) -> FloatArray:
         """Return the (n - 1, 2) logits of the gaps. `table` is ignored."""
-        return self._gap_logits(len(sentences), lambda rows: self.word_pieces.encode(sentences[rows]))
+        return self._gap_logits(len(sentences), lambda rows: self.word_pieces.encode(sentences[rows])[:2])
 
     def _logits(self, ids: IntArray, offsets: IntArray) -> FloatArray:
         t, c = self.tensors, self.config

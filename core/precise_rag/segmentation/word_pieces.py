@@ -6,9 +6,7 @@ from collections.abc import Iterable, Sequence
 from itertools import chain
 from typing import Self
 
-import numpy as np
-
-from precise_rag.types import IntArray
+from precise_rag.encoders.token_ids import TokenIds
 
 UNKNOWN_PIECE = "[UNK]"
 MAX_READ = 128
@@ -68,19 +66,13 @@ class WordPieces(dict[str, tuple[int, ...]]):
             start = end
         return tuple(ids)
 
-    def encode(self, texts: Iterable[str]) -> tuple[IntArray, IntArray]:
-        """Encode n texts into one array.
-
-        Returns ids (t,), at most MAX_READ of a text, and offsets (n + 1,), where each text begins. A text
-        without words is one unknown piece.
-        """
-        pieces = [
+    def encode(self, texts: Iterable[str]) -> TokenIds:
+        """Return the pieces of texts, at most MAX_READ of each; a text without words is one unknown piece."""
+        pieces = (
             list(chain.from_iterable(map(self.__getitem__, split_words_and_marks(text)))) or [*self._unknown]
             for text in texts
-        ]
-        read = [row[:MAX_READ] for row in pieces]
-        offsets = np.cumsum([0, *map(len, read)], dtype=np.int64)
-        return np.fromiter(chain.from_iterable(read), dtype=np.int64, count=int(offsets[-1])), offsets
+        )
+        return TokenIds.joined([row[:MAX_READ] for row in pieces])
 
 
 def train_word_pieces(texts: Iterable[str], size: int) -> WordPieces:

@@ -66,7 +66,7 @@ def test_words_are_split_into_the_longest_pieces() -> None:
     pieces = WordPieces(["[UNK]", "play", "##ing", "##s", "p"])
     found = [pieces[word] for word in ("playing", "plays", "pz", "zzz")]
     assert found == [(1, 2), (1, 3), (4, 0), (0, 0, 0)]
-    ids, offsets = pieces.encode(["Playing plays", "", "x" * 1000])
+    ids, offsets, _ = pieces.encode(["Playing plays", "", "x" * 1000])
     assert ids[:5].tolist() == [1, 2, 1, 3, 0]
     assert offsets.tolist() == [0, 4, 5, 133]
 

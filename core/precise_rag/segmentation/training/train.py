@@ -15,6 +15,7 @@ from precise_rag.encoded import encode_documents
 from precise_rag.encoders.devices import best_device
 from precise_rag.encoders.local import LocalEncoder
 from precise_rag.encoders.sentence_transformer import SentenceTransformerEncoder
+from precise_rag.encoders.token_ids import TokenIds
 from precise_rag.errors import InputError
 from precise_rag.protocols import Encoder
 from precise_rag.segmentation.networks import (
@@ -34,7 +35,6 @@ from precise_rag.segmentation.training.fitting import Forward, TrainingSettings,
 from precise_rag.segmentation.training.labelled_documents import LabelledDocument
 from precise_rag.segmentation.word_pieces import WordPieces, train_word_pieces
 from precise_rag.types import FloatArray, IntArray
-from precise_rag.vectors import offsets_of
 
 
 def train_small(
@@ -61,15 +61,13 @@ def train_small(
     torch.manual_seed(settings.seed)
     given = None if start is None else SmallModel.load(start)
     word_pieces = given.word_pieces if given else _word_pieces(documents, corpus, vocabulary_size)
-    ids, offsets = word_pieces.encode(text for document in documents for text in document.sentences)
+    ids = word_pieces.encode(text for document in documents for text in document.sentences)
     network = small_network(given.config, given.tensors) if given else _new_network(word_pieces, ids, encoder)
     network.to(place)
 
     def forward(batch: Batch, dropout: float) -> Tensor:
-        lengths = offsets[batch.sentences + 1] - offsets[batch.sentences]
-        edges = offsets_of(lengths)
-        rows = np.repeat(offsets[batch.sentences] - edges[:-1], lengths) + np.arange(edges[-1])
-        tokens, starts, places = (torch.from_numpy(one).to(place) for one in (ids[rows], edges, batch.places))
+        read, offsets, _ = ids.of(batch.sentences)
+        tokens, starts, places = (torch.from_numpy(one).to(place) for one in (read, offsets, batch.places))
         with half_precision_on_gpu(place):
             logits: Tensor = network(tokens, starts, places, batch.n_places, dropout)
         return logits.float()
@@ -80,10 +78,10 @@ def train_small(
     return report
 
 
-def _new_network(word_pieces: WordPieces, ids: IntArray, encoder: Encoder | None) -> SmallNetwork:
+def _new_network(word_pieces: WordPieces, ids: TokenIds, encoder: Encoder | None) -> SmallNetwork:
     network = SmallNetwork(SmallConfig(vocabulary=len(word_pieces.pieces)))
     with torch.no_grad():
-        network.weights.copy_(torch.from_numpy(frequency_weights(ids, len(word_pieces.pieces))))
+        network.weights.copy_(torch.from_numpy(frequency_weights(ids.ids, len(word_pieces.pieces))))
         if encoder is not None:
             pieces = [piece.removeprefix("##") for piece in word_pieces.pieces]
             vectors = principal_components(

@@ -2,7 +2,6 @@
 
 import heapq
 import re
-import sys
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -16,6 +15,7 @@ from precise_rag.sentences.blocks import block_spans
 from precise_rag.sentences.false_ends import FalseEnds
 from precise_rag.sentences.words import has_words
 from precise_rag.structure import Structure, read_structure
+from precise_rag.structure.marks import after_space
 from precise_rag.tokens import readable_texts
 from precise_rag.types import Span
 
@@ -100,7 +100,7 @@ class BlockSplitter:
             false_ends = FalseEnds(block)
             for end in heapq.merge(sorted(own_ends), _ends_in_parts(block, self.ends)):
                 mark = _NOTE_MARK.match(block, end)
-                following = _skip_space(block, mark.end() if mark else end)
+                following = after_space(block, mark.end() if mark else end)
                 if end > reached and not false_ends.has(end, following):
                     reached = following
                     yield first + reached
@@ -130,7 +130,7 @@ def _ends_by_marks(block: str) -> Iterator[int]:
     """Where a mark of Khmer, Tibetan or Greek ends a sentence."""
     is_greek = _is_mostly(_GREEK, block)
     for mark in _MARKS.finditer(block):
-        following = _skip_space(block, mark.end())
+        following = after_space(block, mark.end())
         if mark[0] not in ";\u037e" or (is_greek and not block[following : following + 1].islower()):
             yield mark.end()
 
@@ -239,18 +239,13 @@ def _cut(text: str, start: int, end: int) -> Iterator[Span]:
     """Cut a sentence into pieces of at most MAX_CHARACTERS, not counting surrounding white space."""
     end_of_words = start + len(text[start:end].rstrip())
     while True:
-        first = _skip_space(text, start, end)
+        first = after_space(text, start, end)
         limit = first + MAX_CHARACTERS
         if end_of_words <= limit:
             break
         late = limit - MAX_CHARACTERS // 3
         cut = text.rfind("\n", late, limit) + 1 or text.rfind(" ", first, limit) + 1 or limit
-        cut = _skip_space(text, cut, end)
+        cut = after_space(text, cut, end)
         yield Span(start, cut)
         start = cut
     yield Span(start, end)
-
-
-def _skip_space(text: str, place: int, end: int = sys.maxsize) -> int:
-    space = _SPACE.match(text, place, end)
-    return space.end() if space else place

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from precise_rag.structure.blocks import DEEPEST, BlockStart
-from precise_rag.structure.marks import indent_of
+from precise_rag.structure.marks import after_space, indent_of
 
 READ = 200_000
 """Characters that are looked at to detect the format of a text."""
@@ -40,7 +40,6 @@ _OPENING = re.compile(r"[\w.\"'@:/*-][^(){}=;]{0,100}\{\Z")
 _SETTING = re.compile(r"[\w.-]{1,60}(?:[ \t]{0,40}[=:][ \t]|[ \t]{1,40}[^ \t(){}=][^(){}]{0,300};\Z)")
 """The line above a block of braces, and one within it."""
 _SIGNS = re.compile(r"""["'{}\[\]]""")
-_SPACE = re.compile(r"\s*+")
 _COMMENTS = re.compile(r"(?m)^[ \t]*+#.*\n?|[ \t]#.*")
 _BELOW_ANY = 1 << 40
 
@@ -203,7 +202,7 @@ class _Brackets:
             self.start = self.closed.start
 
     def _end_value(self, end: int) -> None:
-        first = _SPACE.match(self.text, self.start).end()  # type: ignore[union-attr]  # it matches nothing, too
+        first = after_space(self.text, self.start)
         if first < end:
             value = self.closed or _Value(0)
             value.start = max(self.text.rfind("\n", self.start, first) + 1, self.start)

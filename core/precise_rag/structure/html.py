@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterator
 
 from precise_rag.structure.blocks import BlockKind, BlockStart
+from precise_rag.structure.marks import after_space
 
 _TAG = re.compile(
     r"<(/?)(h[1-6]|p|div|li|ul|ol|dl|dt|dd|table|pre|blockquote|section|article|main|nav|aside|header"
@@ -17,7 +18,6 @@ _RAW_END = {
     for name in ("script", "style", "template", "svg", "!--")
 }
 _ANY_TAG = re.compile(r"<[^<>]{0,2000}>")
-_SPACE = re.compile(r"\s*")
 _VOID = ("hr", "!doctype")
 _LONG_RAW = 300
 """Characters of a script, style or drawing that is a block of its own, as code."""
@@ -40,18 +40,18 @@ def html_blocks(text: str) -> Iterator[BlockStart]:
             waiting, closed = tag.start(), True
         at = tag.end()
         closed = closed and closing
-        waiting = _after_space(text, at) if closed else waiting
+        waiting = after_space(text, at) if closed else waiting
         if closing:
             if name == "table" and depth["table"] == 1:
                 yield waiting, "table", 0
-                waiting, closed = _after_space(text, at), True
+                waiting, closed = after_space(text, at), True
             depth[name] = max(0, depth[name] - 1)
             heading = 0 if name == f"h{heading}" else heading
         elif name in _RAW_END:
             at = _raw_end(text, tag, unfound)
             if at - tag.start() >= _LONG_RAW and not depth["table"]:
                 yield waiting, "code", 0
-                waiting, closed = _after_space(text, at), True
+                waiting, closed = after_space(text, at), True
         elif name not in _VOID:
             lists = depth["ul"] + depth["ol"] if name == "li" else depth["dl"]
             for closed_by_it in {"li": ["li"], "dt": ["dt", "dd"], "dd": ["dt", "dd"]}.get(name, ()):
@@ -85,12 +85,6 @@ def _kind(depth: Counter[str], heading: int) -> tuple[BlockKind, int]:
     if (depth["li"] or depth["dt"] or depth["dd"]) and (lists := depth["ul"] + depth["ol"] + depth["dl"]):
         return "item", lists + depth["dd"]
     return ("quote" if depth["blockquote"] else "paragraph"), 0
-
-
-def _after_space(text: str, place: int) -> int:
-    match = _SPACE.match(text, place)
-    assert match is not None
-    return match.end()
 
 
 def _has_words(text: str, start: int, end: int) -> bool:

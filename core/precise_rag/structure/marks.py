@@ -2,6 +2,7 @@
 
 import html
 import re
+import sys
 from collections.abc import Sequence
 
 ITEM = re.compile(
@@ -136,6 +137,14 @@ def in_columns(line: str) -> str:
 def indent_of(line: str) -> int:
     """Return the columns of white space before the words of a line, with a tab stop at each eighth."""
     return len(line[: len(line) - len(line.lstrip(" \t"))].expandtabs(8))
+
+
+_SPACE = re.compile(r"\s*+")
+
+
+def after_space(text: str, place: int, end: int = sys.maxsize) -> int:
+    """Return where the white space ends that begins at a place; the place itself without any."""
+    return _SPACE.match(text, place, end).end()  # type: ignore[union-attr]  # it matches nothing, too
 
 
 _LABEL = re.compile(r"\S{1,30}(?: \S{1,20}){0,2}(?:[ \t]{2,}|\t)(?=\S)")

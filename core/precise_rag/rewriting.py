@@ -7,6 +7,7 @@ that a bad rewrite loses nothing that the original finds.
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import accumulate, takewhile
 from typing import Any, get_args, get_type_hints
 
 from precise_rag.checks import check_text, items_of, of_kind, shown
@@ -115,14 +116,9 @@ def read_history(history: Iterable[Any]) -> tuple[Message, ...]:
 
 def recent_messages(history: Sequence[Message]) -> tuple[Message, ...]:
     """Return the last messages, of at most HISTORY_TOKENS together; the last one always."""
-    recent: list[Message] = []
-    tokens = 0
-    for message in reversed(history):
-        tokens += estimate_tokens(message.content)
-        if recent and tokens > HISTORY_TOKENS:
-            break
-        recent.append(message)
-    return tuple(reversed(recent))
+    totals = accumulate(estimate_tokens(message.content) for message in reversed(history))
+    n_recent = sum(1 for _ in takewhile(HISTORY_TOKENS.__ge__, totals))
+    return tuple(history[-max(n_recent, 1) :])
 
 
 def _message(given: Any) -> Message | None:

@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from itertools import takewhile
 
 import numpy as np
 
@@ -67,15 +68,11 @@ def trimmed(text: str, start: int, end: int) -> tuple[int, int]:
     first, last = _WORD.search(piece), _LAST_WORD.search(piece)
     if first is None or last is None:
         return start, start + len(piece.rstrip())
-    begin, stop = 0, len(piece)
-    for line in piece[: first.start()].split("\n")[:-1]:
-        if _IS_RULE.fullmatch(line) is None:
-            break
-        begin += len(line) + 1
-    lines = piece[last.end() :].split("\n")
-    while len(lines) > 1 and _IS_RULE.fullmatch(lines[-1]):
-        stop -= len(lines.pop()) + 1
-    kept = piece[begin:stop].rstrip()
+    above, below = piece[: first.start()].split("\n")[:-1], piece[last.end() :].split("\n")[1:]
+    begin, n_after = (
+        sum(len(line) + 1 for line in takewhile(_IS_RULE.fullmatch, lines)) for lines in (above, below[::-1])
+    )
+    kept = piece[begin : len(piece) - n_after].rstrip()
     return start + begin + _spare_indent(kept), start + begin + len(kept)
 
 

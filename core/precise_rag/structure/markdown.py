@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from functools import cache
-from itertools import islice
+from itertools import accumulate, islice
 from typing import TYPE_CHECKING
 
 from precise_rag.structure.blocks import BlockKind, BlockStart
@@ -85,9 +85,7 @@ def _part_end(text: str, start: int) -> int:
 def _read_part(text: str, start: int, end: int) -> tuple[list[BlockStart], int]:
     """Return the blocks of a part, and where its last top-level block starts."""
     lines = text[start:end].split("\n")
-    places = [start]
-    for line in lines:
-        places.append(places[-1] + len(line) + 1)
+    places = [*accumulate((len(line) + 1 for line in lines), initial=start)]
     tokens = _parser().parse(_END_OF_HTML.sub("", "\n".join(line[:_LINE] for line in lines)))
     top = [token.map[0] for token in tokens if token.level == 0 and token.map]
     return list(_starts(tokens, lines, places)), places[top[-1]] if top else start

@@ -5,8 +5,8 @@ from .answer import chosen_option as chosen_option
 from .answer import cited_numbers as cited_numbers
 from .answer import numbered as numbered
 from .answer import problem_of as problem_of
-from .judge import JudgeStyle as JudgeStyle
 from .prompt import Prompt as Prompt
 from .prompt import Shown as Shown
 from .prompt import make_prompt as make_prompt
+from .wording import JudgeStyle as JudgeStyle
 from .wording import Wording as Wording

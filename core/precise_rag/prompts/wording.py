@@ -2,16 +2,32 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import get_args
+from typing import Literal, get_args
 
 from precise_rag.errors import InputError
 from precise_rag.prompts.answer import ANSWER_TASK, ANSWER_VERSION, FORMS, AnswerStyle
-from precise_rag.prompts.judge import JUDGE_TASKS, JUDGE_VERSION, JUDGEMENT_SCHEMA, JudgeStyle
-from precise_rag.prompts.prompt import INSTRUCTIONS, Prompt, Shown, lettered, make_prompt
+from precise_rag.prompts.prompt import INSTRUCTIONS, Prompt, Shown, lettered, make_prompt, object_schema
 from precise_rag.types import Message
 
 ROLES = ("standalone", "rewrite", "relevance", "answer", "judge")
 """What a model is asked for, in the order of a question: the keys of `Wording.instructions`."""
+
+JudgeStyle = Literal["json", "sage"]
+"""What a model is told to judge of an answer and its context (SAGE, section VI-A).
+
+"json" (default) asks for JSON. "sage" asks for everything that the prompt in the paper's Fig. 6 asks for, in
+fewer words, including its reply format and its 60/40 instruction, but for its example: a model may repeat it
+as its own judgement.
+"""
+JUDGE_VERSION = "judge/3"
+JUDGEMENT_SCHEMA = object_schema(
+    {
+        "reason": {"type": "string", "description": "one short sentence"},
+        "score": {"type": "integer", "enum": list(range(1, 11))},
+        "adjustment": {"type": "integer", "enum": [-1, 0, 1]},
+    },
+    title="judgement",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,7 +35,7 @@ class Wording:
     """The styles and instructions of the prompts.
 
     style: form of the answer (see `precise_rag.prompts.answer`).
-    judge_style: form of the judgement (see `precise_rag.prompts.judge`).
+    judge_style: form of the judgement (see `JudgeStyle`).
     instructions: texts to use instead of the default instructions, by role (see `ROLES`).
     Raises InputError for an unknown style or role.
     """
@@ -93,4 +109,4 @@ class Wording:
             ("answer", draft),
         ]
         schema = JUDGEMENT_SCHEMA if style == "json" else None
-        return make_prompt(version, own or JUDGE_TASKS[style], passages, data, schema)
+        return make_prompt(version, own or INSTRUCTIONS["judge"][style], passages, data, schema)

@@ -17,7 +17,7 @@ from llama_index.core.llms.llm import ToolSelection
 
 from precise_rag.errors import LLMAuthenticationError, LLMResponseError
 from precise_rag.llm import load_llm
-from precise_rag.prompts.judge import JUDGEMENT_SCHEMA
+from precise_rag.prompts.wording import JUDGEMENT_SCHEMA
 from precise_rag.protocols import LLM
 from precise_rag.types import Message
 

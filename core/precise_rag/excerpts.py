@@ -23,7 +23,6 @@ of its text. "score": every kept candidate by itself, in the order of the ranks.
 PieceTokens = Callable[[Candidate], int]
 """Counts the tokens that a piece costs where it is written, beside those of its text and its titles."""
 
-
 Written = Callable[[Sequence[Excerpt]], int]
 """Counts the tokens of excerpts as they are written."""
 

@@ -157,14 +157,11 @@ class Candidate:
 UNSCORED = "unscored"
 """Key in `Candidate.scores` of a candidate for which a reranker or store gave no usable score."""
 
-
 OWN = "own"
 """Key in `Candidate.scores` of the score of a reranker that gives only the order."""
 
-
 UNRANKED = "unranked"
 """Key in `Candidate.scores` of a candidate for which that reranker gave no usable score: it has our level."""
-
 
 FIELDS_KEY = "precise_fields"
 """Metadata key of other metadata that a framework shows its models with a text, in one line."""

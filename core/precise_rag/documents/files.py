@@ -36,7 +36,6 @@ converted: needs a converter."""
 Report = Callable[[InputError], object]
 """Takes the error of a file or line that is left out."""
 
-
 _DATA = packaged_toml("documents/kinds.toml")
 _KINDS, _NAMES, _WIDER = (by_word(_DATA[name]) for name in ("endings", "names", "wider"))
 """Kinds by the endings and by the names of files, and the encodings to read for those that files declare."""

@@ -72,7 +72,6 @@ _LEAST_ROWS = 20_000
 _FEWEST = 100
 """With fewer sentences the weight is not adapted: the best z-score cannot be large."""
 
-
 SEARCH_SETTINGS = frozenset({"dense_weight", "adaptive", "pool", "returns"})
 """Settings that only searches read, in memory and in a database."""
 

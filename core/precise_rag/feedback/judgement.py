@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Literal
 
 from precise_rag.llm.json_objects import OBJECT, json_objects
-from precise_rag.types import Judgement, finite_score
+from precise_rag.types import Judgement
 
 Adjustment = Literal[-1, 0, 1]
 
@@ -75,7 +75,13 @@ def _number(value: Any) -> float | None:
     if isinstance(value, str):
         match = re.search(_NUMBER, value)
         return float(match[1].translate(_MINUS)) if match else None
-    return None if isinstance(value, bool) else finite_score(value)
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    return None if math.isnan(number) else number
 
 
 _MINUS = str.maketrans("−–", "--")

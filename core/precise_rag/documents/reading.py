@@ -37,21 +37,22 @@ def read_documents(
 
     paths: files, or folders, which are read at any depth. Read are text, Markdown, reStructuredText, source
         code, CSV, JSON, JSON Lines and mail (.eml, .mbox), and with the extra "documents" HTML, PDF, Word
-        (.docx), PowerPoint (.pptx), EPUB and notebooks. In a folder, hidden files are skipped, and those of
-        other kinds, which a warning of the log "precise_rag" names; links that lead out of it are errors.
+        (.docx), PowerPoint (.pptx), EPUB and notebooks. In a folder, hidden files are skipped, those of other
+        kinds, and folders that tools fill (node_modules, __pycache__, virtual environments, caches) unless
+        they are a path; a warning of the log "precise_rag" names them. Links that lead out of it are errors.
     exclude: patterns such as "*.log" of the names of files and folders, or of their paths in the given
         folder, to skip.
-    on_error: is called with the error of each file, folder, line, record or message that cannot be read, and
-        reading goes on with the next. By default the first error is raised.
+    on_error: is called with the error of each file or folder that cannot be read, and with the first one of
+        the lines, records or messages of a file; the others are read. By default the first error is raised.
     A file is one document; its id is its path within the given folder, or its file name; if several paths
     are given, its whole path. One that lies at two of them is read once. Each line of a .jsonl file is one
     document: an object with "text" and optionally "id" (default: the number of the line).
     So is each row of a CSV file with a column "text", each record of a JSON list with "text", and each
     message of an .mbox file. Their ids are `<file>#<id>`, so that no record can take the place of another
-    file. The other fields become metadata. Any other CSV file is one document, a table in Markdown. The
-    metadata "source" names the file, "title" its title, and "pages" has the offset at which each page or
-    slide begins; of captions (.srt, .vtt), each offset with its time. Fields of a record with a name of ours
-    are in the metadata "record", a mapping.
+    file. The other fields become metadata. Lines and lists without any "text", such as a log, are one
+    document; so is any other CSV file, a table in Markdown. The metadata "source" names the file, "title"
+    its title, and "pages" has the offset at which each page or slide begins; of captions (.srt, .vtt), each
+    offset with its time. Fields of a record with a name of ours are in the metadata "record", a mapping.
     A file that is not UTF-8 is read in the encoding that fits it best (extra "documents"). A file without
     content is a document without text.
     Returns an iterator over the documents, sorted by path within each folder.
@@ -65,6 +66,8 @@ def read_documents(
     roots = [as_path("each path", path) for path in paths]
     seen: dict[str, Path] = {}
     first: dict[str, int] = {}
+    wrong: list[InputError] = []  # of a file: the first error, as often as there are errors
+    note = (lambda error: wrong.append(wrong[0] if wrong else error)) if on_error else _raise
     converter = Converter()
     try:
         for root, path in enumerate(roots):
@@ -73,17 +76,21 @@ def read_documents(
                     continue
                 name = file.as_posix() if len(roots) > 1 else name
                 try:
-                    documents = _documents(file, name, converter, report)
+                    documents = _documents(file, name, converter, note)
                 except Exception as error:
                     report(unreadable(error, str(file)))
                     continue
                 for document in documents:
                     if document.id in seen:
                         twice = f"{document.id!r} occurs twice: in {seen[document.id]} and in {file}"
-                        report(InputError(f"document id {twice}; give each document a unique id"))
+                        note(InputError(f"document id {twice}; give each document a unique id"))
                     else:
                         seen[document.id] = file
                         yield document
+                if wrong:
+                    more = f" (the first of {len(wrong):,} errors in this file)" * (len(wrong) > 1)
+                    report(InputError(f"{wrong[0]}{more}"))
+                    wrong.clear()
     finally:
         converter.close()
 
@@ -104,8 +111,8 @@ def _documents(file: Path, name: str, converter: Converter, report: Report) -> I
         text, metadata = decode(data, file), {}
         if file.suffix.lower() in (".srt", ".vtt"):
             text, metadata = _said(text)
-    if kind == "records":
-        return json_lines_documents(text, name, file, report)
+    if kind == "records" and (lines := json_lines_documents(text, name, file, report)):
+        return lines
     records = json_records(text, file) if kind == "json" else None
     if kind == "table":
         records, text = table_records(text, file)

@@ -53,9 +53,13 @@ def unreadable(error: Exception, place: str) -> InputError:
     return InputError(f"{place}: cannot be read ({error})")
 
 
-def json_lines_documents(text: str, name: str, file: Path, report: Report) -> Iterator[Document]:
-    """Return a document for each line of a .jsonl file."""
-    lines = ((number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip())
+def json_lines_documents(text: str, name: str, file: Path, report: Report) -> Iterator[Document] | None:
+    """Return a document for each line of a .jsonl file; None for data, as a log: none has "text"."""
+    lines = [(number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip()]
+    values: Iterator[Any] = each_document(lines, lambda _, line, at: parse_json(line, at), lambda _: None, "")
+    have_text = (isinstance(value, dict) and "text" in value for value in values)
+    if not (next(have_text, True) or any(have_text)):
+        return None
     return each_document(
         lines, lambda n, line, at: from_record(n, parse_json(line, at), at, name), report, f"{file}, line"
     )

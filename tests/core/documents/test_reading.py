@@ -94,6 +94,9 @@ def test_messages_have_their_subject_as_title(tmp_path):
     )
     (tmp_path / "a.eml").write_bytes(message)
     (tmp_path / "b.mbox").write_bytes((b"From i@a.example Mon\n" + message + b">From 9 on.\n\n") * 2)
+    for name, lines in ("e.jsonl", '\n{"m": {"text": "a"}}\n["text"]\n{"cut'), ("f.ndjson", '{"id": 1}'):
+        (tmp_path / name).write_text(lines)
+        assert [*read_documents(tmp_path / name)] == [Document(name, lines, {"source": name})]
     found = list(read_documents(tmp_path))
     assert [document.id for document in found] == ["a.eml", "b.mbox#1", "b.mbox#2"]
     assert found[0].text.splitlines() == ["Täglich um 23:40 Uhr."]
@@ -123,8 +126,8 @@ def test_headers_of_mail_are_read_in_linear_time_up_to_a_limit(tmp_path):
     ("name", "content", "message"),
     [
         ("a.txt", "The lamp".encode("utf-16-le"), "NUL"),
-        ("a.jsonl", b"\n[1]", "line 2: expected a JSON object"),
-        ("a.jsonl", b'{"id": "x"}', 'needs a string "text"'),
+        ("a.jsonl", b'\n[1]\n{"text": "x"}', "line 2: expected a JSON object"),
+        ("a.jsonl", b'{"id": "x", "text": 1}', 'needs a string "text"'),
         ("a.jsonl", b'{"id": "x", "text": "1"}\n{"id": "x", "text": "2"}', "occurs twice"),
         ("a.jsonl", b'{"text": "x", "n": ' + b'{"a":' * 101 + b"1" + b"}" * 102, "nested more than 100"),
         ("a.jsonl", b"[" * 100_000, "nested more than 100 levels"),
@@ -146,7 +149,9 @@ def test_bad_files_are_named(tmp_path, name, content, message):
 
 def test_one_bad_file_or_line_does_not_stop_the_others(tmp_path):
     (tmp_path / "a.txt").write_bytes(b"\0")
-    (tmp_path / "b.jsonl").write_bytes(b'{"text": "1"}\n{"tex\n{"id": "", "text": "3"}\n{"text": "4"}')
+    (tmp_path / "b.jsonl").write_bytes(
+        b'{"text": "1"}\n{"tex\n{"id": "", "text": "3"}\n{"text": "4"}\n{"text": "5", "id": 4}'
+    )
     (tmp_path / "c.txt").symlink_to(tmp_path / "nowhere")
     (tmp_path / "d.txt").write_text("d")
     (tmp_path / "none").mkdir()
@@ -160,9 +165,10 @@ def test_one_bad_file_or_line_does_not_stop_the_others(tmp_path):
     paths = [tmp_path / "missing", tmp_path, tmp_path / "a.png", tmp_path / "none"]
     found = [document.text.strip() for document in read_documents(*paths, on_error=errors.append)]
     assert found == ["1", "4", "d", "e1", "e3", "f1", "f3", NO_CHARACTER]
-    in_files = "binary", "line 2", "line 3", "does not exist", "message 2", "record 2"
+    in_files = "binary", "(the first of 3 errors in this file)", "does not exist", "message 2", "record 2"
     parts = ("no such file", *in_files, "this kind", "nothing to read")
-    assert [part in str(error) for part, error in zip(parts, errors, strict=True)] == [True] * 9
+    assert [part in str(error) for part, error in zip(parts, errors, strict=True)] == [True] * 8
+    assert "line 2: not valid JSON" in str(errors[2])
 
 
 def test_whatever_reading_a_file_raises_names_it_and_the_others_are_read(tmp_path, monkeypatch):

@@ -27,7 +27,9 @@ _DECLARED = re.compile(
 )
 
 _NAMED = 9
-"""Kinds that cannot be read and are named, at most."""
+"""Names of what is not read, in a warning, at most."""
+_OTHERS = "files of kinds that cannot be read"
+_LEFT_OUT = "left out, as hidden or made by tools (to read one, give its own path)"
 
 Kind = Literal["text", "records", "json", "table", "mail", "converted"]
 """text: read as it is. records: JSON Lines. json: one JSON value. table: CSV. mail: one or several messages.
@@ -39,12 +41,12 @@ Report = Callable[[InputError], object]
 _DATA = packaged_toml("documents/kinds.toml")
 _KINDS, _NAMES, _WIDER = (by_word(_DATA[name]) for name in ("endings", "names", "wider"))
 """Kinds by the endings and by the names of files, and the encodings to read for those that files declare."""
+_FOLDERS = {key: names.split() for key, names in _DATA["folders"].items()}
 
 
 def kind_of(name: str) -> Kind | None:
     """Return the kind of a file by its name; None if it cannot be read."""
-    stem, ending = os.path.splitext(name.lower())
-    return _KINDS.get(ending) if ending else _NAMES.get(stem)
+    return _NAMES.get(name.lower()) or _KINDS.get(os.path.splitext(name.lower())[1])
 
 
 def document_files(path: Path, exclude: Sequence[str], report: Report) -> Iterator[tuple[Path, str]]:
@@ -54,20 +56,19 @@ def document_files(path: Path, exclude: Sequence[str], report: Report) -> Iterat
     Returns an iterator over (file, name within the folder), sorted by path.
     """
     if os.path.isdir(path):
-        found, others = False, Counter[str]()
-        for file, name in _files_below(path, exclude, report):
+        found, others, left_out = False, Counter[str](), Counter[str]()
+        for file, name in _files_below(path, exclude, report, left_out):
             if kind_of(file.name):
                 found = True
                 yield file, name
             else:
                 others[file.suffix or file.name] += 1
+        for what, names in ((_OTHERS, others), (_LEFT_OUT, left_out)):
+            named = [f"{name} ({n})" for name, n in names.most_common(_NAMED)] + ["…"] * (len(names) > _NAMED)
+            if names:
+                _log.warning("%s: %s: %s", path, what, ", ".join(named))
         if not found:
             report(InputError(f"{path}: there is nothing to read in this folder"))
-        elif others:
-            kinds = ", ".join(sorted(others)[:_NAMED]) + ", …" * (len(others) > _NAMED)
-            _log.warning(
-                "%s: %d of the files are of kinds that cannot be read: %s", path, others.total(), kinds
-            )
     elif not os.path.lexists(path):
         report(InputError(f"{path}: no such file or folder"))
     elif kind_of(path.name):
@@ -76,10 +77,13 @@ def document_files(path: Path, exclude: Sequence[str], report: Report) -> Iterat
         report(InputError(f"{path}: cannot read this kind of file ({path.suffix or 'no ending'})"))
 
 
-def _files_below(root: Path, exclude: Sequence[str], report: Report) -> Iterator[tuple[Path, str]]:
-    """Yield the files below a folder with their names in it, by path.
+def _files_below(
+    root: Path, exclude: Sequence[str], report: Report, left_out: Counter[str]
+) -> Iterator[tuple[Path, str]]:
+    """Yield the files below a folder with their names in it, by path; count in `left_out` what it may miss.
 
-    Hidden files, what `exclude` names and saved indexes are left out. Links out of the folder are errors.
+    Left out are hidden files, folders that tools fill, what `exclude` names and saved indexes. Links out of
+    the folder are errors.
     """
     inside = os.path.realpath(root)
     waiting = [root]
@@ -87,9 +91,12 @@ def _files_below(root: Path, exclude: Sequence[str], report: Report) -> Iterator
         path = waiting.pop()
         name = path.relative_to(root).as_posix()
         if path != root:
-            if path.name.startswith(".") or any(
-                fnmatch(path.name, pattern) or fnmatch(name, pattern) for pattern in exclude
-            ):
+            if any(fnmatch(path.name, pattern) or fnmatch(name, pattern) for pattern in exclude):
+                continue
+            by_mark = any(os.path.lexists(path / mark) for mark in _FOLDERS["marks"])
+            if by_mark or path.name.startswith(".") or path.name in _FOLDERS["names"]:
+                if os.path.isdir(path) or kind_of(path.name):
+                    left_out.update({path.name}.difference(_FOLDERS["unsaid"]))
                 continue
             target = os.path.realpath(path)
             if path.is_symlink() and not Path(target).is_relative_to(inside):

@@ -27,9 +27,28 @@ def test_a_folder_is_read_in_sorted_order_with_relative_ids(tmp_path, caplog):
     (tmp_path / "empty.txt").touch()
     found = list(read_documents(tmp_path))
     assert " ".join(document.id for document in found) == "LICENSE a/code.py a/one.txt b.md c.txt empty.txt"
-    assert caplog.messages == [f"{tmp_path}: 1 of the files are of kinds that cannot be read: .png"]
+    assert caplog.messages == [
+        f"{tmp_path}: files of kinds that cannot be read: .png (1)",
+        f"{tmp_path}: left out, as hidden or made by tools (to read one, give its own path): .hidden.md (1)",
+    ]
     assert found[2] == Document("a/one.txt", "a/one.txt", {"source": "a/one.txt"})
     assert [document.text for document in found[-2:]] == ["One.\r\n", ""]
+
+
+def test_what_tools_fill_is_left_out_and_named_unless_its_own_path_is_given(tmp_path, caplog):
+    read = ["Containerfile", "app.properties", "go.mod", "web/a.mts", "web/lamp.service"]
+    filled = ["node_modules/a.js", "web/node_modules/b.js", "env/lib/c.py", "target/d.rs", ".github/e.yml"]
+    marks = ["env/pyvenv.cfg", "target/CACHEDIR.TAG"]
+    for name in (*read, *filled, *marks, ".git/f.txt", *(f"n.{n}" for n in "abeijklopq"), "web/n.q"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(name)
+    assert [document.id for document in read_documents(tmp_path)] == read
+    kinds, names = caplog.messages
+    assert kinds.endswith(": .q (2), .a (1), .b (1), .e (1), .i (1), .j (1), .k (1), .l (1), .o (1), …")
+    assert names.endswith(": node_modules (2), .github (1), env (1), target (1)")
+    for name in filled:
+        folder = tmp_path / name.split("/")[0] if "web" not in name else tmp_path / "web" / "node_modules"
+        assert [document.text for document in read_documents(folder)][:1] == [name]
 
 
 def test_excluded_names_and_paths_are_left_out_and_ids_of_several_paths_begin_with_their_names(
@@ -75,6 +94,9 @@ def test_lines_lists_and_tables_with_a_text_are_records_below_their_file_and_oth
         "c.csv#2": "Two.",
         "d.csv": "Made in May.\n\n| city | country |\n| --- | --- |\n| Os lo | No\\|way |\n",
     }
+    for name, lines in ("e.jsonl", '\n{"m": {"text": "a"}}\n["text"]\n{"cut'), ("f.ndjson", '{"id": 1}'):
+        (tmp_path / name).write_text(lines)
+        assert [*read_documents(tmp_path / name)] == [Document(name, lines, {"source": name})]
     fields = {document.id: document.metadata for document in read_documents(tmp_path / "c.csv")}
     assert fields["c.csv#x"] == {"source": "c.csv", "year": 1999, "zip": "10115"}
 
@@ -94,9 +116,6 @@ def test_messages_have_their_subject_as_title(tmp_path):
     )
     (tmp_path / "a.eml").write_bytes(message)
     (tmp_path / "b.mbox").write_bytes((b"From i@a.example Mon\n" + message + b">From 9 on.\n\n") * 2)
-    for name, lines in ("e.jsonl", '\n{"m": {"text": "a"}}\n["text"]\n{"cut'), ("f.ndjson", '{"id": 1}'):
-        (tmp_path / name).write_text(lines)
-        assert [*read_documents(tmp_path / name)] == [Document(name, lines, {"source": name})]
     found = list(read_documents(tmp_path))
     assert [document.id for document in found] == ["a.eml", "b.mbox#1", "b.mbox#2"]
     assert found[0].text.splitlines() == ["Täglich um 23:40 Uhr."]

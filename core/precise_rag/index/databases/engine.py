@@ -10,9 +10,10 @@ Changes are transactions, and a search reads one snapshot.
 
 import atexit
 import json
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
@@ -22,6 +23,7 @@ from precise_rag._processes import PerProcess, ProcessLock
 from precise_rag.checks import check_text
 from precise_rag.errors import DatabaseError, InputError
 from precise_rag.filters.values import compared
+from precise_rag.index.databases.filters import as_json
 from precise_rag.index.databases.rows import StoredDocument
 from precise_rag.index.databases.view import PostgresView
 from precise_rag.redaction import quoted, remember_fields, without_password, without_secrets
@@ -34,10 +36,15 @@ _NAME = re.compile(r"[a-z_][a-z0-9_]{0,40}")
 _MOST = "10"
 """Connections of a process to one address, if the address does not say."""
 _WAIT = 30.0
-"""Seconds that a thread waits for a connection."""
+"""Seconds that a thread waits for a connection; after a sixth of them it asks whether the server answers."""
+_CONNECT = "10"
+"""Seconds after which a server that does not answer is given up, if neither address nor environment says."""
 _IDLE = 60.0
 """Seconds after which one of the connections is ended, if so many were not used meanwhile."""
-_connecting = ProcessLock()
+_CONNECTION = {"client_encoding": "utf8", "prepare_threshold": None}
+"""Texts also in a database without an encoding, and no state that a pooler gives to the next client."""
+_connecting: PerProcess[dict[tuple[str, str], ProcessLock]] = PerProcess()
+"""Locks of this process, by address and number of connections: one that hangs holds up no other."""
 _pools: PerProcess[dict[tuple[str, str], Any]] = PerProcess()
 """The pools of this process, by address and number of connections."""
 
@@ -79,6 +86,7 @@ class PostgresEngine:
             raise InputError(f"max_connections must be a whole number from 1, got {self._most!r}")
         if not _NAME.fullmatch(self._c):
             raise InputError(f"collection must be lower-case letters, digits and _, got {self._c!r}")
+        options.setdefault("connect_timeout", os.environ.get("PGCONNECT_TIMEOUT", _CONNECT))
         user, _, password = parts.netloc.rpartition("@")[0].partition(":")
         login = f"{user}:{password}" if password else user
         self._dsn = _address(parts.scheme, f"{login}@{host}" if login else host, parts.path, options)
@@ -105,14 +113,22 @@ class PostgresEngine:
     def connection(self) -> Iterator[Any]:
         """Lend a connection in a transaction, which is undone if anything is raised."""
         psycopg = require("psycopg", extra="postgres")
+        timed_out = require("psycopg_pool", extra="postgres").PoolTimeout
+        refused = ""
         try:
-            with self._pool().connection() as connection:
+            with ExitStack() as lent:
+                pool = self._pool()
+                try:
+                    connection = lent.enter_context(pool.connection(_WAIT / 6))
+                except timed_out:
+                    refused = self._refusal()
+                    connection = lent.enter_context(pool.connection(_WAIT * 5 / 6))
                 yield connection
-        except require("psycopg_pool", extra="postgres").PoolTimeout as error:
+        except timed_out as error:
             raise DatabaseError(
                 f"{self.location}: no connection was free for {_WAIT:g} seconds: all {self._most} were in "
-                "use, or the server lets in no more; use fewer threads, or let the address end with "
-                "max_connections=… for more"
+                f"use, or the server lets in no more{refused}; use fewer threads, or let the address end "
+                "with max_connections=… for more"
             ) from error
         except (psycopg.Error, UnicodeEncodeError) as error:
             raise DatabaseError(f"{self.location}: {quoted(error)}") from error
@@ -120,13 +136,14 @@ class PostgresEngine:
     def _pool(self) -> Any:
         pools = _pools.get(dict)
         key = self._dsn, self._most
-        with _connecting:
+        with _connecting.get(dict).setdefault(key, ProcessLock()):
             if key not in pools:
                 pool = require("psycopg_pool", extra="postgres").ConnectionPool
                 # a pool would only say that it got no connection in time, and not why
                 require("psycopg", extra="postgres").connect(self._dsn).close()
                 pools[key] = pool(
                     self._dsn,
+                    kwargs=_CONNECTION,
                     min_size=0,
                     max_size=int(self._most),
                     open=True,
@@ -136,6 +153,17 @@ class PostgresEngine:
                     reconnect_timeout=_WAIT,
                 )
             return pools[key]
+
+    def _refusal(self) -> str:
+        """Why the server lets in no more, if it does not. Raises psycopg.Error if it does not answer."""
+        psycopg = require("psycopg", extra="postgres")
+        try:
+            psycopg.connect(self._dsn).close()
+        except psycopg.OperationalError as error:
+            if "FATAL" in str(error):  # as servers begin what they say, such as that they are starting
+                return f" ({quoted(error)})"
+            raise
+        return ""
 
     def settings(self) -> Any:
         """What `create` was given; None if the collection does not exist."""
@@ -195,7 +223,7 @@ class PostgresEngine:
                 db.execute(
                     f"UPDATE {self._c}_documents SET metadata = %s, fields = %s::jsonb "
                     "WHERE id = %s AND metadata <> %s",
-                    [text, json.dumps(compared(document.metadata)), document.id, text],
+                    [text, as_json(compared(document.metadata)), document.id, text],
                 )
         return {*ids} - {document.id for document in same}
 
@@ -256,7 +284,7 @@ class PostgresEngine:
         rows: dict[str, list[Sequence[Any]]] = {"documents": [], "sentences": [], "postings": []}
         for key, document in zip(keys, documents, strict=True):
             size, metadata = len(document.sentences), dict(document.metadata)
-            fields = json.dumps(compared(metadata))
+            fields = as_json(compared(metadata))
             rows["documents"].append((key, document.id, document.digest, size, json.dumps(metadata), fields))
             for place, sentence in enumerate(document.sentences):
                 sentence_key = next(sentence_keys)

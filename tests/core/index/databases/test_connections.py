@@ -1,8 +1,11 @@
 """Connections to PostgreSQL: few, shared by all threads and indexes of an address, and opened again."""
 
 import pickle
+import re
+import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +18,7 @@ from support.children import has_fork, in_child
 
 psycopg = pytest.importorskip("psycopg")
 WAIT = "precise_rag.index.databases.engine._WAIT"
+CONNECT = "precise_rag.index.databases.engine._CONNECT"
 DOCUMENTS = [Document("a", "The cat sleeps."), Document("b", "A dog barks.")]
 
 
@@ -36,6 +40,12 @@ def wait_until_all_ended(postgres: str, name: str) -> None:
     while n_connections(postgres, name):
         assert time.monotonic() < deadline
         time.sleep(0.01)
+
+
+def end_connections(postgres: str, name: str) -> None:
+    query = "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE application_name = %s"
+    with psycopg.connect(postgres) as connection:
+        assert set(connection.execute(query, [name]).fetchall()) == {(True,)}
 
 
 def test_130_threads_share_connections_of_an_address(postgres: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -68,7 +78,7 @@ def test_a_thread_that_gets_no_connection_says_so(postgres: str, monkeypatch: py
     assert index.search("cat", 1)[0].doc_id == "a"
 
 
-def test_a_server_that_allows_fewer_is_waited_for(postgres: str) -> None:
+def test_a_server_that_allows_fewer_is_waited_for(postgres: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with psycopg.connect(postgres) as connection:
         connection.execute("CREATE EXTENSION IF NOT EXISTS vector")
         connection.execute("CREATE ROLE alone LOGIN CONNECTION LIMIT 1; GRANT ALL ON SCHEMA public TO alone")
@@ -83,6 +93,64 @@ def test_a_server_that_allows_fewer_is_waited_for(postgres: str) -> None:
         index.search("cat")
     wait_until_all_ended(postgres, "fewer")
     assert index.search("cat", 1)[0].doc_id == "a"
+    monkeypatch.setattr(WAIT, 0.6)
+    with psycopg.connect(postgres) as connection:
+        connection.execute("ALTER ROLE alone NOLOGIN")
+    end_connections(postgres, "fewer")
+    with pytest.raises(DatabaseError, match=r"lets in no more \(.*not permitted to log in"):
+        index.search("cat")
+
+
+def test_an_address_that_never_answers_is_given_up_and_holds_up_no_other(
+    postgres: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(CONNECT, "2")
+    index = built(postgres, "healthy")
+    index.close()
+    with socket.create_server(("127.0.0.1", 0)) as silent, ThreadPoolExecutor(1) as threads:
+        location = f"postgresql://127.0.0.1:{silent.getsockname()[1]}/db"
+        other = threads.submit(PostgresEngine(location).settings)
+        time.sleep(0.2)
+        assert index.search("cat", 1)[0].doc_id == "a"
+        assert not other.done()
+        with pytest.raises(DatabaseError, match="timeout"):
+            other.result()
+
+
+def test_a_server_that_is_gone_is_not_taken_for_a_busy_one(
+    postgres: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(WAIT, 30.0 / 5)
+    (folder,) = re.findall(r"(?<=host=)[^&]+", postgres)
+    (tmp_path / "s").symlink_to(folder)
+    index = built(postgres.replace(folder, str(tmp_path / "s")), "gone")
+    (tmp_path / "s").unlink()
+    end_connections(postgres, "gone")
+    began = time.monotonic()
+    with pytest.raises(DatabaseError, match="No such file"):
+        index.search("cat")
+    assert time.monotonic() - began < 5
+    (tmp_path / "s").symlink_to(folder)
+    assert index.search("cat", 1)[0].doc_id == "a"
+    index.close()
+
+
+def test_a_database_without_an_encoding_holds_any_text(postgres: str) -> None:
+    with psycopg.connect(postgres, autocommit=True) as connection:
+        connection.execute("CREATE DATABASE plain ENCODING 'SQL_ASCII' LOCALE 'C' TEMPLATE template0")
+    documents = [Document("日本", "Łódź is a town.", {"tag": "Zürich"}), Document("b", "A dog barks.")]
+    location = postgres.replace("/postgres?", "/plain?")
+    index = DatabaseIndex.build(documents, HashEncoder(), location=location)
+    found = index.search("town", filter={"tag": {"$in": ["Zürich"]}})
+    assert [(one.doc_id, one.text) for one in found] == [("日本", "Łódź is a town.")]
+    index.close()
+
+
+def test_nothing_stays_with_a_connection_that_a_pooler_lends_to_another_client(postgres: str) -> None:
+    with PostgresEngine(postgres).connection() as db:
+        for _ in range(9):
+            prepared = db.execute("SELECT name FROM pg_prepared_statements").fetchall()
+    assert prepared == []
 
 
 @has_fork
@@ -110,18 +178,13 @@ def test_connections_that_the_server_ended_are_opened_again(postgres: str) -> No
     """The call that is under way fails with one error of ours, and the next one connects again."""
     index = built(postgres, "ended")
 
-    def end() -> None:
-        query = "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE application_name = %s"
-        with psycopg.connect(postgres) as connection:
-            assert set(connection.execute(query, ["ended"]).fetchall()) == {(True,)}
-
     def read_while_it_ends() -> None:
         with index.engine.view() as view:
-            end()
+            end_connections(postgres, "ended")
             view.count()
 
     for change in (lambda: index.add([Document("c", "An owl.")]), lambda: index.delete(["a"])):
-        end()
+        end_connections(postgres, "ended")
         change()
     with pytest.raises(DatabaseError, match=r"terminat|closed|lost"):
         read_while_it_ends()

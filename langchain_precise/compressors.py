@@ -218,8 +218,7 @@ class EvidenceCompressor(SelectionCompressor, parts.EvidenceOptions):
         is not ours only the order counts, see `LevelledReranker`.
     count_tokens: counts the tokens of a text for `max_tokens`, which holds for what `DOCUMENT_PROMPT` writes;
         default: those of the default encoder.
-    The other fields are those of `ProbabilitySelector`; with min_keep=0 nothing is returned if nothing is
-    relevant.
+    The other fields are those of `ProbabilitySelector`; min_keep=0 returns nothing if nothing is relevant.
     """
 
     reranker: Any = "default"

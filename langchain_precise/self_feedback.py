@@ -191,7 +191,7 @@ class SelfFeedbackChain(RunnableSerializable[ChainInput, SelfFeedbackOutput]):
                     yield _piece(item, given)
 
 
-def _arguments(given: ChainInput, observer: Callable[[Record], None]) -> dict[str, Any]:
+def _arguments(given: ChainInput, observer: Callable[[Record], None] | None) -> dict[str, Any]:
     """Return the arguments of `PreciseRAG.answer`, with a trace that the observer is told of."""
     question = _read_question(given)
     return question | {"trace": Trace(question["query"], observer=observer)}

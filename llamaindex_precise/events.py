@@ -3,6 +3,7 @@
 from typing import Any
 
 from llama_index.core.instrumentation import get_dispatcher
+from llama_index.core.instrumentation.event_handlers import NullEventHandler
 from llama_index.core.instrumentation.events import BaseEvent
 
 from precise_rag.trace import CallRecord, Record, RoundRecord, StageRecord
@@ -33,13 +34,13 @@ class PreciseRoundEvent(_RecordEvent):
     """A draft was judged: its score, and the decision that follows."""
 
 
-_EVENTS: dict[type[Record], type[_RecordEvent]] = {
-    StageRecord: PreciseStageEvent,
-    CallRecord: PreciseCallEvent,
-    RoundRecord: PreciseRoundEvent,
-}
+_EVENTS = {StageRecord: PreciseStageEvent, CallRecord: PreciseCallEvent, RoundRecord: PreciseRoundEvent}
 
 
 def observe(record: Record) -> None:
     """Send a record to the handlers of events: the observer for a Trace."""
-    dispatcher.event(_EVENTS[type(record)](record=record.to_dict()))
+    heard: Any = dispatcher
+    while heard and all(isinstance(handler, NullEventHandler) for handler in heard.event_handlers):
+        heard = heard.parent if heard.propagate else None
+    if heard:  # what handlers are given of a record takes a while to make
+        dispatcher.event(_EVENTS[type(record)](record=record.to_dict()))

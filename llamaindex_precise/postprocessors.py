@@ -197,8 +197,7 @@ class EvidencePostprocessor(RerankerPostprocessor, parts.EvidenceOptions):
     reranker: scores the sentences; of one that is not ours only the order counts, see `LevelledReranker`.
     count_tokens: counts the tokens of a text for `max_tokens`, which holds for nodes with the metadata that
         LLMs see; default: those of the default encoder. It is not saved.
-    The other fields are those of `ProbabilitySelector`; with min_keep=0 nothing is returned if nothing is
-    relevant.
+    The other fields are those of `ProbabilitySelector`; min_keep=0 returns nothing if nothing is relevant.
     """
 
     _mode = MetadataMode.NONE

@@ -75,9 +75,8 @@ class RetrieverSource(_Source):
         self.retriever = retriever
         self.node_postprocessors = list(items_of("node_postprocessors", node_postprocessors, object))
         for one in self.node_postprocessors:
-            check_methods(
-                "node_postprocessors", one, ("postprocess_nodes",), "pass LlamaIndex postprocessors"
-            )
+            advice = "pass LlamaIndex postprocessors"
+            check_methods("node_postprocessors", one, ("postprocess_nodes",), advice)
 
     def _retriever(self, filter: Any, top_k: int) -> BaseRetriever:
         if filter is not None:

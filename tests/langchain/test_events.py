@@ -1,6 +1,7 @@
 """Events of LangChain arrive in order, on the event loop of the handler."""
 
 import asyncio
+import threading
 from contextlib import aclosing
 
 import pytest
@@ -11,6 +12,7 @@ from langchain_core.runnables import RunnableLambda
 from langchain_precise import GradientSelectionCompressor, PreciseRetriever, SelfFeedbackChain
 from precise_rag import GradientSelector
 from precise_rag.testing import HashEncoder, ScriptedLLM
+from precise_rag.trace import StageRecord
 
 REPLIES = ["First.", '{"reason": "", "score": 4, "adjustment": 1}', "Second.", "???", "???"]
 FOUND = [Document("Eels swim."), Document("Rye bread is dark."), Document("Eels are smoked.")]
@@ -68,6 +70,19 @@ async def test_compressors_and_retrievers_do_too(documents):
     retriever = PreciseRetriever.from_documents(documents, HashEncoder())
     await retriever.ainvoke("Who built the clock?", {"callbacks": [handler]})
     assert handler.heard[:2] == ["stagesearch", "stagererank"]
+
+
+@pytest.mark.parametrize("listens", [True, False])
+async def test_data_of_records_are_made_off_the_loop_and_only_if_anybody_listens(monkeypatch, listens):
+    made, to_dict = [], StageRecord.to_dict
+    made_by = lambda record: made.append(threading.current_thread()) or to_dict(record)  # noqa: E731
+    monkeypatch.setattr(StageRecord, "to_dict", made_by)
+    callbacks = [OnTheLoop()] if listens else []
+    await GradientSelectionCompressor().acompress_documents(FOUND, "eels", callbacks=callbacks)
+    assert len(made) == (2 if listens else 0)
+    assert threading.main_thread() not in made
+    GradientSelectionCompressor().compress_documents(FOUND, "eels")
+    assert len(made) == (2 if listens else 0)
 
 
 async def test_a_stream_that_is_left_early_leaves_nothing_behind():

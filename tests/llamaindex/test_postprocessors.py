@@ -26,6 +26,8 @@ from llamaindex_precise import (
 from precise_rag.errors import InputError
 from precise_rag.facts import read_facts
 from precise_rag.testing import HashEncoder, ScriptedLLM
+from precise_rag.trace import StageRecord
+from support.frameworks import events_of_llamaindex
 from support.scored import Scored
 from support.velm import wheels_are_relevant
 
@@ -85,6 +87,17 @@ def test_equal_texts_on_two_pages_repeat_each_other():
         for page, score in (("7", 0.9), ("8", 0.8))
     ]
     assert ids(RedundancyPostprocessor().postprocess_nodes(nodes)) == ["7"]
+
+
+def test_the_data_of_records_are_not_made_if_nobody_listens(monkeypatch):
+    made = []
+    monkeypatch.setattr(StageRecord, "to_dict", lambda record: made.append(record) or {})
+    nodes = scored(("The wheel turns.", 0.5), ("Rye is dark.", 0.4))
+    RedundancyPostprocessor().postprocess_nodes(nodes)
+    assert made == []
+    with events_of_llamaindex() as seen:
+        RedundancyPostprocessor().postprocess_nodes(nodes)
+    assert len(made) == len(seen) == 1
 
 
 def test_the_judge_of_relevance_is_the_application_s_and_sees_no_hidden_metadata(scripted_chat, events):

@@ -288,7 +288,7 @@ class IndexContract(SearchContract):
             type(index).load(path, HashEncoder(17))
         manifest = json.loads((path / "manifest.json").read_text())
         for change, message in (
-            ({"version": 99}, "has index format 99"),
+            ({"version": 99}, "has index format 99.*delete it and build it again"),
             ({"format": "other"}, "is not the manifest"),
             ({"segments": [{"file": "data-missing"}]}, "is damaged"),
         ):

@@ -81,7 +81,7 @@ def read_manifest(path: str | Path) -> dict[str, Any]:
     if manifest.get("version") != _VERSION:
         raise IndexFormatError(
             f"{path} has index format {manifest.get('version')!r}, this version reads {_VERSION}; "
-            "build the index again or install the version that wrote it"
+            "delete it and build it again, or install the version that wrote it"
         )
     try:
         if manifest.get("sha256") != _digest(manifest):

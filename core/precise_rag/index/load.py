@@ -52,7 +52,7 @@ def load_index(
             if manifest["kind"] not in KINDS:
                 raise IndexFormatError(
                     f"{path} holds a {manifest['kind']!r} index, which this version does not know; "
-                    "load it with the version that saved it, or build it again"
+                    "load it with the version that saved it, or delete it and build it again"
                 )
             loaded = _encoder(encoder, str(path), manifest["encoder"], device)
             return KINDS[manifest["kind"]].load(path, loaded, **settings)

@@ -39,7 +39,7 @@ def usable_settings(settings_type: type, saved: Mapping[str, Any]) -> dict[str, 
     usable = dict(saved)
     if usable.pop("filter_statistics", "shared") != "shared":
         raise IndexFormatError(
-            "the index was made with filter_statistics='matching', which is no longer there; build it again"
+            "the index has filter_statistics='matching', which no longer exists; delete it and build it again"
         )
     for name in ("chunks", "passages", "surroundings"):
         value = saved.get(name)
@@ -78,13 +78,13 @@ def check_opened(
     if name != given_name:
         raise IndexFormatError(
             f"{where} was built with encoder {name!r} but {given_name!r} was given; "
-            f"give that one, {made['encoder']['source']!r}, or build it again"
+            f"give that one, {made['encoder']['source']!r}, or delete it and build it again"
         )
     changed = {setting for setting, value in given.items() if as_json(saved.get(setting)) != as_json(value)}
     if fixed := sorted((changed & saved.keys()) - changeable):
         raise InputError(
             f"{fixed[0]} cannot change in {where} (settings that can: {', '.join(sorted(changeable))}); "
-            "build the index again"
+            "delete it and build it again"
         )
 
 

@@ -50,7 +50,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--prune",
         action="store_true",
-        help="remove documents from the index that are not in PATH; needs every file to be read",
+        help="remove from the index, and from its files, what is not in PATH; needs every file to be read",
     )
     add_device(parser)
     parser.add_argument("--json", action="store_true", help="print the summary as one JSON object")
@@ -83,6 +83,8 @@ def run(args: argparse.Namespace) -> int:
                 index = HybridIndex.load(args.out, encoder, **options)
             removed = _update(index, documents, args, problems)
             index.save(args.out)
+    for identifier in removed:
+        warn(f"removed {identifier}: it is not in {_named(args.paths)}")
     for identifier in empty:
         warn(f"warning: {identifier}: the document is empty")
     summary = {
@@ -118,8 +120,8 @@ def _update(
     stay = [identifier for identifier in gone if not args.prune or _may_be_in(identifier, problems)]
     removed = sorted(set(gone) - set(stay))
     index.delete(removed)
-    for identifier in removed:
-        warn(f"removed {identifier}: it is not in {_named(args.paths)}")
+    if isinstance(index, HybridIndex) and args.prune and (removed or new):
+        index.compact()  # so that the files keep nothing of their texts
     if stay:
         why = "may be in what could not be read" if args.prune else f"are not in {_named(args.paths)}"
         advice = "so they stay" if args.prune else "name all its folders, or use --prune if they are gone"

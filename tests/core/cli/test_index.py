@@ -1,11 +1,13 @@
 import json
 import re
 import shutil
+from unittest.mock import Mock
 
 from safetensors.numpy import load_file, save_file
 
 from precise_rag.cli import demo, main
 from precise_rag.encoders.local import MINILM, packaged_encoder
+from precise_rag.errors import IndexWriteError
 from support.chat_server import ChatServer, says
 
 
@@ -41,6 +43,25 @@ def test_pruning_removes_what_is_gone_but_not_what_cannot_be_read(tmp_path, prec
     assert "1 of the index's documents, such as lamp.txt, had another text before" in err
     _, out, _ = precise("ask", index, "What is the road about?", "--json")
     assert {candidate["doc_id"] for candidate in json.loads(out)["candidates"]} == {"lamp.txt"}
+
+
+def test_what_is_pruned_or_replaced_leaves_the_files(tmp_path, precise, monkeypatch):
+    """Also where its block would stay as it is; and what is removed is named when it is."""
+    monkeypatch.setattr("precise_rag.index.table.SMALL", 1)
+    docs, index = tmp_path / "docs", tmp_path / "index"
+    docs.mkdir()
+    for name in ("Tansy", "Sorrel", "Yarrow", *range(9)):
+        (docs / f"{name}.txt").write_text(f"The plant is called {name}.")
+    assert precise("index", docs, "--out", index)[0] == 0
+    (docs / "Tansy.txt").unlink()
+    (docs / "Sorrel.txt").write_text("The plant has no name.")
+    with monkeypatch.context() as full:
+        full.setattr("precise_rag.index.index.write_index", Mock(side_effect=IndexWriteError("disk full")))
+        err = precise("index", docs, "--out", index, "--prune")[2]
+    assert ("disk full" in err, "removed" in err) == (True, False)
+    assert "removed Tansy.txt" in precise("index", docs, "--out", index, "--prune")[2]
+    kept = b"".join(file.read_bytes() for file in index.iterdir())
+    assert [name in kept for name in (b"Tansy", b"called Sorrel", b"called Yarrow")] == [False, False, True]
 
 
 def test_an_index_of_another_encoder_is_refused_as_it_was_and_asked_with_it(folder, tmp_path, precise):

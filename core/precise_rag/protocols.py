@@ -79,7 +79,7 @@ class Reranker(Protocol):
 class LLM(Protocol):
     """A chat model with a synchronous and an asynchronous call.
 
-    It may also have `max_call_seconds`, after which a call is given up; default: 600.
+    It may also have `max_call_seconds` (default: 600), after which a call is given up, and `max_retries`.
     """
 
     @property

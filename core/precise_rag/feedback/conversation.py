@@ -13,6 +13,7 @@ from precise_rag.errors import (
     EmptyReplyError,
     LLMAuthenticationError,
     LLMError,
+    LLMResponseError,
 )
 from precise_rag.excerpts import Order
 from precise_rag.feedback.controller import FeedbackController
@@ -182,7 +183,7 @@ class FeedbackConversation:
     def _judgement(self, draft: str, selection: Selection) -> Conversation[tuple[Judgement | None, str]]:
         """The judgement, asked for at most twice, and what went wrong; an empty string if nothing did.
 
-        A draft that there was before has the judgement that it had.
+        A draft that there was before has the judgement that it had. Failures that clients repeat are final.
         """
         if self.controller.max_rounds == 0:
             return None, "judging is off"
@@ -198,7 +199,9 @@ class FeedbackConversation:
                 return judgement if problem else None, f"the answer is not judged: {error}"
             except LLMError as error:
                 judgement, problem = Judgement(None, 0, "failed", str(error)), f"the judge failed: {error}"
-                if isinstance(error, ContextLengthError | ContentFilterError | LLMAuthenticationError):
+                again = LLMResponseError if getattr(self.judge, "max_retries", 0) != 0 else LLMError
+                final = ContextLengthError | ContentFilterError | LLMAuthenticationError
+                if isinstance(error, final) or not isinstance(error, again):
                     break
             else:
                 judgement, problem = _read(completion, prompt)

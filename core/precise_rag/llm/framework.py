@@ -22,7 +22,7 @@ class LlamaIndexLLM:
     """A LlamaIndex LLM. Its own token counts are used; without them, estimates."""
 
     def __init__(self, llm: Any) -> None:
-        self._llm = llm
+        self._llm, self.max_retries = llm, getattr(llm, "max_retries", 0)
         self.name = str(getattr(llm.metadata, "model_name", "") or type(llm).__name__)
         remember_environment()
         remember_fields(vars(llm))
@@ -100,7 +100,7 @@ class LangChainLLM:
     """A LangChain chat model or runnable. Its own token counts are used; without them, estimates."""
 
     def __init__(self, model: Any) -> None:
-        self._model = model
+        self._model, self.max_retries = model, getattr(model, "max_retries", 0)
         names = (getattr(model, field, None) for field in ("model_name", "model"))
         self.name = next((name for name in names if isinstance(name, str) and name), type(model).__name__)
         remember_environment()

@@ -6,7 +6,15 @@ from dataclasses import dataclass
 
 import pytest
 
-from precise_rag.errors import BudgetExceeded, ContextLengthError, InputError, LLMError, LLMServerError
+from precise_rag.errors import (
+    BudgetExceeded,
+    ContextLengthError,
+    InputError,
+    LLMConnectionError,
+    LLMError,
+    LLMResponseError,
+    LLMServerError,
+)
 from precise_rag.feedback import FeedbackController
 from precise_rag.llm import Budget, load_llm
 from precise_rag.prompts import NOT_IN_PASSAGES
@@ -27,6 +35,22 @@ def loop(answers, judgements, *, k=2, budget=None, **options):
     controller = FeedbackController(max_rounds=options.pop("max_rounds", 3))
     answerer, judge = ScriptedLLM(answers, name="answerer"), ScriptedLLM(judgements, name="judge")
     return answering(answerer, judge, controller, budget, k=k, **options), answerer, judge
+
+
+@pytest.mark.parametrize(
+    ("retries", "failure", "n"),
+    [
+        (0, LLMServerError("x: down"), 2),
+        (2, LLMServerError("x: down"), 1),
+        (None, LLMConnectionError("x: late"), 1),
+        (2, LLMResponseError("x: no reply"), 2),
+    ],
+)
+def test_a_judge_whose_client_has_tried_again_is_not_asked_again(retries, failure, n):
+    engine, _, judge = loop(["a"], [failure] * 2)
+    judge.max_retries = retries
+    answer = engine.answer(QUESTION, candidates=CANDIDATES)
+    assert (answer.text, answer.note, len(judge.calls)) == ("a", f"the judge failed: {failure}", n)
 
 
 def run_each_way(make):

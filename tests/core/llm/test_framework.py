@@ -42,6 +42,15 @@ class LangStream(GenericFakeChatModel):
             yield ChatGenerationChunk(message=AIMessageChunk(content=text, response_metadata=metadata))
 
 
+@pytest.mark.parametrize("model", [LlamaLLM, LangStream])
+def test_models_say_whether_their_clients_try_again(model):
+    class Retrying(model):
+        max_retries: int = 4
+
+    made = {"messages": iter(())} if model is LangStream else {}
+    assert [load_llm(kind(**made)).max_retries for kind in (model, Retrying)] == [0, 4]
+
+
 def test_a_llamaindex_llm_that_only_completes_prompts_works_too():
     completion = load_llm(MockLLM(max_tokens=3)).complete(PROMPT)
     assert completion.text == "text text text"

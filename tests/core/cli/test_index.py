@@ -48,8 +48,7 @@ def test_pruning_removes_what_is_gone_but_not_what_cannot_be_read(tmp_path, prec
 def test_what_is_pruned_or_replaced_leaves_the_files(tmp_path, precise, monkeypatch):
     """Also where its block would stay as it is; and what is removed is named when it is."""
     monkeypatch.setattr("precise_rag.index.table.SMALL", 1)
-    docs, index = tmp_path / "docs", tmp_path / "index"
-    docs.mkdir()
+    docs, index = tmp_path, tmp_path.with_name("pruned")
     for name in ("Tansy", "Sorrel", "Yarrow", *range(9)):
         (docs / f"{name}.txt").write_text(f"The plant is called {name}.")
     assert precise("index", docs, "--out", index)[0] == 0

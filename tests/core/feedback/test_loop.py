@@ -6,15 +6,7 @@ from dataclasses import dataclass
 
 import pytest
 
-from precise_rag.errors import (
-    BudgetExceeded,
-    ContextLengthError,
-    InputError,
-    LLMConnectionError,
-    LLMError,
-    LLMResponseError,
-    LLMServerError,
-)
+from precise_rag.errors import BudgetExceeded, ContextLengthError, InputError, LLMError, LLMServerError
 from precise_rag.feedback import FeedbackController
 from precise_rag.llm import Budget, load_llm
 from precise_rag.prompts import NOT_IN_PASSAGES
@@ -24,6 +16,7 @@ from precise_rag.types import Candidate, Completion
 from support.feedback import FirstK, answering
 from support.velm import verdict as says
 
+DOWN = LLMServerError("x: down")
 QUESTION = "Where is Paris?"
 TEXTS = ["Paris is in France.", "Lyon too.", "Rome is not.", "Oslo is far.", "Bern is near."]
 CANDIDATES = [
@@ -37,20 +30,12 @@ def loop(answers, judgements, *, k=2, budget=None, **options):
     return answering(answerer, judge, controller, budget, k=k, **options), answerer, judge
 
 
-@pytest.mark.parametrize(
-    ("retries", "failure", "n"),
-    [
-        (0, LLMServerError("x: down"), 2),
-        (2, LLMServerError("x: down"), 1),
-        (None, LLMConnectionError("x: late"), 1),
-        (2, LLMResponseError("x: no reply"), 2),
-    ],
-)
-def test_a_judge_whose_client_has_tried_again_is_not_asked_again(retries, failure, n):
-    engine, _, judge = loop(["a"], [failure] * 2)
+@pytest.mark.parametrize(("retries", "reply", "n"), [(0, DOWN, 2), (None, DOWN, 1), (2, "hm", 2)])
+def test_a_judge_whose_client_has_tried_again_is_not_asked_again(retries, reply, n):
+    engine, _, judge = loop(["a"], [reply] * 2)
     judge.max_retries = retries
-    answer = engine.answer(QUESTION, candidates=CANDIDATES)
-    assert (answer.text, answer.note, len(judge.calls)) == ("a", f"the judge failed: {failure}", n)
+    assert engine.answer(QUESTION, candidates=CANDIDATES).text == "a"
+    assert len(judge.calls) == n
 
 
 def run_each_way(make):

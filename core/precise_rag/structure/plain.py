@@ -83,18 +83,15 @@ class _Mark(NamedTuple):
     word: str
 
 
-_ROMAN = re.compile(r"[ivx]+|[IVX]+")
-
-
-def _is_number(word: str) -> bool:
-    return word.strip("().").replace(".", "").isalnum()
+_NUMBER, _ROMAN = re.compile(r"\w+(?:\.\w+)*"), re.compile(r"[ivx]+|[IVX]+")
 
 
 def _kinds_of(word: str, last: str) -> tuple[str, ...]:
     """The kinds of a mark after another one: "(i)" follows "(h)", otherwise it is a Roman number."""
-    if not _is_number(word):
+    number = _NUMBER.search(word)
+    if number is None:
         return (word,)
-    inside = word.strip("().")
+    inside = number[0]
     kind = word.replace(inside, "a" if inside.islower() else "A")
     if inside[0].isdigit():
         return (re.sub(r"\d+", "1", word),)
@@ -251,7 +248,7 @@ class _Reader:
                 del self.marks[len(self.marks) - len(same) + step :]
                 self.marks.append(mark._replace(word=word))
                 return step
-        if same and _is_number(word) and not _is_number(same[-1].word):
+        if same and _NUMBER.search(word) and not _NUMBER.search(same[-1].word):
             del self.marks[len(self.marks) - len(same) :]
             same = []
         self.marks.append(_Mark(line.indent, _kinds_of(word, "")[0], word))
@@ -261,12 +258,13 @@ class _Reader:
         return not line.after_blank or line.indent >= max(self.indent, 1)
 
     def _is_item(self, number: int) -> bool:
-        """Whether a line that looks like an item is one: not a sentence that begins with "I." or "A)"."""
+        """Whether a line that looks like an item is one: no sentence with "I." or "A)", not "г. Тверь"."""
         line = self.lines[number]
         if self.kind == "item" or line.words[0] in "-*+•‣▪◦·–・" or line.words[:1].isdigit():
             return not (self._heading_level(number) and line.after_blank)
         following = self.lines[number + 1].words if number + 1 < len(self.lines) else ""
-        return line.after_blank or (self.colon and self.marks != []) or ITEM.match(following) is not None
+        is_apart = line.after_blank and (self.colon or line.words[0].isascii() or line.words[1] != ".")
+        return is_apart or (self.colon and self.marks != []) or ITEM.match(following) is not None
 
     def _title(self, number: int) -> tuple[BlockKind, int, int] | None:
         """A title with its adornment, or the head of a mail: its kind, level and number of lines."""

@@ -12,12 +12,15 @@ from precise_rag.structure.marks import CAPTION, COUNTED, ITEM, STOPS, ends_sent
 LONGEST_HEADING, LEVEL_OF_NUMBERS, _NARROWEST = 100, 9, 40
 STOP, ASKING = (*STOPS, *",;:，；：、"), "?？!"
 """What no heading ends in, and which of it one with a number may."""
-_TWO_SENTENCES = re.compile(r"[^\W\d]{2}[.!?][\"'”’»)\]]{0,3} +[\"'“‘«(\[]{0,3}[^\W\da-z]|[?!,][\"”’»]")
+_TWO_SENTENCES = re.compile(
+    r"(?<!\w)(?![IVXLC]{1,7}\.)\w*[^\W\d]{2}[.!?][\"'”’»)\]]{0,3} +[\"'“‘«(\[]{0,3}[^\W\da-z]|[?!,][\"”’»]"
+)
+"""Also after a word, but not after the number in "Chapter II. Fees"."""
 _FULL_STOP_WITHIN = re.compile(r"[。！？｡][^\s。」』”’）)]")
 _GAP = re.compile(r" {2,}")
 _PARTS = re.compile(r"(\d{1,3}(?:\.\d{1,3}){0,4})[.)]?[ \t]+(?=[^\W\d_a-z])")
 LONG_NUMBER = re.compile(r"\d+(?:\.\d+)+")
-_ITEM_NUMBER = re.compile(r"\(?((?:\d{1,3}\.){0,4})(\d{1,3})[.)]")
+_ITEM_NUMBER = re.compile(r"\(?((?:\d{1,3}\.){0,4})(\d{1,3})[.)．）、]")
 _FIRST_NUMBERS = {"1", "I", "一"}
 
 

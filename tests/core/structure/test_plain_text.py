@@ -62,6 +62,12 @@ def test_items_have_numbers_of_several_levels() -> None:
     assert [text[block.start :].split()[0] for block in found.blocks] == ["3.1.", "3.1.1.", "3.2."]
 
 
+@pytest.mark.parametrize("text", read_cases("structure.json", "items"))
+def test_items_are_marked_in_the_ways_of_many_scripts(text: str) -> None:
+    assert kinds(read_structure(text)) == ["paragraph", "item1", "item1"]
+    assert kinds(read_structure("г. Тверь, 3 мая\nБыли: Орлов, Белова.")) == ["paragraph"]
+
+
 @pytest.mark.parametrize(("title", "line", "level"), read_cases("structure.json", "headings"))
 def test_titles_of_other_formats_and_questions_with_numbers_are_headings(title, line, level) -> None:
     text = f"Before it.\n\n{line}\n\nUse the blue one, which is in the shed behind the mill of the harbour.\n"

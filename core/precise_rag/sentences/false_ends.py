@@ -11,9 +11,10 @@ from precise_rag._data import packaged_toml
 _ORDINAL = re.compile(
     r"(?<![\w.,])(?:(?:[Dd](?:ie|er|as|e[nms])|[zv]om|zu[rm]|beim|[Ii]m|(?<!I )am|jede[rsnm]?)\s+\d{1,3}\."
     r"\s+(?=[A-ZÄÖÜ])|\d{1,2}\.\s+(?=(?:Januar|Jänner|Februar|März|April|Mai|Juni|Juli|August|September|Oktober"
-    r"|November|Dezember|Jahrhundert|Jahrtausend|Weltkrieg)(?:s|es)?\b))"
+    r"|November|Dezember|Jahrhundert|Jahrtausend|Weltkrieg)(?:s|es)?\b)"
+    r"|\d{1,4}\. (?=\d{1,2}\.(?!\d)|§)|(?<=\d\. )\d{1,2}\. (?=[가-힣(]))"
 )
-"""A German ordinal, whose point ends no sentence."""
+"""A German ordinal, or a number of a date such as "2026. 5. 3.", whose point ends no sentence."""
 
 
 def _abbreviations(by_language: Mapping[str, Sequence[str]], flags: str = "") -> re.Pattern[str]:
@@ -27,13 +28,21 @@ _BEFORE_NUMBER = _abbreviations(_ABBREVIATIONS["before_number"], "i")
 _NUMBER = re.compile(r"[\d§]|[A-Z]\.")
 _SHORT = re.compile(r"(?<!\w)(?:[^\W\d_]{1,4}|\d{1,4}|[IVXLCDM]{1,8})\.\Z")
 """A short word or a number with a point: before a small letter no sentence ends."""
+_WORD_BEGINS = r"(?<![\w\u0300-\u0dff])"
+_INITIAL = re.compile(rf"[\u0e00-\u0eff]\.\Z|{_WORD_BEGINS}[\u0600-\u0dff]ـ?\.\Z")
+"""A single letter in a script without capitals, or any of Thai and Lao, which have no full stops."""
+_BESIDE_DANDA = re.compile(r"[\u0900-\u0dff]\.\Z")
+_IN_WORD = re.compile(rf"{_WORD_BEGINS}(?:[^\W\d_]ـ?[^\w\s.,]{{0,3}}){{1,3}}\.\Z")
 _SMALL_AFTER_LONG = re.compile(r"[^\W\d_]{5}\.\s+[a-z]|\A\s*[a-z]")
 """Shows that sentences begin with small letters."""
 
 _GOES_ON = re.compile(
-    r"(?s:.?[」』”’»]\s*(?:と(?!にかく|ころ|ても)|って|[他她我你它]?们?[说說]|\w{0,4}[说說]道|道(?!路)).*)|\d[.．｡]\d(?s:.*)"
+    r"(?s:.?[」』”’»]\s*(?:と(?!にかく|ころ|ても)|って|[他她我你它]?们?[说說]|\w{0,4}[说說]道|道(?!路)|(?:이?라|하)?고\s|قالت?\s).*)|\d[.．｡]\d(?s:.*)"
+    r"|(?s:.?[”“»\"]\s+(?:[–—-]\s)?[a-zß-žά-ώа-џґ].*)"
 )
 """A quote before the words that name who spoke it, and a point between digits."""
+_NO_BEGINNING = re.compile(r"[)\]»”\"']{0,3}(?:[,:;](?=\s)|[，：；、،؛])|[)\]](?=[,:; ])|\((?=[a-zа-џґ]{3})")
+"""Marks that no sentence begins with."""
 
 _QUOTED_ITEM = re.compile(r"(?:^|\n)[ \t]{0,40}>[ \t>]{0,20}\d{1,3}\.\s+")
 """The number of a list item in a quote, whose point ends no sentence."""
@@ -52,6 +61,7 @@ class FalseEnds:
     def __init__(self, block: str) -> None:
         self._block = block
         code = _CODE.finditer(block) if "`" in block or "<" in block else ()
+        self._never_last = [_NEVER_LAST, _INITIAL, *[_BESIDE_DANDA] * ("।" in block)]
         self._in_code = [place for match in code for place in match.span()]
 
     @cached_property
@@ -64,6 +74,7 @@ class FalseEnds:
         place = bisect_left(self._in_code, end)
         return (
             (place % 2 == 1 and self._in_code[place] != end)
+            or _NO_BEGINNING.match(block, following) is not None
             or self._is_in_number(end, following)
             or self._is_abbreviated(end, following)
             or self._is_operator(end, following)
@@ -91,10 +102,11 @@ class FalseEnds:
         last = first + len(block[first:following].rstrip())
         if block[last - 1] != ".":
             return False
-        if block[following : following + 1].islower() and _SHORT.search(block, first, last):
-            return last == following or not self._has_small_sentences
-        is_before_number = _NUMBER.match(block, following) and _BEFORE_NUMBER.search(block, first, last)
-        return bool(is_before_number or _NEVER_LAST.search(block, first, last))
+        after, patterns = block[following : following + 1], [*self._never_last]
+        patterns += [_SHORT] * (after.islower() and (last == following or not self._has_small_sentences))
+        patterns += [_IN_WORD] * (after.isalpha() and last == following)
+        patterns += [_BEFORE_NUMBER] * bool(_NUMBER.match(block, following))
+        return any(pattern.search(block, first, last) for pattern in patterns)
 
     def _is_operator(self, end: int, following: int) -> bool:
         """Whether the mark before the end is an operator, not the end of a question or a call."""

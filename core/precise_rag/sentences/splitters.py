@@ -47,6 +47,8 @@ _CLAUSES, _LONG = 60, 200
 
 _NOTE_MARK = re.compile(r"(?:\[\^[\w-]{1,40}\]|\[{1,2}\w{1,4}\]{1,2}\(#[^()\s]{1,60}\)|[⁰¹²³⁴-⁹]{1,3})(?=\s)")
 """The mark of a note behind a sentence, to which it belongs."""
+_NUMBER_ALONE = re.compile(r"\s*(?:[^\W\d_]{0,2}\d{1,3}|[IVXLC]{2,7})\.\s*")
+"""A number alone, such as "Q1." or "II.", which belongs to the words after it."""
 _SPACE = re.compile(r"\s+")
 _SCRIPTS = packaged_toml("sentences/scripts.toml")
 _UNCASED = re.compile(f"[{''.join(_SCRIPTS.values())}]")
@@ -101,7 +103,8 @@ class BlockSplitter:
             for end in heapq.merge(sorted(own_ends), _ends_in_parts(block, self.ends)):
                 mark = _NOTE_MARK.match(block, end)
                 following = after_space(block, mark.end() if mark else end)
-                if end > reached and not false_ends.has(end, following):
+                is_label = following < len(block) and _NUMBER_ALONE.fullmatch(block, reached, end)
+                if end > reached and not is_label and not false_ends.has(end, following):
                     reached = following
                     yield first + reached
             if reached < len(block):

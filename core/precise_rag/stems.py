@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import NamedTuple
 from zlib import crc32
 
@@ -37,6 +37,8 @@ class Words(NamedTuple):
     marked: tuple[bool, ...]
 
 
+ascii_digits = partial(re.compile(r"[^\D0-9]").sub, lambda digit: str(int(digit[0])))
+"""Writes the digits of every script as 0 to 9."""
 _SOFT_HYPHEN = re.compile(r"\u00ad(?:\r?\n[ \t]*)?")
 _PARTED = re.compile(r"(?<![^\W\d_])([^\W\d_]+)[-\u2010][ \t]*\r?\n[ \t]*([^\W\d_]+)")
 
@@ -45,8 +47,9 @@ def with_parted_words(text: str) -> str:
     """Return a text for its words: of "ware-" and "house" on the next line it has "warehouse", too.
 
     Of a hundred such words in plain text sixty are one word and forty are two, as in "case-insensitive".
+    Digits of all scripts are 0 to 9.
     """
-    return _PARTED.sub(_and_joined, _SOFT_HYPHEN.sub("", text))
+    return _PARTED.sub(_and_joined, _SOFT_HYPHEN.sub("", ascii_digits(text)))
 
 
 def _and_joined(parts: re.Match[str]) -> str:

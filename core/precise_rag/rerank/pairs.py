@@ -14,6 +14,7 @@ from precise_rag.encoders.onnx_file import OnnxFile, logits_of
 from precise_rag.encoders.reading import reading_of
 from precise_rag.encoders.token_ids import TokenIds
 from precise_rag.sentences.words import without_markup
+from precise_rag.stems import ascii_digits
 from precise_rag.tokens import readable_texts
 from precise_rag.types import FloatArray
 
@@ -49,7 +50,7 @@ Logits = Callable[[str, Sequence[Piece]], FloatArray]
 
 def tokens_of_pairs(tokenizer: Any, query: str, pieces: Sequence[Piece]) -> TokenIds:
     """Tokenize a query with each of some pieces. tokenizer: a `tokenizers.Tokenizer`."""
-    texts = list(readable_texts([query, *map(without_markup, chain.from_iterable(pieces))]))
+    texts = [*map(ascii_digits, readable_texts([query, *map(without_markup, chain.from_iterable(pieces))]))]
     begin, end = tokenizer.encode("").ids
     asked, *parts = (one.ids for one in tokenizer.encode_batch_fast(texts, add_special_tokens=False))
     asked = [begin, *asked[:QUERY_TOKENS], end, end]

@@ -10,7 +10,7 @@ from itertools import groupby, pairwise
 
 import numpy as np
 
-from precise_rag.stems import QUESTION_KINDS, QUESTION_WORDS, IdfTable, Words, idf, read_words
+from precise_rag.stems import QUESTION_KINDS, QUESTION_WORDS, IdfTable, Words, ascii_digits, idf, read_words
 from precise_rag.types import FloatArray
 
 Positions = dict[str, list[int]]
@@ -179,6 +179,7 @@ def alone_with_code(query: str, texts: Sequence[str]) -> FloatArray:
 
 def begins_with_name(query: str, texts: Sequence[str]) -> FloatArray:
     """Return (n,) 1/k for each of k texts that begin with the same code of the query, as entries do."""
+    query, *texts = map(ascii_digits, (query, *texts))
     asked = {one for one in _CODE.findall(query.casefold()) if not one.isalnum()} | _codes(query)
     firsts = [first[1] if asked and (first := _ENTRY.match(text.casefold())) else "" for text in texts]
     if asked.isdisjoint(firsts):  # "-a in kill-pane" is in the entry of kill-pane
@@ -196,4 +197,4 @@ def _names(query: str) -> set[str]:
 
 
 def _codes(text: str) -> set[str]:
-    return {code for code in _CODE.findall(text.casefold()) if not _COUNTS.fullmatch(code)}
+    return {code for code in _CODE.findall(ascii_digits(text).casefold()) if not _COUNTS.fullmatch(code)}

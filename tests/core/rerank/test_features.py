@@ -64,6 +64,7 @@ def test_features_worked_out_by_hand(query: str, texts: list[str], expected: dic
 def test_close_pairs_are_those_of_all_positions_counted_in_words() -> None:
     terms = QueryTerms.of("Wend bridge", IDF_TABLE)
     assert terms.positions(read_words("A bridge over the Wend, a bridge.")) == {"bridg": [1, 6], "wend": [4]}
+    assert read_words("ห้อง ๒๑๗").stems[-1] == "217"
     first, second = terms.rarity
     for a, b in [([0], [3]), ([0], [4]), ([0, 9, 20], [5, 13, 17]), ([50], [1, 2, 3, 47]), ([], [1])]:
         close = any(abs(i - j) <= 3 for i in a for j in b)

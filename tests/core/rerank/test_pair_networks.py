@@ -56,11 +56,11 @@ def test_the_network_gives_nearly_the_logits_of_torch_alone_and_in_batches(
 def test_a_piece_is_read_below_its_titles_and_between_the_words_beside_it() -> None:
     tokenizer = packaged_tokenizer()
     piece = Piece("Change the oil.", "Pump M-7: ", "wet " * 40 + "Drain it.", "Close it. " + "dry " * 40)
-    ids, offsets, kinds = tokens_of_pairs(tokenizer, QUESTION, [piece, Piece("Stop.")])
+    ids, offsets, kinds = tokens_of_pairs(tokenizer, QUESTION, [piece, Piece("Stop ٢.")])
     own = {kind: tokenizer.decode(ids[: offsets[1]][kinds[: offsets[1]] == kind]) for kind in range(3)}
     assert (own[QUERY], own[TEXT]) == (QUESTION, "Pump M-7: Change the oil.")
     assert own[AROUND].startswith("wet wet")
     assert "Drain it. Close it. dry" in own[AROUND]
-    assert tokenizer.decode(ids[offsets[1] :]) == f"{QUESTION} Stop."
+    assert tokenizer.decode(ids[offsets[1] :]) == f"{QUESTION} Stop 2."
     ids, offsets, kinds = tokens_of_pairs(tokenizer, "why " * 99, [Piece(TEXTS[2], "a " * 99, "wet " * 50)])
     assert [int((kinds == kind).sum()) for kind in range(3)] == [51, 40 + TEXT_TOKENS + 1, 24]

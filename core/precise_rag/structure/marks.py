@@ -53,7 +53,7 @@ HEAD_RULE = re.compile(r"[ \t]*+\|?[ \t]*+:?-++:?[ \t]*+(?:[|+][ \t]*+:?-*+:?[ \
 
 DIRECTIVE = re.compile(r"\.\. +(?:[\w:.+-]+)::")
 
-_OF_LABEL = r"[^\n:.!?;,\"“”(){}<>|=\[\]]"
+_OF_LABEL = r"[^\n:.!?;,\"“”(){}<>|=\[\]：。！？；，、「」（）]"
 
 _DATE = (
     r"(?:\d{4}-\d\d-\d\d|\d{1,2}[./-](?:\d{1,2}|[A-Z][a-z]{2})[./-]\d{2,4}|[A-Z][a-z]{2} \d\d?)(?:T|,?[ \t]+)"
@@ -66,7 +66,7 @@ TURN = re.compile(
     r"(?m)^(?P<indent>[ \t]*)(?:<[A-Za-z][^<>\n]{0,200}>[ \t]*){0,3}(?:\*\*|__)?"
     rf"(?:{_TIME}<[ @+%&~]?(?P<nick>[^\s<>]{{1,40}})>[ \t]"
     rf"|(?P<label>(?:{_TIME}(?:\*\*|__)?\w|[^\W\d_a-z]){_OF_LABEL}{{0,39}}(?:[.]{_OF_LABEL}{{0,20}}){{0,2}}"
-    r"(?:\([^\n()]{1,30}\))?):(?:\*\*|__|</[A-Za-z]{1,8}>)?[ \t\n]"
+    r"(?:[(（][^\n()]{1,30}[)）])?)(?::(?:\*\*|__|</[A-Za-z]{1,8}>)?[ \t\n]|：(?:\*\*|__)?)"
     rf"|(?P<head>{_TIME}{_NAME}|{_NAME}(?:,[^\n:]{{0,20}})?[ \t,|·(\[—–-]{{1,4}}{_CLOCK})"
     rf"[ \t]*(?=\n(?!{_CLOCK}|[^\n]{{0,60}}{_CLOCK}[ \t]*$)[^\n]))"
 )
@@ -92,7 +92,7 @@ SMALL_PRINT = re.compile(rf"(?m)^(?:{_POSTMARK}|{_SMALL_PRINT})")
 
 WHEN = re.compile(_CLOCK)
 """A time, also with its date."""
-_BESIDE_NAME = re.compile(r",|[ \t][—–|·-]|\t|  |[\[(]")
+_BESIDE_NAME = re.compile(r",|[ \t][—–|·-]|\t|  |[\[(（]")
 TIME = re.compile(r"[\[(]?[\w./, -]{0,24}?(?<!\d)\d\d:\d\d:\d\d\b")
 """The beginning of a line of a log."""
 

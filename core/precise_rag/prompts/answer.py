@@ -93,9 +93,12 @@ _SAY = (
     r"|descri|explain|tell|offer|find|found|know|determin|help|assist)\w*"
 )
 _IS_NOT = rf"[^.,;]{{1,60}}? (?:is|are|was|were|can|could|be){_NOT}"
-_OF_PASSAGES = "(?=[^,;:]*?(?:passa|text|conte|pasaj|brani|отрыв|текст|контекст|段落|文章|文脈|上下文))"
-_OF_AN_ANSWER = "(?=[^,;:]*?(?:antwort|répon|respuest|respost|rispost|ответ|答))"
-_NO = r"(?=[^,;:]*?(?:\b(?:nicht|keine?|ne|no|não|non|не|нет)\b|没|不|未|ません|ない))"
+_OF_PASSAGES = (
+    "(?=[^,;:]*?(?:passa|text|conte|pasaj|brani|auszüg|auszug|abschnitt|extrai|fragment|trecho|estratt"
+    "|отрыв|текст|контекст|фрагмент|段落|文章|本文|文中|片段|摘[录錄]|文脈|上下文))"
+)
+_OF_AN_ANSWER = "(?=[^,;:]*?(?:antwort|angabe|répon|respuest|respost|rispost|ответ|答(?![复覆])|记载|記載))"
+_NO = r"(?=[^,;:]*?(?:\b(?:nicht|keine?|ne|no|não|non|не|нет)\b|[没沒無无未]|不(?![少超])|ません|ない))"
 _DENIALS = (
     rf"{_PASSAGES} (?:only [^.,;]{{1,60}} and )?(?:do|does|did){_NOT} {_SAY}",
     rf"{_PASSAGES} {_SAY} (?:no|nothing)\b",

@@ -87,8 +87,7 @@ class FalseEnds:
         words = block[first:following].rstrip()
         if not words.endswith(".") or not words[-2:-1].isdigit():
             return False
-        matches = _ORDINAL.finditer(block, first, following + 16)
-        if any(match.end() == following for match in matches):
+        if any(match.end() == following for match in _ORDINAL.finditer(block, first, following + 16)):
             return True
         counted = _COUNTED.match(block) if following < 70 else None
         if counted and counted.end() == following and not (counted[1] or "").islower():
@@ -111,6 +110,5 @@ class FalseEnds:
     def _is_operator(self, end: int, following: int) -> bool:
         """Whether the mark before the end is an operator, not the end of a question or a call."""
         after = self._block[following : following + 1]
-        if not (after.islower() or after in ":=[.&|") or not after:
-            return False
-        return _OPERATOR.search(self._block[max(end - 8, 0) : end].rstrip()) is not None
+        goes_on = after.islower() or after in tuple(":=[.&|")
+        return goes_on and _OPERATOR.search(self._block[max(end - 8, 0) : end].rstrip()) is not None

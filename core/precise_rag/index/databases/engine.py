@@ -13,7 +13,7 @@ import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from typing import Any
 from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 
@@ -23,7 +23,7 @@ from precise_rag._processes import PerProcess, ProcessLock
 from precise_rag.checks import check_text
 from precise_rag.errors import DatabaseError, InputError
 from precise_rag.filters.values import compared
-from precise_rag.index.databases.filters import as_json
+from precise_rag.index.databases.filters import unescaped_json
 from precise_rag.index.databases.rows import StoredDocument
 from precise_rag.index.databases.view import PostgresView
 from precise_rag.redaction import quoted, remember_fields, without_password, without_secrets
@@ -36,7 +36,7 @@ _NAME = re.compile(r"[a-z_][a-z0-9_]{0,40}")
 _MOST = "10"
 """Connections of a process to one address, if the address does not say."""
 _WAIT = 30.0
-"""Seconds that a thread waits for a connection; after a sixth of them it asks whether the server answers."""
+"""Seconds that a thread waits for a connection."""
 _CONNECT = "10"
 """Seconds after which a server that does not answer is given up, if neither address nor environment says."""
 _IDLE = 60.0
@@ -113,22 +113,12 @@ class PostgresEngine:
     def connection(self) -> Iterator[Any]:
         """Lend a connection in a transaction, which is undone if anything is raised."""
         psycopg = require("psycopg", extra="postgres")
-        timed_out = require("psycopg_pool", extra="postgres").PoolTimeout
-        refused = ""
         try:
-            with ExitStack() as lent:
-                pool = self._pool()
-                try:
-                    connection = lent.enter_context(pool.connection(_WAIT / 6))
-                except timed_out:
-                    refused = self._refusal()
-                    connection = lent.enter_context(pool.connection(_WAIT * 5 / 6))
+            with self._pool().connection() as connection:
                 yield connection
-        except timed_out as error:
+        except require("psycopg_pool", extra="postgres").PoolTimeout as error:
             raise DatabaseError(
-                f"{self.location}: no connection was free for {_WAIT:g} seconds: all {self._most} were in "
-                f"use, or the server lets in no more{refused}; use fewer threads, or let the address end "
-                "with max_connections=… for more"
+                f"{self.location}: no connection was free for {_WAIT:g} seconds: {self._refusal()}"
             ) from error
         except (psycopg.Error, UnicodeEncodeError) as error:
             raise DatabaseError(f"{self.location}: {quoted(error)}") from error
@@ -155,15 +145,15 @@ class PostgresEngine:
             return pools[key]
 
     def _refusal(self) -> str:
-        """Why the server lets in no more, if it does not. Raises psycopg.Error if it does not answer."""
+        """Why no connection was free: what the server says to one more, or that all were in use."""
         psycopg = require("psycopg", extra="postgres")
         try:
             psycopg.connect(self._dsn).close()
-        except psycopg.OperationalError as error:
-            if "FATAL" in str(error):  # as servers begin what they say, such as that they are starting
-                return f" ({quoted(error)})"
-            raise
-        return ""
+        except psycopg.Error as error:
+            return quoted(error)
+        return (
+            f"all {self._most} were in use; use fewer threads, or let the address end with max_connections=…"
+        )
 
     def settings(self) -> Any:
         """What `create` was given; None if the collection does not exist."""
@@ -223,7 +213,7 @@ class PostgresEngine:
                 db.execute(
                     f"UPDATE {self._c}_documents SET metadata = %s, fields = %s::jsonb "
                     "WHERE id = %s AND metadata <> %s",
-                    [text, as_json(compared(document.metadata)), document.id, text],
+                    [text, unescaped_json(compared(document.metadata)), document.id, text],
                 )
         return {*ids} - {document.id for document in same}
 
@@ -284,7 +274,7 @@ class PostgresEngine:
         rows: dict[str, list[Sequence[Any]]] = {"documents": [], "sentences": [], "postings": []}
         for key, document in zip(keys, documents, strict=True):
             size, metadata = len(document.sentences), dict(document.metadata)
-            fields = as_json(compared(metadata))
+            fields = unescaped_json(compared(metadata))
             rows["documents"].append((key, document.id, document.digest, size, json.dumps(metadata), fields))
             for place, sentence in enumerate(document.sentences):
                 sentence_key = next(sentence_keys)

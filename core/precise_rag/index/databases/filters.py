@@ -16,8 +16,7 @@ _SIGNS = {"$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
 _FEW = 20
 """Values up to which `$in` looks up each of them in the index of the fields."""
 
-
-as_json = partial(json.dumps, ensure_ascii=False)
+unescaped_json = partial(json.dumps, ensure_ascii=False)
 """JSON with its characters as they are: a database without an encoding has none for escapes."""
 
 
@@ -68,15 +67,15 @@ def _of_field(condition: Condition) -> Clause:
         number = str(canonical(value))  # as a number it would be a float, and compared as one
         return _typed("number", field, f"(d.fields->>%s)::numeric {sign} %s::numeric", field, number)
     if condition.operator == "$contains":
-        listed, values = "d.fields @> %s::jsonb", [as_json({field: [canonical(value)]})]
+        listed, values = "d.fields @> %s::jsonb", [unescaped_json({field: [canonical(value)]})]
         if not isinstance(value, str):
             return listed, values
         inside, more = _typed("string", field, "position(%s in d.fields->>%s) > 0", value, field)
         return f"({listed} OR {inside})", [*values, *more]
     wanted = [canonical(item) for item in (value if isinstance(value, tuple) else (value,))]
     if len(wanted) > _FEW:
-        return "d.fields->%s = ANY(%s::jsonb[])", [field, [as_json(item) for item in wanted]]
-    return _any([("d.fields @> %s::jsonb", [as_json({field: item})]) for item in wanted])
+        return "d.fields->%s = ANY(%s::jsonb[])", [field, [unescaped_json(item) for item in wanted]]
+    return _any([("d.fields @> %s::jsonb", [unescaped_json({field: item})]) for item in wanted])
 
 
 def _typed(kind: str, field: str, sql: str, *values: Any) -> Clause:

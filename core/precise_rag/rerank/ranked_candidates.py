@@ -46,7 +46,8 @@ def rerank(
     if not given:
         return []
     judged = reranker.judge(query, given)
-    told = (replace(c, scores={**c.scores, **_own(s)}) for c, s in zip(renamed, judged.own, strict=True))
+    own = ({UNRANKED: 1.0} if math.isnan(score) else {OWN: float(score)} for score in judged.own)
+    told = (replace(c, scores={**c.scores, **its_own}) for c, its_own in zip(renamed, own, strict=True))
     return best_first(with_scores(told, judged.levels))
 
 
@@ -60,11 +61,6 @@ def rerank_best(
         (c, rank <= n_kept, f"rank {rank} of {len(ranked)} by {reranker.name}")
         for rank, c in enumerate(ranked, start=1)
     )
-
-
-def _own(score: float) -> dict[str, float]:
-    """What a candidate's scores tell of the reranker that gave the order."""
-    return {UNRANKED: 1.0} if math.isnan(score) else {OWN: float(score)}
 
 
 def _with_former(candidate: Candidate) -> dict[str, float]:

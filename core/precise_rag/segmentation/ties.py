@@ -34,6 +34,7 @@ _TURNS = 2.0
 _FRONT_MATTER = "---"
 _BEFORE_CODE = 4.0
 _BEFORE_HEADING = -3.0
+_WITHIN_LINE = 40.0  # of source code
 _LEVEL = 6.0  # for each level of nested data or code
 _OPEN_ENDED = ("paragraph", "item", "quote", "turn")
 
@@ -66,6 +67,8 @@ def structure_ties(
             ties[row] = NEVER
         elif row in short and following in short:
             ties[row] = _SHORT_LIST
+        elif structure.format == "source" and not sentences[row].endswith(("\n", "\r")):
+            ties[row] = _WITHIN_LINE
         elif places[row] == places[following]:
             ties[row] = _TABLE_HEAD if is_new and before.kind == "table" else _INSIDE[before.kind]
         elif structure.format in ("data", "source"):

@@ -108,7 +108,10 @@ def _is_yaml(body: str) -> bool:
         n_values += entry is not None or words[:2] == "- " or words == "---" or now > indent
         n_sentences += " " in words and words[-1] in ".!?"
         if entry is not None:
-            is_parent, indent = words[:2] == "- " or not (entry["value"] or entry["words"]), now
+            has_value = bool(
+                entry["value"] or entry["words"]
+            )  # in a list, further keys of an item are nested
+            is_parent, indent = words[:2] == "- " or not has_value, now + has_value
     is_full = n_values >= _SHARE_OF_LINES * n_lines and 2 * n_entries >= n_lines
     return n_nested >= 2 and n_entries >= _FEWEST and is_full and 5 * n_sentences <= n_lines
 

@@ -136,6 +136,8 @@ def test_source_code_and_nested_data_are_cut_where_the_fewest_definitions_or_key
         chunks = Segmenter.from_pretrained("small", max_tokens=most).segment(text)
         assert len(chunks) > 1
         assert [chunk.text for chunk in chunks if not chunk.text.startswith(starts)] == []
+    *chunks, _ = Segmenter.from_pretrained("small", max_tokens=40).segment(code)
+    assert [chunk.text for chunk in chunks if not chunk.text.endswith("\n")] == []
     text = (
         f"lamp:\n  oil:\n    kind: {'whale ' * 60}\n    from: {'far ' * 60}\nboat:\n  crew: {'Ann ' * 50}\n"
     )

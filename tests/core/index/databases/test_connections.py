@@ -96,7 +96,7 @@ def test_a_server_that_allows_fewer_is_waited_for(postgres: str, monkeypatch: py
     with psycopg.connect(postgres) as connection:
         connection.execute("ALTER ROLE alone NOLOGIN")
     end_connections(postgres, "fewer")
-    with pytest.raises(DatabaseError, match="no connection was free.*not permitted to log in"):
+    with pytest.raises(DatabaseError, match=r"no connection was free.*not permitted to log in"):
         index.search("cat")
 
 

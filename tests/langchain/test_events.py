@@ -75,7 +75,11 @@ async def test_compressors_and_retrievers_do_too(documents):
 @pytest.mark.parametrize("listens", [True, False])
 async def test_data_of_records_are_made_off_the_loop_and_only_if_anybody_listens(monkeypatch, listens):
     made, to_dict = [], StageRecord.to_dict
-    made_by = lambda record: made.append(threading.current_thread()) or to_dict(record)  # noqa: E731
+
+    def made_by(record):
+        made.append(threading.current_thread())
+        return to_dict(record)
+
     monkeypatch.setattr(StageRecord, "to_dict", made_by)
     callbacks = [OnTheLoop()] if listens else []
     await GradientSelectionCompressor().acompress_documents(FOUND, "eels", callbacks=callbacks)

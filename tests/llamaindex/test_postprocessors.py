@@ -90,8 +90,13 @@ def test_equal_texts_on_two_pages_repeat_each_other():
 
 
 def test_the_data_of_records_are_not_made_if_nobody_listens(monkeypatch):
-    made = []
-    monkeypatch.setattr(StageRecord, "to_dict", lambda record: made.insert(0, record))
+    made, to_dict = [], StageRecord.to_dict
+
+    def made_by(record):
+        made.append(record)
+        return to_dict(record)
+
+    monkeypatch.setattr(StageRecord, "to_dict", made_by)
     nodes = scored(("The wheel turns.", 0.5), ("Rye is dark.", 0.4))
     RedundancyPostprocessor().postprocess_nodes(nodes)
     assert made == []

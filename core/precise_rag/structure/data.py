@@ -94,7 +94,7 @@ def _is_braced(body: str) -> bool:
 
 
 def _is_yaml(body: str) -> bool:
-    """Whether nearly all lines have a key or a dash, few are sentences, and some are nested, also in an item."""
+    """Whether nearly all lines have a key or a dash, few are sentences, and some are nested."""
     n_lines = n_entries = n_values = n_nested = n_sentences = 0
     is_parent, indent = False, 0
     for line in body.split("\n"):

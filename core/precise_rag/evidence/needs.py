@@ -122,11 +122,18 @@ def needs(stretch: Stretch) -> Iterator[tuple[int, int]]:
 
 
 def of_entry(query: str, stretch: Stretch, row: int) -> Iterator[tuple[int, int]]:
-    """What the beginning of an entry needs: 60 tokens below it, or 150 if its name is in the query."""
+    """What the beginning of an entry, or the comment above a definition, needs of what stands below it.
+
+    That is 60 tokens, or 150 if its name is in the query.
+    """
     first, *rest = stretch.sentences[row:]
-    below = takewhile(lambda one: one.above != first.above == one.above[: len(first.above)], rest)
-    sizes = accumulate(one.n_tokens or 0 for one in below)
-    most = LONGEST_ANNOUNCED if begins_with_name(query, [first.text])[0] else LONGEST_BEFORE
+    is_comment = [one.above for one in rest[:2]] == [first.above[:-1], first.above] != [()] * 2
+    head = rest[0] if is_comment else first
+    own = len(head.above)
+    below = takewhile(lambda one: one is head or one.above != head.above == one.above[:own], rest)
+    sizes = accumulate(0 if one is head else one.n_tokens or 0 for one in below)
+    names = " ".join(one.above[-1] for one in rest[:2] if one.above).split()
+    most = LONGEST_ANNOUNCED if begins_with_name(query, [head.text, *names]).any() else LONGEST_BEFORE
     for after, _ in enumerate(takewhile(most.__ge__, sizes), row + 1):
         yield row, after
 

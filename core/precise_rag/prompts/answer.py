@@ -9,6 +9,7 @@ import string
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
+from precise_rag._data import packaged_toml
 from precise_rag.prompts.prompt import DATA_RULE, INSTRUCTIONS
 
 AnswerStyle = Literal["open", "short", "choice"]
@@ -93,12 +94,6 @@ _SAY = (
     r"|descri|explain|tell|offer|find|found|know|determin|help|assist)\w*"
 )
 _IS_NOT = rf"[^.,;]{{1,60}}? (?:is|are|was|were|can|could|be){_NOT}"
-_OF_PASSAGES = (
-    "(?=[^,;:]*?(?:passa|text|conte|pasaj|brani|auszüg|auszug|abschnitt|extrai|fragment|trecho|estratt"
-    "|отрыв|текст|контекст|фрагмент|段落|文章|本文|文中|片段|摘[录錄]|文脈|上下文))"
-)
-_OF_AN_ANSWER = "(?=[^,;:]*?(?:antwort|angabe|répon|respuest|respost|rispost|ответ|答(?![复覆])|记载|記載))"
-_NO = r"(?=[^,;:]*?(?:\b(?:nicht|keine?|ne|no|não|non|не|нет)\b|[没沒無无未]|不(?![少超])|ません|ない))"
 _DENIALS = (
     rf"{_PASSAGES} (?:only [^.,;]{{1,60}} and )?(?:do|does|did){_NOT} {_SAY}",
     rf"{_PASSAGES} {_SAY} (?:no|nothing)\b",
@@ -108,7 +103,7 @@ _DENIALS = (
     rf"{_IS_NOT} (?:be )?(?:{_SAY} )?(?:in|from|by) {_PASSAGES}$",
     rf"(?:based on|according to) {_PASSAGES}, {_IS_NOT} {_SAY}",
     rf"(?:not {_SAY}|n/a|unknown)$",
-    _OF_PASSAGES + _OF_AN_ANSWER + _NO,
+    "".join(f"(?=[^,;:]*?(?:{words}))" for words in packaged_toml("prompts/refusals.toml").values()),
 )
 _REFUSAL = re.compile(
     rf"(?:(?:I['’]?m sorry|sorry|unfortunately|note|answer|but)[\W\d]++)*+(?:{'|'.join(_DENIALS)})"

@@ -65,7 +65,5 @@ def rerank_best(
 
 def _with_former(candidate: Candidate) -> dict[str, float]:
     former = candidate.scores
-    if UNSCORED in former:
-        return dict(former)
     key = "reranked" if "retrieval" in former else "retrieval"
-    return {**former, key: candidate.score}
+    return dict(former) if UNSCORED in former else {**former, key: candidate.score}

@@ -160,6 +160,18 @@ def test_the_beginning_of_an_entry_needs_the_sixty_tokens_below_it() -> None:
     n_tokens = sum(stretch.sentences[after].n_tokens or 0 for after in needed)
     assert (needed[0], n_tokens <= 60 < n_tokens + 8) == (row + 1, True)
     assert not [*of_entry("How long?", stretch, needed[0])]
+    call = "  lock_of (boat)->left = key_of (side);\n" * 7
+    function = (
+        "/* Leave with boat {0}.  */\nint leave_{0}(int side) {{\n  int left = 0;\n\n"
+        + call
+        + "  return left;\n}}\n\n"
+    )
+    text = "".join(map(function.format, "abc"))
+    stretch = split_into_sentences(Candidate("d", 0, len(text), text, 0.0, "rank"))
+    (row,) = (row for row, one in enumerate(stretch.sentences) if "boat b" in one.text)
+    needed = [stretch.sentences[after].text for _, after in of_entry("What does leave_b do?", stretch, row)]
+    assert ("leave_b" in needed[0], "key_of" in needed[-1]) == (True, True)
+    assert len([*of_entry("What is returned?", stretch, row)]) < len(needed)
 
 
 def test_a_nested_list_has_a_lead_in_of_its_own_and_long_ones_are_announced_in_part() -> None:

@@ -122,18 +122,19 @@ def needs(stretch: Stretch) -> Iterator[tuple[int, int]]:
 
 
 def of_entry(query: str, stretch: Stretch, row: int) -> Iterator[tuple[int, int]]:
-    """What the beginning of an entry, or the comment above a definition, needs of what stands below it.
+    """What the beginning of an entry, or the comment above it, needs: 60 tokens below it.
 
-    That is 60 tokens, or 150 if its name is in the query.
+    They are 150 if its name is in the query.
     """
     first, *rest = stretch.sentences[row:]
     is_comment = [one.above for one in rest[:2]] == [first.above[:-1], first.above] != [()] * 2
-    head = rest[0] if is_comment else first
-    own = len(head.above)
-    below = takewhile(lambda one: one is head or one.above != head.above == one.above[:own], rest)
+    head, inside = (rest[0], first) if is_comment else (first, next(iter(rest), first))
+    path = inside.above[: len(head.above) + 1]
+    is_entry = head.above == path[:-1] != path
+    below = takewhile(lambda one: one is head or (is_entry and one.above[: len(path)] == path), rest)
     sizes = accumulate(0 if one is head else one.n_tokens or 0 for one in below)
-    names = " ".join(one.above[-1] for one in rest[:2] if one.above).split()
-    most = LONGEST_ANNOUNCED if begins_with_name(query, [head.text, *names]).any() else LONGEST_BEFORE
+    names = [head.text, *" ".join(path[-1:]).split()]
+    most = LONGEST_ANNOUNCED if begins_with_name(query, names).any() else LONGEST_BEFORE
     for after, _ in enumerate(takewhile(most.__ge__, sizes), row + 1):
         yield row, after
 

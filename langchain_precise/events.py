@@ -7,7 +7,7 @@ from langchain_core.callbacks import adispatch_custom_event, dispatch_custom_eve
 from langchain_core.runnables.config import ensure_config, get_callback_manager_for_config
 
 from precise_rag.trace import CallRecord, Record, RoundRecord, StageRecord
-from precise_rag.trace.sending import sent_in_order
+from precise_rag.trace.record import sent_in_order
 
 STAGE_EVENT = "precise_rag_stage"
 """A stage ended: its settings and time, and each candidate's rank, score, decision and reason."""

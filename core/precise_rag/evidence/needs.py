@@ -23,11 +23,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from precise_rag.evidence.leaning import language_of, leans, takes_back
+from precise_rag._data import packaged_toml
 from precise_rag.evidence.records import records
 from precise_rag.rerank.query_terms import begins_with_name
 from precise_rag.structure import Block, BlockKind, heading_title, read_structure
-from precise_rag.structure.marks import FIELD, TIME, WHEN, ends_in_colon, ends_sentence
+from precise_rag.structure.marks import FIELD, TIME, TURN, WHEN, ends_in_colon, ends_sentence
 from precise_rag.types import Stretch
 
 LONGEST_BEFORE = 60
@@ -64,6 +64,16 @@ _ASKS = re.compile(rf"[\s{{\[,]{{0,100}}\"[^\n]{{0,400}}[?？؟]\"|{WHEN.pattern
 _BELOW_HEADING, _WHOLE_TURN = 16, 240
 """Sentences below a heading that its fields are about, and characters of a turn that is sent whole."""
 _PROSE: tuple[BlockKind, ...] = ("paragraph", "item", "quote", "turn")
+
+
+def _first_words(*words: str) -> re.Pattern[str]:
+    return re.compile(rf"[\W_]{{0,5}}(?:{'|'.join(words)})(?![\w-])".replace(" ", r"\s+"), re.IGNORECASE)
+
+
+_WORDS = packaged_toml("evidence/leaning.toml")
+_TAKES_BACK = {language: _first_words(words["takes_back"]) for language, words in _WORDS.items()}
+_LEANS = {language: _first_words(words["takes_back"], *words["leans"]) for language, words in _WORDS.items()}
+_COMMON = {language: frozenset(words["common"].split()) for language, words in _WORDS.items()}
 
 
 class _Sentence(NamedTuple):
@@ -312,3 +322,19 @@ def _announced(row: int, sentences: Sequence[_Sentence]) -> Iterator[int]:
         if left < 0 or not (is_list or block == start):
             return
         yield after
+
+
+def language_of(text: str) -> str:
+    """Return the language of a text, of those in leaning.toml, by common words in its beginning, or "en"."""
+    words = text[:4_000].lower().split()
+    return max(_COMMON, key=lambda language: sum(word in _COMMON[language] for word in words))
+
+
+def leans(text: str, language: str = "en") -> bool:
+    """Check whether a sentence begins with a word for what was said before: "it", "this", "however"."""
+    return _LEANS[language].match(text) is not None and TURN.match(text) is None
+
+
+def takes_back(text: str, language: str = "en") -> bool:
+    """Check whether a sentence takes back some of what was said before: "However, members pay nothing."."""
+    return _TAKES_BACK[language].match(text) is not None

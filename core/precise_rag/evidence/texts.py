@@ -2,12 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import pairwise
 
 from precise_rag.evidence.records import records
 from precise_rag.evidence.stretches import split_into_sentences
 from precise_rag.protocols import SentenceSplitter
 from precise_rag.sharing import Said, with_insistent
-from precise_rag.types import Candidate, Selection, Stretch
+from precise_rag.structure import read_structure
+from precise_rag.titles import titles_above, titles_at
+from precise_rag.types import Candidate, Selection, Stretch, Titles
 
 
 class FoundTexts:
@@ -31,8 +34,10 @@ class FoundTexts:
         known: dict[str, str] = {}
         record_of: dict[str, str] = {}
         sentences: list[Candidate] = []
+        above = _from_texts_before(texts)
         for number, text in enumerate(texts):
-            stretch = split_into_sentences(replace(text, scores={}), splitter)
+            text = replace(text, scores={}, above=above.get(number, text.above))
+            stretch = split_into_sentences(text, splitter)
             if any(known.get(sentence.id, sentence.text) != sentence.text for sentence in stretch.sentences):
                 others = tuple(replace(one, doc_id=f"{one.doc_id}#{number}") for one in stretch.sentences)
                 stretch = stretch._replace(sentences=others)
@@ -60,3 +65,18 @@ class FoundTexts:
         """Return the texts that hold any of the sentences, whole."""
         numbers = sorted({self._number[one.id] for one in sentences if one.id in self._number})
         return [self.stretches[number] for number in numbers]
+
+
+def _from_texts_before(texts: Sequence[Candidate]) -> dict[int, Titles]:
+    """The titles above texts that begin in another one, or right behind: it may end with their heading."""
+    found: dict[int, Titles] = {}
+    rows = sorted(range(len(texts)), key=lambda row: (texts[row].doc_id, texts[row].start))
+    for row, after in pairwise(rows):
+        one, other = texts[row], texts[after]
+        if one.doc_id == other.doc_id and one.start < other.start <= one.end + 4:
+            part = f"{one.text[: other.start - one.start]}\n\n."
+            above = found.get(row, titles_above(one))
+            (titles,) = titles_at(above, one.metadata, part, read_structure(part), [len(part) - 1])
+            if titles[: len(titles_above(other))] == titles_above(other):
+                found[after] = titles
+    return found

@@ -1,6 +1,7 @@
 """Sentences and chunks with vectors weighted by their context, for your own vector store."""
 
 from collections.abc import Iterable, Iterator, Sized
+from dataclasses import replace
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -15,6 +16,8 @@ from precise_rag.index.sentence_context import SentenceContextIndex
 from precise_rag.protocols import Encoder
 from precise_rag.segmentation import Segmenter
 from precise_rag.sentences.tables import tables_of
+from precise_rag.structure import read_structure
+from precise_rag.titles import with_header_path
 from precise_rag.types import Candidate, Chunk, Document, FloatArray, Span
 from precise_rag.vectors import offsets_of, unit_rows
 
@@ -64,9 +67,12 @@ def weighted_sentences(
     remaining = items_of("documents", documents, Document)
     while batch := list(islice(remaining, _DOCUMENTS)):
         index = SentenceContextIndex.build(batch, encoder, show_progress=show_progress, **settings)
+        structures = {document.id: read_structure(document.text) for document in batch}
         for sentence, vector in index.weighted_vectors():
             passage = sentence.passage or (sentence.start, sentence.end)
-            yield _piece(sentence, vector, passage=[int(offset) for offset in passage])
+            above = structures[sentence.doc_id].above(sentence.start)
+            below = replace(sentence, metadata=with_header_path(sentence.metadata, above))
+            yield _piece(below, vector, passage=[int(offset) for offset in passage])
 
 
 def weighted_chunks(

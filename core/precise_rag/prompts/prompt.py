@@ -66,7 +66,8 @@ def make_prompt(
     data: further texts, each with a word for it, such as "question"; empty texts are left out.
     """
     shown = [Shown(one) if isinstance(one, str) else one for one in passages]
-    named = [(one.text.strip(), _one_line(one.source)) for one in shown]
+    sources = ("".join(filter(str.isprintable, " ".join(one.source.split()))) for one in shown)
+    named = [(one.text.strip(), source[:_LONGEST_SOURCE]) for one, source in zip(shown, sources, strict=True)]
     further = [(label, text.strip()) for label, text in data if text]
     mark = _mark(part for one in (*named, *further) for part in one)
     blocks = [
@@ -83,11 +84,6 @@ def _mark(texts: Iterable[str]) -> str:
     material = "\n".join(texts).casefold()
     letters = sha256(material.encode("utf-8", "surrogatepass")).hexdigest().translate(_MARK_LETTERS)
     return next(letters[:n] for n in range(3, len(letters) + 1) if letters[:n] not in material)
-
-
-def _one_line(source: str) -> str:
-    """The name of a source without line breaks, cut to _LONGEST_SOURCE."""
-    return "".join(filter(str.isprintable, " ".join(source.split())))[:_LONGEST_SOURCE]
 
 
 def object_schema(properties: Mapping[str, Any], title: str = "") -> dict[str, Any]:

@@ -23,7 +23,7 @@ from precise_rag.structure.running import running_lines
 from precise_rag.types import BoolArray, FloatArray, IntArray, Titles
 
 NEVER = 1000.0
-"""Tie after a heading or a lead-in: only a length limit cuts there."""
+"""Tie after a heading or a lead-in, and within a line of source code: only a length limit cuts there."""
 
 _INSIDE = {"table": 12.0, "code": 12.0, "item": 3.0, "quote": 2.0, "turn": 1.5, "paragraph": 1.5}
 _INSIDE["heading"] = NEVER
@@ -34,7 +34,6 @@ _TURNS = 2.0
 _FRONT_MATTER = "---"
 _BEFORE_CODE = 4.0
 _BEFORE_HEADING = -3.0
-_WITHIN_LINE = 40.0  # of source code
 _LEVEL = 6.0  # for each level of nested data or code
 _OPEN_ENDED = ("paragraph", "item", "quote", "turn")
 
@@ -68,7 +67,7 @@ def structure_ties(
         elif row in short and following in short:
             ties[row] = _SHORT_LIST
         elif structure.format == "source" and not sentences[row].endswith(("\n", "\r")):
-            ties[row] = _WITHIN_LINE
+            ties[row] = NEVER
         elif places[row] == places[following]:
             ties[row] = _TABLE_HEAD if is_new and before.kind == "table" else _INSIDE[before.kind]
         elif structure.format in ("data", "source"):

@@ -133,7 +133,10 @@ def source_blocks(text: str) -> Iterator[tuple[BlockStart | None, int, tuple[str
         path = tuple(title for _, title in around)[-DEEPEST:]
         if line.kind == "comment":
             end = number + 1
-            while end < len(lines) and lines[end].kind == "comment" and _goes_on(lines[end]):
+            while end < len(lines) and lines[end].kind == "comment":
+                words = lines[end].words
+                if lines[end].after_blank and _COMMENT.match(words) and words[0] != "*":
+                    break
                 end += 1
             is_of_next = _HAS_MEMBERS.match(around[-1][1] if around else "") or _OF_NEXT.match(line.words)
             title = _title_below(lines, end, line.indent, is_of_next is not None)
@@ -152,11 +155,6 @@ def source_blocks(text: str) -> Iterator[tuple[BlockStart | None, int, tuple[str
             around.append((line.indent, title))
             yield None, lines[number + 1].start if number + 1 < len(lines) else len(text), body
         number = end
-
-
-def _goes_on(line: _Line) -> bool:
-    """Whether a line of a comment belongs to the comment before it."""
-    return not line.after_blank or not _COMMENT.match(line.words) or line.words[0] == "*"
 
 
 def _title_below(lines: Sequence[_Line], number: int, indent: int, is_of_next: bool) -> str:

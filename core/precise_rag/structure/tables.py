@@ -148,7 +148,8 @@ def _text_rows(text: str, start: int, end: int) -> Iterator[_Row]:
     n_head = n_head if n_head < len(groups) else 0
     is_balanced = n_head > 0 or 2 * max(map(len, groups), default=0) <= sum(map(len, groups))
     by_rules = is_drawn and not is_border and len(groups) > n_head + 1 and is_balanced
-    is_marked = not (by_rules and first.isascii()) or _is_centred(groups[0][0][0])
+    cells = groups[0][0][0].strip().strip("|").split("|") if by_rules else []
+    is_marked = not (by_rules and first.isascii()) or all(cell[:2] == "  " == cell[-2:] for cell in cells)
     n_head = n_head or int(len(groups) > 1 and is_marked)
     columns = [part.span() for part in _PART.finditer(in_columns(lines[0][0]))] if is_border else []
     delimiter = "" if "|" in first else csv_cells([line[0].strip() for line in lines[:CSV_LINES]])[0]
@@ -166,10 +167,6 @@ def _text_rows(text: str, start: int, end: int) -> Iterator[_Row]:
                 row = []
             row.append(line)
         yield _row(row[0].start(), [*map(cells_of, row)], is_marked=number < n_head)
-
-
-def _is_centred(line: str) -> bool:
-    return all(cell[:2] == "  " == cell[-2:] for cell in line.strip().strip("|").split("|"))
 
 
 def _row(start: int, parts: Sequence[Cells], *, is_marked: bool) -> _Row:

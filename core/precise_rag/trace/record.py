@@ -5,13 +5,14 @@ A Trace collects records and decides nothing. Exports hold no keys and passwords
 and servers: only ids, scores, decisions, names, counts and times remain.
 """
 
+import asyncio
 import json
 import logging
 import math
 import re
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import asdict, dataclass, field
 from numbers import Integral, Real
 from typing import Any
@@ -341,3 +342,29 @@ def _words(value: Any) -> str:
         return str(value)
     except Exception:  # a value whose text cannot be made is shown by its type
         return f"[{type(value).__name__}]"
+
+
+@asynccontextmanager
+async def sent_in_order(
+    send: Callable[[Record, dict[str, Any]], Awaitable[None]],
+) -> AsyncIterator[Callable[[Record], None]]:
+    """Yield the observer for a Trace in asynchronous code; it may be called from any thread.
+
+    send: called on the event loop with one record after another and its `to_dict()`, until the block ends.
+    """
+    loop = asyncio.get_running_loop()
+    records: asyncio.Queue[Record | None] = asyncio.Queue()
+
+    def put(record: Record | None) -> None:
+        loop.call_soon_threadsafe(records.put_nowait, record)
+
+    async def send_all() -> None:
+        while (record := await records.get()) is not None:
+            await send(record, await asyncio.to_thread(record.to_dict))
+
+    sender = loop.create_task(send_all())
+    try:
+        yield put
+    finally:
+        put(None)
+        await sender

@@ -19,11 +19,11 @@ from precise_rag.evidence.features import (
     question_features,
     stretch_features,
 )
-from precise_rag.evidence.leaning import language_of, leans
 from precise_rag.evidence.model import REACH
-from precise_rag.evidence.needs import needs, of_entry
+from precise_rag.evidence.needs import language_of, leans, needs, of_entry
 from precise_rag.evidence.records import records
 from precise_rag.evidence.stretches import split_into_sentences
+from precise_rag.evidence.texts import FoundTexts
 from precise_rag.testing import HashEncoder
 from precise_rag.types import UNSCORED, Candidate, Span, Stretch
 from support.documents import read_cases
@@ -169,9 +169,21 @@ def test_the_beginning_of_an_entry_needs_the_sixty_tokens_below_it() -> None:
     text = "".join(map(function.format, "abc"))
     stretch = split_into_sentences(Candidate("d", 0, len(text), text, 0.0, "rank"))
     (row,) = (row for row, one in enumerate(stretch.sentences) if "boat b" in one.text)
-    needed = [stretch.sentences[after].text for _, after in of_entry("What does leave_b do?", stretch, row)]
-    assert ("leave_b" in needed[0], "key_of" in needed[-1]) == (True, True)
-    assert len([*of_entry("What is returned?", stretch, row)]) < len(needed)
+    brought = [stretch.sentences[after].text for _, after in of_entry("What does leave_b do?", stretch, row)]
+    assert ("leave_b" in brought[0], "key_of" in brought[-1]) == (True, True)
+    assert len([*of_entry("What is returned?", stretch, row)]) < len(brought)
+
+
+def test_the_heading_at_the_end_of_a_text_is_above_the_text_that_begins_behind_it() -> None:
+    text = "# Office\n\nIt is shut.\n\n## Depot\n\nThe gate opens at four. It shuts at ten.\n\n# Fire\n\nRun."
+    for first, second in ((text.index("The gate"),) * 2, (text.index("It shuts"), text.index("The gate"))):
+        spans = (0, first), (second, len(text))
+        parts = [Candidate("d", *span, text[slice(*span)].rstrip(), 0.0, "rank") for span in spans]
+        found = FoundTexts("When does the gate open?", [*parts, replace(parts[1], doc_id="other")])
+        above = {(one.doc_id, one.text): one.above for one in found.sentences.kept}
+        assert above["d", "It shuts at ten."] == ("Office", "Depot")
+        assert above["d", "Run."] == ("Fire",)
+        assert found.stretches[2].sentences[0].above == ()
 
 
 def test_a_nested_list_has_a_lead_in_of_its_own_and_long_ones_are_announced_in_part() -> None:

@@ -136,6 +136,8 @@ def test_sentences_have_ids_metadata_and_vectors_that_score_like_the_index(
     assert {**sentences[1].metadata, FACTS_KEY: ""} == {"shelf": 1, FACTS_KEY: ""}
     facts = {"doc_id": "tea", "start": 22, "end": 44, "passage": [0, 44]}
     assert read_facts(sentences[1].metadata) == facts
+    *_, below = weighted_sentences([Document("pump", "# Oil\n\nTwo litres.")], HashEncoder())
+    assert (below.text, below.metadata["header_path"]) == ("Two litres.", "/Oil/")
     np.testing.assert_allclose([np.linalg.norm(s.vector) for s in sentences], 1, atol=1e-5)
     index = SentenceContextIndex.build(DOCUMENTS, HashEncoder(), alpha=0.7)
     expected = {piece_id(c.doc_id, c.start, c.end): c.score for c in index.search("Does iron rust?", 100)}

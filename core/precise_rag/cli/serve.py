@@ -136,7 +136,7 @@ class _Latest:
         self._served = (index := opened()), PreciseRAG(index)
 
     def get(self) -> tuple[DocumentIndex | DatabaseIndex, PreciseRAG]:
-        """Return the index as it was saved last, and what searches it.
+        """Return the index, opened anew if it was saved since, and the pipeline that searches it.
 
         If it cannot be opened, return the index that was served before, warn, and try again next time.
         """

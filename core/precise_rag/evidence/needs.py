@@ -132,7 +132,7 @@ def needs(stretch: Stretch) -> Iterator[tuple[int, int]]:
 
 
 def of_entry(query: str, stretch: Stretch, row: int) -> Iterator[tuple[int, int]]:
-    """What an entry's beginning, or the comment above, needs: 60 tokens below it, or 150 if it is named."""
+    """What an entry's beginning, or its comment, needs: 60 tokens below it, or 150 if the query names it."""
     first, *rest = stretch.sentences[row:]
     is_comment = [one.above for one in rest[:2]] == [first.above[:-1], first.above] != [()] * 2
     head, inside = (rest[0], first) if is_comment else (first, next(iter(rest), first))

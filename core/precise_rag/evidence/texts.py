@@ -68,7 +68,7 @@ class FoundTexts:
 
 
 def _from_texts_before(texts: Sequence[Candidate]) -> dict[int, Titles]:
-    """The titles above texts that begin in another one, or right behind: it may end with their heading."""
+    """The titles above texts that begin in another, or behind some white space: it may end with a heading."""
     found: dict[int, Titles] = {}
     rows = sorted(range(len(texts)), key=lambda row: (texts[row].doc_id, texts[row].start))
     for row, after in pairwise(rows):

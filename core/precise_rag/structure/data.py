@@ -40,7 +40,7 @@ _OPENING = re.compile(r"[\w.\"'@:/*-][^(){}=;]{0,100}\{\Z")
 _SETTING = re.compile(r"[\w.-]{1,60}(?:[ \t]{0,40}[=:][ \t]|[ \t]{1,40}[^ \t(){}=][^(){}]{0,300};\Z)")
 """The line above a block of braces, and one within it."""
 _SIGNS = re.compile(r"""["'{}\[\]]""")
-_COMMENTS = re.compile(r"(?m)^[ \t]*+#.*\n?|[ \t]#.*")
+_COMMENTS = re.compile(r"(?m)^[ \t]*+#.*\n?|(?<=:)[ \t]+#.*")
 _BELOW_ANY = 1 << 40
 
 

@@ -6,11 +6,12 @@ from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import groupby, pairwise
+from itertools import chain, groupby, pairwise
 
 import numpy as np
 
 from precise_rag.stems import QUESTION_KINDS, QUESTION_WORDS, IdfTable, Words, ascii_digits, idf, read_words
+from precise_rag.structure.marks import without_tags
 from precise_rag.types import FloatArray
 
 Positions = dict[str, list[int]]
@@ -31,9 +32,14 @@ _ASKS_NUMBER = re.compile(
 _CODE = re.compile(r"[A-Za-z\d]+(?:[-.,/:_][A-Za-z\d]+)*")
 _ENTRY = re.compile(rf"\W{{0,20}}(?:v(?=\d))?({_CODE.pattern})(?![\w.,;'’-]| [^\W\d_])")
 """The beginning of an entry: a code or name that does not go on as a sentence does, "Covid-19 is"."""
-_SIGNED = re.compile(r"(?<![^\s\"'`*|│(,])[-%$@:#+/]{1,2}[^\W\d][\w-]*(?=[\s\"'`*|│),.=;:?]|\Z)")
-"""A name with a sign before it, %A or --all, whose letters count as they are written."""
-_SIGNED_ENTRY = re.compile(rf"[\s\"'`*|│(]{{0,20}}({_SIGNED.pattern})")
+_SIGNED = re.compile(
+    r"(?<![^\s\"'`*|│(,])(?:[-%$@:#+/]{1,2}\w[\w-]*"
+    r"|(?![.-]+\s)[!#-&*+./:;<=>?@\\^|~-]{1,3}[!#-&*+:;<=>@\\^|~-])(?=[\s\"'`*|│),.=;:?]|\Z)"
+)
+"""A name with a sign before it, %A, --all or -9, whose letters count as written; or an operator, <=>."""
+_SIGNED_LINES = re.compile(rf"(?m)^[ \t]*+(?:[-*#]{{1,6}} )?[ \t\"'`*|│(]{{0,20}}({_SIGNED.pattern})")
+_BEGINNING = 600
+"""Characters of a text in HTML within which its first name is looked for."""
 _COUNTS = re.compile(r"\D*|\d|\d+(?:st|nd|rd|th|s)")
 """What is no code: a word without a digit, a single digit, an ordinal, a decade."""
 
@@ -178,15 +184,24 @@ def alone_with_code(query: str, texts: Sequence[str]) -> FloatArray:
 
 
 def begins_with_name(query: str, texts: Sequence[str]) -> FloatArray:
-    """Return (n,) 1/k for each of k texts that begin with the same code of the query, as entries do."""
-    query, *texts = map(ascii_digits, (query, *texts))
+    """Return (n,) 1/k for each of k texts that begin with the same code of the query, as entries do.
+
+    Where none does, a name with a sign, or an operator, may begin any line: a row of a short table.
+    """
+    shown = [without_tags(text[:_BEGINNING]) if text.lstrip().startswith("<") else text for text in texts]
+    query, *texts = map(ascii_digits, (query, *shown))
     asked = {one for one in _CODE.findall(query.casefold()) if not one.isalnum()} | _codes(query)
-    firsts = [first[1] if asked and (first := _ENTRY.match(text.casefold())) else "" for text in texts]
-    if asked.isdisjoint(firsts):  # "-a in kill-pane" is in the entry of kill-pane
-        asked = {*_SIGNED.findall(query)}
-        firsts = [first[1] if asked and (first := _SIGNED_ENTRY.match(text)) else "" for text in texts]
-    counts = Counter(firsts)
-    return np.array([(one in asked) / counts[one] for one in firsts], dtype=np.float32)
+    firsts = [_ENTRY.match(text.casefold()) if asked else None for text in texts]
+    begun = [{first[1]} & asked if first else set[str]() for first in firsts]
+    signed = {*_SIGNED.findall(query)}  # "-a in kill-pane" is in the entry of kill-pane
+    for n_lines in (1, None) if signed else ():
+        if not any(begun):
+            lines = ("\n".join(text.strip().split("\n")[:n_lines]) for text in texts)
+            begun = [{*_SIGNED_LINES.findall(several)} & signed for several in lines]
+    counts = Counter(chain.from_iterable(begun))
+    return np.array(
+        [1 / min(map(counts.__getitem__, one), default=np.inf) for one in begun], dtype=np.float32
+    )
 
 
 def _names(query: str) -> set[str]:

@@ -3,11 +3,12 @@
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import chain, pairwise
+from itertools import chain, pairwise, zip_longest
 
 import numpy as np
 
 from precise_rag.sentences.lines import are_units, is_unit
+from precise_rag.sentences.words import has_words
 from precise_rag.structure import Block, Structure
 from precise_rag.structure.marks import without_tags
 from precise_rag.structure.tables import Rows, table_rows
@@ -38,15 +39,16 @@ _CODE_REST = 100
 def block_spans(text: str, structure: Structure) -> Iterator[tuple[Span, bool]]:
     """Split a text where its structure ends every sentence.
 
-    Returns an iterator over spans that cover `text` in order, and whether each is one unit whatever its
-    words: a heading, a short table, a row or head of a long one or of one among equals, a block of code or a
-    stanza of a long one, a line of a log or list.
+    Returns an iterator over spans in the order of `text`, and whether each is one unit whatever its words: a
+    heading, a short table, a row or head of a long one or of one among equals, a block of code or a stanza of
+    a long one, a line of a log or list. A heading or term without a letter, such as `$$`, has no span: what
+    follows it begins with it.
     """
     tables = {one: table_rows(text, one.start, one.end) for one in structure.blocks if one.kind == "table"}
     lasts = chain.from_iterable(rows.titles[-1:] for rows in tables.values())
     heads = Counter(title for title in lasts if title.count(" | ") > 1)  # of two columns they are records
     read = without_tags if structure.format == "html" else str.strip
-    for block in structure.blocks:
+    for block, following in zip_longest(structure.blocks, structure.blocks[1:]):
         if block.kind == "code":
             for stanza in _at_most(text, block.start, block.end, _BLANK_LINE):
                 parts = _at_most(text, *stanza, _before_statements(text, *stanza))
@@ -55,7 +57,9 @@ def block_spans(text: str, structure: Structure) -> Iterator[tuple[Span, bool]]:
             recurs = any(heads[title] > 1 for title in tables[block].titles[-1:])
             yield from ((span, True) for span in _rows(text, block, tables[block], recurs))
         elif block.kind == "heading" or (block.kind == "item" and block.end - block.start <= _WHOLE_ITEM):
-            yield Span(block.start, block.end), True
+            is_above = following is not None and (block.kind == "heading" or following.level > block.level)
+            if not is_above or has_words(text[block.start : block.end]):
+                yield Span(block.start, block.end), True
         else:
             for part in _split(text, block.start, block.end, _BLANK_LINE):
                 lines = list(_split(text, part.start, part.end, _LINE))

@@ -22,7 +22,7 @@ _HTML_START = re.compile(
     re.IGNORECASE,
 )
 _HTML_BLOCK = re.compile(
-    r"</(?:p|div|li|ul|ol|td|tr|table|h[1-6]|section|article|pre|blockquote)>", re.IGNORECASE
+    r"</(?:p|div|li|ul|ol|d[ldt]|td|tr|table|h[1-6]|section|article|pre|blockquote)>", re.IGNORECASE
 )
 _MARKDOWN = re.compile(
     r"(?m)^(?:#{1,6}[ \t]+\S|```|~~~~?(?!~)|[ \t]{0,3}\|?[ \t]{0,20}:?-{2,}:?[ \t]{0,20}\|[ \t:|-]{0,500}$)"
@@ -36,7 +36,8 @@ _RESTRUCTURED = re.compile(
 _MARKDOWN_HEADING = re.compile(r"(?m)^#{1,6}[ \t]+\S")
 _HTML_HEADING = re.compile(r"</h[1-6]>", re.IGNORECASE)
 _FIRST_TAG = re.compile(
-    r"\s{0,1000}<(?:p|h[1-6]|div|ul|ol|table|section|article|main|header|blockquote)[\s>]", re.IGNORECASE
+    r"\s{0,1000}<(?:p|h[1-6]|div|ul|ol|d[ldt]|table|section|article|main|header|blockquote)[\s>]",
+    re.IGNORECASE,
 )
 _FEWEST_TAGS = 3
 _FENCED = re.compile(r"(?ms)^[ \t]{0,12}(```|~~~).*?(?:^[ \t]{0,12}\1[`~]*[ \t]*$|\Z)")

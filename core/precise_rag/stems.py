@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import NamedTuple
 from zlib import crc32
 
@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from precise_rag._data import packaged_toml
 from precise_rag._memory import remembers
+from precise_rag.numerals import with_one_form
 
 IdfTable = npt.NDArray[np.uint8]
 """Rarity of each stem, at the index `slot(stem, len(table))`, in units of 1 / IDF_STEPS."""
@@ -37,8 +38,6 @@ class Words(NamedTuple):
     marked: tuple[bool, ...]
 
 
-ascii_digits = partial(re.compile(r"[^\D0-9]").sub, lambda digit: str(int(digit[0])))
-"""Writes the digits of every script as 0 to 9."""
 _SOFT_HYPHEN = re.compile(r"\u00ad(?:\r?\n[ \t]*)?")
 _PARTED = re.compile(r"(?<![^\W\d_])([^\W\d_]+)[-\u2010][ \t]*\r?\n[ \t]*([^\W\d_]+)")
 
@@ -47,9 +46,9 @@ def with_parted_words(text: str) -> str:
     """Return a text for its words: of "ware-" and "house" on the next line it has "warehouse", too.
 
     Of a hundred such words in plain text sixty are one word and forty are two, as in "case-insensitive".
-    Digits of all scripts are 0 to 9.
+    Digits of all scripts are 0 to 9, and "3 May 2021" has "20210503", too.
     """
-    return _PARTED.sub(_and_joined, _SOFT_HYPHEN.sub("", ascii_digits(text)))
+    return _PARTED.sub(_and_joined, _SOFT_HYPHEN.sub("", with_one_form(text)))
 
 
 def _and_joined(parts: re.Match[str]) -> str:

@@ -10,7 +10,8 @@ from itertools import chain, groupby, pairwise
 
 import numpy as np
 
-from precise_rag.stems import QUESTION_KINDS, QUESTION_WORDS, IdfTable, Words, ascii_digits, idf, read_words
+from precise_rag.numerals import in_one_form
+from precise_rag.stems import QUESTION_KINDS, QUESTION_WORDS, IdfTable, Words, idf, read_words
 from precise_rag.structure.marks import without_tags
 from precise_rag.types import FloatArray
 
@@ -189,7 +190,7 @@ def begins_with_name(query: str, texts: Sequence[str]) -> FloatArray:
     Where none does, a name with a sign, or an operator, may begin any line: a row of a short table.
     """
     shown = [without_tags(text[:_BEGINNING]) if text.lstrip().startswith("<") else text for text in texts]
-    query, *texts = map(ascii_digits, (query, *shown))
+    query, *texts = map(in_one_form, (query, *shown))
     asked = {one for one in _CODE.findall(query.casefold()) if not one.isalnum()} | _codes(query)
     firsts = [_ENTRY.match(text.casefold()) if asked else None for text in texts]
     begun = [{first[1]} & asked if first else set[str]() for first in firsts]
@@ -212,4 +213,4 @@ def _names(query: str) -> set[str]:
 
 
 def _codes(text: str) -> set[str]:
-    return {code for code in _CODE.findall(ascii_digits(text).casefold()) if not _COUNTS.fullmatch(code)}
+    return {code for code in _CODE.findall(in_one_form(text).casefold()) if not _COUNTS.fullmatch(code)}

@@ -96,8 +96,7 @@ def make_standalone(
     recent = recent_messages(history)
     if not recent:
         return question
-    prompt = wording.standalone(question, recent)
-    written = yield from _one_line("standalone", None, prompt, session)
+    written = yield from _one_line("standalone", None, wording.standalone(question, recent), session)
     if written and _QUESTION_MARKS & {*question} and not _QUESTION_MARKS & {*written}:
         session.trace.notes.append(f"the question was {_LEFT['standalone']}: the reply is no question")
         return question

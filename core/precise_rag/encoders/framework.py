@@ -50,7 +50,6 @@ class CallingEncoder:
         return np.concatenate(vectors)
 
     def _batches(self, texts: Sequence[str]) -> Iterator[list[str]]:
-        """The texts of each call, in order."""
         return (list(texts[first : first + _SLICE]) for first in range(0, len(texts), _SLICE))
 
     @abstractmethod
@@ -92,13 +91,11 @@ class FrameworkEncoder(CallingEncoder):
         if not queries:
             return np.zeros((0, self.dimension), dtype=np.float32)
         encode = getattr(self._embedding, self._methods[1])
-        vectors = [encode(query) for query in readable_texts(queries)]
-        return self._rows(vectors, len(queries))
+        return self._rows([encode(query) for query in readable_texts(queries)], len(queries))
 
     async def aencode_queries(self, queries: Sequence[str]) -> FloatArray:
         """`encode_queries` by the embedding object's own asynchronous method, one query after the other."""
         encode = getattr(self._embedding, self._methods[2], None)
         if encode is None or not queries:
             return await asyncio.to_thread(self.encode_queries, queries)
-        vectors = [await encode(query) for query in readable_texts(queries)]
-        return self._rows(vectors, len(queries))
+        return self._rows([await encode(query) for query in readable_texts(queries)], len(queries))

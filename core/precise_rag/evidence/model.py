@@ -8,8 +8,7 @@ from typing import NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from precise_rag.checkpoints.expected import check_tensors
-from precise_rag.checkpoints.saved import Tensors, load_checkpoint, packaged_model
+from precise_rag.checkpoints.saved import Tensors, check_tensors, load_checkpoint, packaged_model
 from precise_rag.errors import ModelError
 from precise_rag.evidence.features import (
     FOUND_FEATURES,
@@ -114,13 +113,13 @@ class EvidenceModel:
         return whole
 
     def _evaluated(self, read: StretchFeatures, alone: FloatArray) -> Growth:
-        """Return the probabilities of one section from its features and those of each sentence alone."""
         n, rows = len(alone), np.arange(len(alone))
         steps = np.concatenate([np.arange(-REACH, 0), np.arange(1, REACH + 1)])
         sources = rows[:, None] + steps
         inside = (sources >= 0) & (sources < n)
         sources = np.clip(sources, 0, n - 1)
-        forward, backward = (_path(part @ self._weights["step"]) for part in (read.forward, read.backward))
+        steps_of = (_logistic(part @ self._weights["step"]) for part in (read.forward, read.backward))
+        forward, backward = (np.append(0.0, np.cumsum(np.log(probable))) for probable in steps_of)
         path = np.where(steps < 0, forward[:, None] - forward[sources], backward[sources] - backward[:, None])
         reached = np.where(inside, alone[sources] * np.exp(path), 0.0)
         best = reached.argmax(axis=1)
@@ -150,8 +149,3 @@ def _boundaries() -> Segmenter:
 
 def _logistic(odds: FloatArray) -> npt.NDArray[np.float64]:
     return np.asarray(1.0 / (1.0 + np.exp(-np.clip(odds.astype(np.float64), -30.0, 30.0))))
-
-
-def _path(odds: FloatArray) -> npt.NDArray[np.float64]:
-    """(n,) log-probability of all steps from the first sentence to each."""
-    return np.concatenate([[0.0], np.cumsum(np.log(_logistic(odds)))])

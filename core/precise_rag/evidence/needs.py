@@ -166,7 +166,6 @@ def _replies(sentence: _Sentence, before: _Sentence) -> bool:
 
 
 def _notes(sentences: Sequence[_Sentence]) -> Iterator[tuple[int, int]]:
-    """The notes that sentences need, see `needs`."""
     short = ((row, sentence.text) for row, sentence in enumerate(sentences) if sentence.is_short)
     starts = [(row, start.groups()) for row, text in short if (start := _NOTE.match(text))]
     counts = Counter(name for _, name in starts)
@@ -179,7 +178,6 @@ def _notes(sentences: Sequence[_Sentence]) -> Iterator[tuple[int, int]]:
 
 
 def _fields(record: range, sentences: Sequence[_Sentence]) -> Iterator[tuple[int, int]]:
-    """What the lines of a record need, see `needs`."""
     in_log = record[1:] if TIME.match(sentences[record[0]].text) else ()
     errors = [row for row in in_log if _ERROR.match(sentences[row].text)][-3:]  # the last name the cause
     is_short = sum(sentences[row].n_tokens for row in record) <= LONGEST_ANNOUNCED

@@ -39,22 +39,16 @@ def parse_judgement(text: str) -> Judgement:
 def _verdicts(text: str) -> set[tuple[int | None, Adjustment]]:
     """The scores and adjustments in a reply, in pairs; None for a score that is not from 1 to 10."""
     if OBJECT.search(text):
-        objects = [
-            [(str(key).lower().replace("_", " "), item) for key, item in fields.items()]
-            for fields in json_objects(text)
-        ]
-        return {
-            (_score(score), _adjustment(_first(dict(fields), _ADJUSTMENT_KEYS)))
-            for fields in objects
-            for key, score in fields
-            if key in _SCORE_KEYS and score is not None
-        }
+        verdicts: set[tuple[int | None, Adjustment]] = set()
+        for fields in json_objects(text):
+            named = [(str(key).lower().replace("_", " "), item) for key, item in fields.items()]
+            told = dict(named)
+            change = _adjustment(next((told[key] for key in _ADJUSTMENT_KEYS if key in told), None))
+            scores = (item for key, item in named if key in _SCORE_KEYS and item is not None)
+            verdicts |= {(_score(score), change) for score in scores}
+        return verdicts
     changes = {_adjustment(number or word) for number, word in _ADJUSTMENT.findall(text)} or {_KEEP}
     return {(_score(score), change) for score in _SCORE.findall(text) for change in changes}
-
-
-def _first(fields: Mapping[str, Any], keys: tuple[str, ...]) -> Any:
-    return next((fields[key] for key in keys if key in fields), None)
 
 
 def _score(value: Any) -> int | None:

@@ -58,9 +58,10 @@ class View(NamedTuple):
         return int(self.firsts[-1])
 
     def within(self, wanted: Filter) -> Self:
-        """Return a view that finds only documents that match the filter."""
-        met = zip(self._meeting(wanted), self.parts, strict=True)
-        rows = np.concatenate([np.repeat(meets, np.diff(part.block.offsets)) for meets, part in met])
+        """Return a view that finds only documents that match the filter; a field that none has is logged."""
+        blocks = [part.block for part in self.parts]
+        warn_of_unknown_fields(wanted, lambda field: any(block.matcher.has(field) for block in blocks))
+        rows = np.concatenate([np.repeat(b.matcher.matching(wanted), np.diff(b.offsets)) for b in blocks])
         return self._replace(matching=rows if self.matching is None else rows & self.matching)
 
     def slices(self) -> Iterator[tuple[Part, slice]]:
@@ -142,12 +143,6 @@ class View(NamedTuple):
                 found = [places.get((s.start, s.end)) for s in wanted.pop(identifier)]
                 for low, high in rows_around([row for row in found if row is not None], len(spans), reach):
                     yield rows.start + first + low, rows.start + first + high
-
-    def _meeting(self, wanted: Filter) -> list[BoolArray]:
-        """For the documents of each part, whether each meets a filter; a field that none has is logged."""
-        matchers = [part.block.matcher for part in self.parts]
-        warn_of_unknown_fields(wanted, lambda field: any(matcher.has(field) for matcher in matchers))
-        return [matcher.matching(wanted) for matcher in matchers]
 
 
 def rows_around(rows: Iterable[int], n_rows: int, reach: int) -> list[tuple[int, int]]:

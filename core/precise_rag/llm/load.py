@@ -74,19 +74,14 @@ class FunctionLLM:
             if inspect.iscoroutinefunction(self._function):
                 text = await self._call(messages)
             else:
-                text = await _in_thread(partial(self._call, messages))
+                with closing(Worker()) as worker:  # it is left behind if this is cancelled
+                    text = await asyncio.wrap_future(worker.submit(partial(self._call, messages)))
                 text = await text if inspect.isawaitable(text) else text
             return counted_completion(self.name, text, messages)
 
     def _call(self, messages: Sequence[Message]) -> Any:
         prompt = tuple(messages) if self._takes_messages else "\n\n".join(m.content for m in messages)
         return self._function(prompt)
-
-
-async def _in_thread(call: Callable[[], Any]) -> Any:
-    """The result of `call`, made in a thread that is left behind if this is cancelled."""
-    with closing(Worker()) as worker:
-        return await asyncio.wrap_future(worker.submit(call))
 
 
 def _run(awaitable: Any, name: str) -> Any:

@@ -379,8 +379,7 @@ class PreciseRAG:
     def _within(self, selection: Selection, search: Request) -> Selection:
         limit = self.max_tokens if search.max_tokens is None else search.max_tokens
         form = search.form or prompt_form(search.text, search.options)
-        written = form.counted(self._count)
-        return within(selection, limit, self.order, form.piece_tokens, written=written)
+        return within(selection, limit, self.order, form.piece_tokens, written=form.counted(self._count))
 
     def _context_answer(self, search: Request, ranked: Selection, session: Session) -> Answer:
         trace = session.trace

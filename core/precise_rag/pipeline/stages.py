@@ -146,16 +146,11 @@ def relevance(part: Any, around: Neighbours | None) -> Step:
     return _working(part.filter, "relevance", arun=getattr(part, "afilter", None))
 
 
-def evidence(part: Any, around: Neighbours | None) -> Step:
-    """Grow candidates to the spans that are sent."""
-    return _working(part.grow, "evidence")
-
-
 STEPS: Mapping[str, Callable[[Any, Neighbours | None], Step]] = {
     "reranker": reranking,
     "redundancy": redundancy,
     "relevance": relevance,
-    "evidence": evidence,
+    "evidence": lambda part, around: _working(part.grow, "evidence"),
 }
 """How the stages between search and selection become steps: in their order, by their names in `Stages`.
 

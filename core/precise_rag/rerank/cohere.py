@@ -67,8 +67,7 @@ class CohereReranker(Shared):
         scores = np.full(len(candidates), np.nan, dtype=np.float32)
         query, *given = readable_texts([query, *(c.text for c in candidates)])
         for first in range(0, len(candidates), self._batch_size):
-            texts = given[first : first + self._batch_size]
-            for index, score in self._rerank(query, texts):
+            for index, score in self._rerank(query, given[first : first + self._batch_size]):
                 scores[first + index] = score
         if left := int(np.isnan(scores).sum()):
             raise LLMResponseError(f"{self.name} left {left} of {len(scores)} documents without a score")

@@ -1,7 +1,7 @@
 """LlamaIndex postprocessors and LangChain compressors as rerankers."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -67,18 +67,16 @@ class FrameworkReranker:
             documents.Document(page_content=c.text, id=str(place), metadata={_PLACE: place})
             for place, c in enumerate(candidates)
         ]
-        ranked = self._reranker.compress_documents(given, query)
-        return [(self._place(d), d.metadata.get("relevance_score")) for d in ranked]
-
-    def _place(self, document: Any) -> int:
-        metadata: Mapping[str, Any] = document.metadata
-        place = metadata.get(_PLACE, document.id)
-        if place is None:
-            raise InputError(
-                f"{self.name} must keep the id or the metadata of each document, "
-                "so that its score can be assigned"
-            )
-        return int(place)
+        ranked = []
+        for document in self._reranker.compress_documents(given, query):
+            place = document.metadata.get(_PLACE, document.id)
+            if place is None:
+                raise InputError(
+                    f"{self.name} must keep the id or the metadata of each document, "
+                    "so that its score can be assigned"
+                )
+            ranked.append((int(place), document.metadata.get("relevance_score")))
+        return ranked
 
 
 def _model_of(source: Any, depth: int = 2) -> str:

@@ -7,8 +7,13 @@ from pathlib import Path
 import numpy as np
 
 from precise_rag._processes import Loaded
-from precise_rag.checkpoints.expected import check_config, check_tensors
-from precise_rag.checkpoints.saved import Tensors, load_checkpoint, packaged_model
+from precise_rag.checkpoints.saved import (
+    Tensors,
+    check_config,
+    check_tensors,
+    load_checkpoint,
+    packaged_model,
+)
 from precise_rag.errors import ModelError
 from precise_rag.rerank.candidate_texts import with_headings
 from precise_rag.rerank.features import FEATURES, features, places

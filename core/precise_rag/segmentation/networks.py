@@ -150,8 +150,7 @@ class SageNetwork(nn.Module):
     def _curve(self, likeness: Tensor, mask: Tensor) -> Tensor:
         """As `features.curve`; rows that are 0 in the mask stay 0."""
         first = self.curve1((likeness * mask).T[None])[0].T.relu() * mask
-        second = self.curve2(first.T[None])[0].T.relu() * mask
-        both: Tensor = first + second
+        both: Tensor = first + self.curve2(first.T[None])[0].T.relu() * mask
         return both
 
 

@@ -3,8 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from precise_rag.checkpoints.expected import check_config
-from precise_rag.checkpoints.saved import load_config, packaged_model
+from precise_rag.checkpoints.saved import check_config, load_config, packaged_model
 from precise_rag.checks import as_path
 from precise_rag.errors import ModelError
 from precise_rag.segmentation.boundaries import BoundaryModel

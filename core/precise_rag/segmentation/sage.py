@@ -7,8 +7,13 @@ from typing import Any, Self
 
 import numpy as np
 
-from precise_rag.checkpoints.expected import check_config, check_tensors
-from precise_rag.checkpoints.saved import load_checkpoint, packaged_model, save_checkpoint
+from precise_rag.checkpoints.saved import (
+    check_config,
+    check_tensors,
+    load_checkpoint,
+    packaged_model,
+    save_checkpoint,
+)
 from precise_rag.encoded import count_tokens, encode_documents
 from precise_rag.encoders import load_encoder
 from precise_rag.errors import InputError, ModelError

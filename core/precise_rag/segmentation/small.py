@@ -8,9 +8,14 @@ from typing import Any, Self
 
 import numpy as np
 
-from precise_rag.checkpoints.expected import check_config, check_tensors
 from precise_rag.checkpoints.quantized import dequantized, quantized
-from precise_rag.checkpoints.saved import load_checkpoint, read_checked, save_checkpoint
+from precise_rag.checkpoints.saved import (
+    check_config,
+    check_tensors,
+    load_checkpoint,
+    read_checked,
+    save_checkpoint,
+)
 from precise_rag.encoders.local import count_packaged_tokens
 from precise_rag.errors import ModelError
 from precise_rag.segmentation.features import (

@@ -64,7 +64,6 @@ def row_titles(rows: Sequence[Cells], n_head: int, are_marked: Sequence[bool]) -
 
 
 def _are_names(rows: Sequence[Cells], are_marked: Sequence[bool]) -> list[bool]:
-    """Whether each row below a head names others."""
     n_columns = max(map(len, rows), default=0)
     full = [len(row) == n_columns and all(row) for row in rows]
     over = [

@@ -55,9 +55,8 @@ def markdown_blocks(text: str) -> Iterator[BlockStart]:
     while start < len(text):
         end = _part_end(text, start)
         rows, last = _read_part(text, start, end)
-        keep = rows if end == len(text) or last == start else [row for row in rows if row[0] < last]
-        yield from keep
         start = end if end == len(text) or last == start else last
+        yield from (row for row in rows if row[0] < start)
 
 
 def _rest_of_code(text: str) -> int:

@@ -114,8 +114,6 @@ def _is_cell(line: Line) -> bool:
 
 
 class _Reader:
-    """Reads the lines of one text from the first to the last."""
-
     def __init__(self, lines: Sequence[Line], mail_heads: Mapping[int, int]) -> None:
         self.lines, self.mail_heads = lines, mail_heads
         self.occurs = Counter(running_key(line.words) for line in lines if _is_cell(line))

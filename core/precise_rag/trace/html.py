@@ -126,7 +126,6 @@ def _pieces(candidates: Sequence[Record]) -> str:
 
 
 def _steps(stages: Sequence[Record], rounds: Sequence[Record], calls: Sequence[Record]) -> str:
-    """A table of the stages, the rounds of feedback and the model calls."""
     rows = [
         (
             stage["stage"] + ("" if stage["round"] is None else f", round {stage['round']}"),

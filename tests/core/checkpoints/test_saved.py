@@ -8,9 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from precise_rag.checkpoints.expected import check_config, check_tensors
 from precise_rag.checkpoints.quantized import dequantized, quantized
-from precise_rag.checkpoints.saved import load_checkpoint, read_checked, save_checkpoint
+from precise_rag.checkpoints.saved import (
+    check_config,
+    check_tensors,
+    load_checkpoint,
+    read_checked,
+    save_checkpoint,
+)
 from precise_rag.errors import ModelError
 from support.faults import failing, no_space
 

@@ -192,9 +192,8 @@ class PostgresEngine:
 
     def write(self, documents: Sequence[StoredDocument]) -> None:
         """Add documents, or replace those with the same ids, all in one transaction."""
-        ids = [document.id for document in documents]
         with self.connection() as db:
-            self._remove(db, ids)
+            self._remove(db, [document.id for document in documents])
             self._insert(db, documents)
 
     def describe(self, documents: Sequence[StoredDocument]) -> set[str]:

@@ -105,8 +105,7 @@ def fit(
         torch.manual_seed(settings.seed + epoch)
         network.train()
         total = 0.0
-        desc = f"epoch {epoch + 1}/{settings.epochs}"
-        bar = progress_bar(plan[epoch], shown=True, desc=desc)
+        bar = progress_bar(plan[epoch], shown=True, desc=f"epoch {epoch + 1}/{settings.epochs}")
         for batch in bar:
             done = step / n_steps  # of the rate: a short rise, then a fall along a cosine
             pace = min(done / _WARM_UP, 1.0) * 0.5 * (1 + math.cos(math.pi * done)) + 1e-3

@@ -70,7 +70,6 @@ def is_held_out(identifier: str, share: float, seed: int = 0) -> bool:
 
 
 def _files(path: Path) -> list[Path]:
-    """Return the file, or those of a folder and its folders, in order."""
     if path.is_file():
         return [path]
     if not path.is_dir():

@@ -30,6 +30,7 @@ from precise_rag.index import HybridIndex
 from precise_rag.rerank import load_reranker, rerank, rerank_best
 from precise_rag.testing import HashEncoder, ScriptedLLM
 from support.alike import assert_alike
+from support.documents import read_cases
 from support.frameworks import FRAMEWORKS, LANGCHAIN, LLAMAINDEX, each_framework
 from support.rerankers import BROUGHT, QUESTION, logit
 from support.scored import Scored
@@ -45,7 +46,6 @@ from support.velm import (
     wheels_are_relevant,
 )
 
-FIG_9 = [5.080, 3.854, 3.016, 1.734, 1.560, 1.146, 0.842, 0.823, 0.685]
 PACKAGED = load_reranker("packaged")
 WHEELS = ScriptedLLM(wheels_are_relevant)
 
@@ -163,20 +163,7 @@ def test_every_decision_is_announced(framework, name):
     assert [one["stage"] for one in stages[:-1]] == (["rerank"] if name == "GradientSelection" else [])
 
 
-SCORES = [0.91, 0.88, 0.2, 0.19]
-PROBABILITY = {"score_scale": "probability", "min_k": 1}
-LOGIT = {"score_scale": "logit", "assume_ratio": True, "reranker": None}
-
-
-@pytest.mark.parametrize(
-    ("scores", "options", "n_kept"),
-    [
-        (SCORES, PROBABILITY, 2),
-        (SCORES, {**PROBABILITY, "min_score": 0.9, "min_keep": 0}, 1),
-        (FIG_9, LOGIT, 9),
-        (FIG_9, {**LOGIT, "share_of_best": 0.25}, 5),
-    ],
-)
+@pytest.mark.parametrize(("scores", "options", "n_kept"), read_cases("documents.json", "scores to cut"))
 def test_scores_of_others_such_as_sage_s_figures_are_cut_at_the_drop(scores, options, n_kept):
     selections = []
     for framework in FRAMEWORKS.values():

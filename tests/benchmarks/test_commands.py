@@ -16,6 +16,7 @@ from precise_rag.rerank import load_reranker
 from precise_rag.segmentation.training.labelled_documents import LabelledDocument
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Document
+from support.documents import read_cases
 
 TEXT = "# Pump\n\n| part | age |\n|---|---|\n| wheel | 9 |\n\nIt turns <b>left</b>."
 MILL = (
@@ -48,21 +49,12 @@ def test_the_tokens_of_the_stock_application_are_interpolated_and_never_made_up(
     assert adoption.tokens_for(0.95, stock) is None
 
 
-@pytest.mark.parametrize(
-    ("texts", "expected"),
-    [
-        (("| wheel | 9 |", "# Pump"), (0, 0, 0)),
-        (("It turns <b>left</b>.", "| part | age |\n|---|---|\n| wheel | 9 |"), (1, 1, 0)),
-        (("| part | age |", "| wheel | 9 |"), (1, 0, 0)),
-        (("part age wheel 9",), (1, 1, 1)),
-        ((), (0, 0, 0)),
-    ],
-)
-def test_what_a_prompt_is_worth(texts: tuple[str, ...], expected: tuple[int, ...]) -> None:
+@pytest.mark.parametrize(("texts", "expected"), read_cases("commands.json", "what a prompt is worth"))
+def test_what_a_prompt_is_worth(texts: list[str], expected: list[int]) -> None:
     asked = adoption.Asked("How old is the wheel?", ("part | age", "wheel | 9"))
     sent = Sent([Piece("pump.md", text, text) for text in texts], "\n\n".join(texts), 12)
     found = adoption.measured(sent, asked, {"pump.md": TEXT})
-    assert tuple(found[key] for key in ("evidence", "one piece", "first")) == expected
+    assert [found[key] for key in ("evidence", "one piece", "first")] == expected
 
 
 def test_each_question_about_documentation_is_answered_by_its_document(tmp_path: Path) -> None:

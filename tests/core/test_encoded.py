@@ -11,6 +11,7 @@ from precise_rag.segmentation import GreedySegmenter
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Document
 from precise_rag.vectors import dots, linear, unit_rows
+from support.documents import read_cases
 
 
 def test_rows_are_scaled_to_unit_length_however_long_they_are() -> None:
@@ -27,16 +28,8 @@ def test_rows_are_scaled_to_unit_length_however_long_they_are() -> None:
 @pytest.mark.parametrize(
     ("vectors", "message"),
     [
-        ([[1.0], [1.0, 2.0]], "a model returned a list that is no array of vectors"),
-        ([1.0, 2.0], r"\(2,\) and type float64 for 2 texts; expected real numbers of shape \(2, d\)"),
-        ([[1.0]], r"of shape \(1, 1\)"),
-        ([[], []], r"of shape \(2, 0\)"),
-        ([[[1.0]], [[1.0]]], r"of shape \(2, 1, 1\)"),
-        (None, "a model returned None instead of vectors"),
-        (1.5, r"a model returned 1\.5 for 2 texts"),
-        ([None, None], r"of shape \(2,\)"),
+        *read_cases("encoders.json", "no vectors of texts"),
         ([[1j], [2j]], "expected real numbers"),
-        ([{"a": 1}, {"b": 2}], "no array of vectors"),
         ([[float("nan")], [1.0]], "a model returned vectors with NaN or infinity"),
         ([[1e300], [1.0]], "a model returned vectors with NaN or infinity"),
         ([[10**400], [1.0]], "no array of vectors"),

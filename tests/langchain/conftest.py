@@ -7,14 +7,9 @@ from langchain_core.language_models import BaseChatModel
 from langchain_core.messages import AIMessage, BaseMessage
 from langchain_core.outputs import ChatGeneration, ChatResult
 
-TEXTS = {
-    "harbour": "The harbour of Velm freezes in January.\n\nFishmongers sell smoked eel from wooden carts.",
-    "clock": (
-        "The town clock was built by Ada Brandt in 1911. It runs on a falling weight of ninety kilograms.\n\n"
-        "Every Sunday the keeper winds the weight up again. Nobody else has the key."
-    ),
-    "bread": "Rye bread from Velm is baked twice.\n\nSailors took it to sea because it keeps for a month.",
-}
+from support.documents import read_cases
+
+TEXTS = read_cases("documents.json", "for LangChain")
 
 
 class ScriptedChat(BaseChatModel):

@@ -8,6 +8,7 @@ from langchain_precise import PreciseRetriever
 from precise_rag import GradientSelector, InputError, PreciseRAG, RelevanceFilter
 from precise_rag.facts import piece_id
 from precise_rag.testing import HashEncoder
+from support.documents import read_cases
 
 QUESTION = "Who built the town clock?"
 
@@ -35,16 +36,7 @@ async def test_k_is_set_once_or_for_one_call_and_kept_to(precise):
 
 
 def test_options_that_contradict_or_are_none_are_refused(precise):
-    for given, message in (
-        ({"k": 0}, "k must be greater than or equal to 1, got 0"),
-        ({"k": 1, "search_kwargs": {"k": 2}}, "k is given twice"),
-        ({"search_kwargs": {"returns": "x"}}, 'with "filter" and "k" in search_kwargs; got returns'),
-        (
-            {"filter": {"title": "bread"}},
-            'k, search_kwargs, with "filter" and "k" in search_kwargs; got filter',
-        ),
-        ({"search_kwargs": 7}, "search_kwargs must be a Mapping, got int"),
-    ):
+    for given, message in read_cases("documents.json", "arguments that contradict"):
         with pytest.raises(InputError, match=message):
             PreciseRetriever(precise.rag, **given)
     with pytest.raises(InputError, match="search_kwargs must be a Mapping, got str"):

@@ -26,6 +26,7 @@ from precise_rag.structure.marks import unescaped
 from precise_rag.testing import HashEncoder, ScriptedLLM
 from precise_rag.trace import CallRecord, StageRecord, Trace
 from precise_rag.types import UNSCORED, Candidate, Selection, best_first, with_scores
+from support.documents import read_cases
 from support.feedback import answering
 from support.misbehaving import CANDIDATES, QUESTION
 from support.saved_indexes import LOOP, nested
@@ -133,14 +134,7 @@ def test_spam_does_not_lift_the_threshold_over_every_honest_chunk(honest):
 
 
 LINES = ('{"id": "a", "text": "One. Two."}', '{"sections": [{}]}', '{"text": "x", "n": [1]}')
-REPLIES = (
-    '{"score": 9, "adjustment": -1, "reason": "good"}',
-    '{"scores": [{"id": "1", "relevance": 0.5}]}',
-    "Score: 7/10\nAdjustment: +1",
-    '[{"1": 0.25}, {"2": 1}]',
-    "0.85",
-    "Ada [1].",
-)
+REPLIES = read_cases("judgements.json", "odd replies")
 ODD = (*'{}[]"\\:,-\0é\n ', "9" * 400, "9" * 5_000, "NaN", "1e999", "null", "\\ud83d")
 
 

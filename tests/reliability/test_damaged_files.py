@@ -213,12 +213,7 @@ def test_the_default_of_a_setting_that_is_gone_is_read(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "value"),
-    [
-        ("offsets", 2_000_000_000),
-        ("offsets", -1),
-        ("columns/words.lengths", 2**31 - 1),
-        ("columns/spans", None),
-    ],
+    read_cases("commands.json", "arrays that do not fit"),
 )
 def test_arrays_that_do_not_fit_each_other_are_refused_whatever_their_checksum(
     name: str, value: int | None, tmp_path: Path

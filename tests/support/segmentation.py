@@ -2,6 +2,8 @@
 
 from hypothesis import strategies as st
 
+from support.documents import read_cases
+
 TWO_TOPICS = (
     "Yeast turns sugar into gas. The gas makes the dough rise. A warm kitchen speeds it up. "
     "However, the bread must rest before it is baked. "
@@ -10,12 +12,7 @@ TWO_TOPICS = (
 )
 """Seven sentences; the topic changes after the fourth."""
 
-TOPICS = (
-    "The cat chased a mouse around the garden|It slept in the sun all day|Its kittens drank milk",
-    "The engine needs oil before winter|Mechanics changed the brakes and tyres|The car starts again",
-    "Rice is boiled in salted water|Add pepper and garlic to the sauce|Serve the soup hot",
-    "The king signed a treaty in spring|His army crossed the river|The war lasted nine years",
-)
+TOPICS = read_cases("sentences.json", "topics")
 """Sentences of four topics, separated by bars."""
 
 TOWN = (

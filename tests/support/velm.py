@@ -12,19 +12,9 @@ from precise_rag.index import HybridIndex
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Document, Excerpt, Message, Selection
 from support.alike import assert_alike
+from support.documents import read_cases
 
-TEXTS = {
-    "ferry": (
-        "The ferry to Velm leaves at nine. It carries mail, bread and eleven passengers.\n\n"
-        "In storms the ferry stays in port. A red lantern on the pier says so. Nobody argues with it.\n\n"
-        "The ferry to Velm leaves at nine. It carries mail, bread and eleven passengers."
-    ),
-    "mill": (
-        "The mill grinds rye for three villages. Its wheel was carved by Runa Stell in 1902. "
-        "Oak from the north slope was used.\r\n\r\nÉtienne repaired the wheel twice… 水車は今も回る。"
-    ),
-    "blank": " \n ",
-}
+TEXTS = read_cases("documents.json", "of Velm")
 QUESTIONS = ["Who carved the wheel of the mill?", "When does the ferry to Velm leave?", "red lantern"]
 TOP_K = 8
 CORE = [Document(name, text, {"title": name}) for name, text in TEXTS.items()]

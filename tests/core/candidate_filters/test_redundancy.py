@@ -47,15 +47,7 @@ def test_of_copies_the_best_is_kept_and_the_others_name_what_they_repeat() -> No
     assert RedundancyFilter().filter([]).decisions == ()
 
 
-@pytest.mark.parametrize(
-    "changed",
-    [
-        "Sales of the northern branch rose by 12 percent in the last quarter of 2020, says the report.",
-        "Sales of the northern branch never rose by 12 percent in the last quarter of 2019, says the report.",
-        "Sales of the northern branch fell by 12 percent in the last quarter of 2019, says the report.",
-        "Sales of the report rose by 12 percent in the last quarter of 2019, says the northern branch.",
-    ],
-)
+@pytest.mark.parametrize("changed", read_cases("filters.json", "no repetitions"))
 def test_another_word_number_or_order_is_not_a_repetition(changed: str) -> None:
     text = "Sales of the northern branch rose by 12 percent in the last quarter of 2019, says the report."
     for pair in ([text, changed], [changed, text]):
@@ -101,12 +93,7 @@ class TwoTopics(HashEncoder):
 
 
 def test_with_an_encoder_its_cosine_decides_among_pairs_that_share_words() -> None:
-    texts = [
-        "The ferry to the island leaves at noon.",
-        "To the island the ferry departs at midday.",
-        "A tram to the island leaves at noon.",
-        "One ferry ticket costs a lot of money here.",
-    ]
+    texts = read_cases("filters.json", "near-copies")
     selection = RedundancyFilter(encoder=TwoTopics(2)).filter(candidates(texts))
     assert [d.kept for d in selection.decisions] == [True, False, True, True]
     assert selection.reasons[1] == "repeats d0:0-39 (cosine 1.00 > 0.9)"

@@ -31,8 +31,6 @@ TEXTS = [
     "cat: dog. b c d \ufb01 " * 9 + "cat",
     "dog " * 17,
 ]
-WORDS = [*"abcdefghijklmnopqrstuvwxyz", "##a", "cat", "dog", "."]
-PIECES = ["\u2581", *"abcdefghijklmnopqrstuvwxyz:.", "\u2581cat", "\u2581dog"]
 TOLERANCE = 1e-5
 """Largest difference of a number in a vector between ONNX Runtime and torch, both in float32."""
 
@@ -54,13 +52,7 @@ def minilm(request: pytest.FixtureRequest) -> Local:
 
 
 @pytest.mark.parametrize(
-    ("words", "pooling", "query", "passage", "changes"),
-    [
-        ([], "mean", "", "", {}),
-        (WORDS, "cls", "", "a dog ", {"tokenizer_config.json": False}),
-        (WORDS, "max", "", "", {"tokenizer_config.json": False, "sentence_bert_config.json": True}),
-        (PIECES, "mean", "query: ", "passage: ", {}),
-    ],
+    ("words", "pooling", "query", "passage", "changes"), read_cases("encoders.json", "other models")
 )
 def test_vectors_are_those_of_sentence_transformers_in_the_order_of_the_texts(
     tmp_path: Path, words: list[str], pooling: str, query: str, passage: str, changes: dict[str, bool]

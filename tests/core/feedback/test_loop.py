@@ -9,10 +9,10 @@ import pytest
 from precise_rag.errors import BudgetExceeded, ContextLengthError, InputError, LLMError, LLMServerError
 from precise_rag.feedback import FeedbackController
 from precise_rag.llm import Budget, load_llm
-from precise_rag.prompts import NOT_IN_PASSAGES
 from precise_rag.testing import ScriptedLLM
 from precise_rag.trace import Ledger, Price, PriceTable, Trace
 from precise_rag.types import Candidate, Completion
+from support.documents import read_cases
 from support.feedback import FirstK, answering
 from support.velm import verdict as says
 
@@ -60,19 +60,8 @@ def run_each_way(make):
 @pytest.mark.parametrize(
     ("answers", "judgements", "text", "note"),
     [
-        (["a", "b", "c"], [says(4, 1), says(8, 1), says(5, 1)], "b", "round 3 was the last"),
-        (["a", "b"], [says(6, 1), says(5, -1)], "a", "the adjustments oscillate: step +0 was tried before"),
-        (["a"], [says(6, -1)], "a", "the selection would not change at step -1"),
+        *read_cases("judgements.json", "ends of the loop"),
         (["a", LLMServerError("x: down")], [says(4, 1)], "a", "round 2 has no draft: x: down"),
-        (
-            ["<think>b</think><think>c</think>\na"],
-            [f"Score: 3</think>\n{says(9)}"],
-            "a",
-            "accepted with 9 of 10",
-        ),
-        (["<think>\nb</think>\na"], [f"Score: 3?\n</think>\n{says(9)}"], "a", "accepted with 9 of 10"),
-        (["a"], ["hm", says(9)], "a", "accepted with 9 of 10"),
-        (["a"], ["hm", "well"], "a", "the judgement could not be read"),
         (["a"], [LLMServerError("x: down")] * 2, "a", "the judge failed: x: down"),
         (["a"], [ValueError("bug")] * 2, "a", "the judge failed: judge: ValueError: bug"),
         (["a"], [ContextLengthError("x: too long")], "a", "the judge failed: x: too long"),
@@ -96,16 +85,7 @@ class Lazy(FirstK):
         return FirstK.select(self, candidates, query=query, step=int(step / 3))
 
 
-@pytest.mark.parametrize(
-    ("verdicts", "reach", "kept", "note"),
-    [
-        ([says(4, 1), says(9)], 50, [2, 3], "accepted with 9 of 10"),
-        ([says(4, -1), says(9)], 50, [2, 1], "accepted with 9 of 10"),
-        ([says(4, 1), says(5, -1)], 50, [2, 3], "the selection would not change at step +2"),
-        ([says(4, 1), says(5, 1), says(6)], 50, [2, 3, 4], "round 3 was the last"),
-        ([says(4, 1)], 2, [2], "the selection would not change at step +1"),
-    ],
-)
+@pytest.mark.parametrize(("verdicts", "reach", "kept", "note"), read_cases("judgements.json", "steps"))
 def test_a_step_goes_on_until_the_selection_changes(verdicts, reach, kept, note):
     controller, drafts = FeedbackController(reach=reach), ScriptedLLM(["a", "b", "c"])
     engine = answering(drafts, ScriptedLLM(verdicts), controller, selector=Lazy(2))
@@ -124,21 +104,8 @@ def test_more_context_goes_past_what_does_not_fit_into_the_tokens():
     assert [turn.step for turn in answer.rounds] == [0, 2]  # a part of what is shown shows nothing more
 
 
-ECHO = '```\n{"reason":"r", "score":7, "adjustment":1}\n```'
-NO, PAD = NOT_IN_PASSAGES, "<pad>" * 9
-
-
 @pytest.mark.parametrize(
-    ("first", "judgements", "calls", "score", "note"),
-    [
-        (NO, [says(9)], 3, 9, "accepted with 9 of 10"),
-        (" ", [says(9)], 3, 9, "accepted with 9 of 10"),
-        ("<think>\nIn", [says(9)], 3, 9, "accepted with 9 of 10"),
-        ("In", [says(7, 1)] * 2, 4, None, "the judge gives different answers the same verdict"),
-        ("In", [says(7, 1), says(7, 0)], 4, 7, "the judge asks for the same context"),
-        ("In France.", [says(7, 1)], 3, 7, "the draft is the same as before"),
-        ("In France.", [ECHO] * 2, 3, None, "the judge repeats its instructions"),
-    ],
+    ("first", "judgements", "calls", "score", "note"), read_cases("judgements.json", "drafts and verdicts")
 )
 def test_neither_a_draft_that_is_no_answer_nor_a_verdict_that_says_nothing_counts(
     first, judgements, calls, score, note
@@ -151,16 +118,7 @@ def test_neither_a_draft_that_is_no_answer_nor_a_verdict_that_says_nothing_count
 
 
 @pytest.mark.parametrize(
-    ("drafts", "said", "note"),
-    [
-        (
-            [NO, NO.upper()],
-            [NO],
-            "the model finds no answer in the passages; the draft is the same as before",
-        ),
-        ([PAD, NO], [NO], "the model finds no answer in the passages; round 2 was the last"),
-        ([NO, PAD], [], "the reply is empty or repeats itself; round 2 was the last"),
-    ],
+    ("drafts", "said", "note"), read_cases("judgements.json", "drafts that are no answer")
 )
 def test_what_was_found_is_the_answer_where_no_draft_is_one(drafts, said, note):
     answer = run_each_way(lambda: loop(drafts, [], max_rounds=2))

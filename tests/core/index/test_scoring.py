@@ -119,18 +119,7 @@ def test_the_pool_is_the_union_of_the_best_rows_of_each() -> None:
         assert ranking.pooled([dense, words], pool=pool, drawn=np.negative).tolist() == rows
 
 
-@pytest.mark.parametrize(
-    ("passages", "expected"),
-    [
-        ("paragraphs", [0, 0, 1, 2, 2, 2, 3]),
-        ("sentences", [0, 1, 2, 3, 4, 5, 6]),
-        (3, [0, 0, 0, 1, 1, 1, 2]),
-        ("10 tokens", [0, 0, 0, 1, 2, 2, 2]),  # the long third paragraph is cut between sentences
-        ("14 tokens", [0, 0, 0, 1, 1, 1, 2]),
-        ("1 tokens", [0, 1, 2, 3, 4, 5, 6]),
-        ("100 tokens", [0, 0, 0, 0, 0, 0, 0]),
-    ],
-)
+@pytest.mark.parametrize(("passages", "expected"), read_cases("index.json", "passages"))
 def test_passages_are_whole_paragraphs_or_whole_sentences(passages: Passages, expected: list[int]) -> None:
     spans = np.stack([np.arange(7), np.arange(1, 8)], axis=1)
     paragraphs, n_tokens = np.array([0, 0, 1, 2, 2, 2, 3]), np.array([4, 3, 3, 8, 3, 2, 4])

@@ -14,6 +14,7 @@ from precise_rag.rerank import LogitReranker
 from precise_rag.testing import HashEncoder, ScriptedLLM
 from precise_rag.trace import Trace
 from precise_rag.types import Candidate, Document, Message, ScoreScale
+from support.documents import read_cases
 from support.scored import Scored
 from support.velm import shown_texts
 
@@ -85,15 +86,7 @@ def test_chunkrag_searches_for_the_rewritten_question_filters_and_reranks_what_i
     assert rag.path.relevance.settings.threshold.of(scores).value == pytest.approx(0.8), "no cap of ours"
 
 
-@pytest.mark.parametrize(
-    ("preset", "index", "stages"),
-    [
-        ("precise", "HybridIndex", ["search", "rerank", "redundancy", "evidence", "selection"]),
-        ("sage", "DenseIndex", ["search", "rerank", "selection"]),
-        ("paretorag", "SentenceContextIndex", ["search", "selection"]),
-        ("recursive", "WordSentenceIndex", ["search", "selection"]),
-    ],
-)
+@pytest.mark.parametrize(("preset", "index", "stages"), read_cases("commands.json", "presets"))
 def test_each_preset_has_its_index_and_its_stages(preset: Any, index: str, stages: list[str]) -> None:
     rag = PreciseRAG.from_documents(DOCUMENTS, preset=preset, encoder=HashEncoder())
     trace = Trace(QUESTION)

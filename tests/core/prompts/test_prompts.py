@@ -133,12 +133,7 @@ def test_the_sage_style_asks_for_everything_in_figure_6_and_the_json_style_has_a
     prompt = Wording(judge_style="sage").judge("q", PASSAGES, "in France")
     assert (prompt.version, prompt.schema) == ("judge/3/sage", None)
     asked = " ".join(prompt.messages[0].content.split())
-    for part in (
-        "accuracy and soundness of the answer from 1 to 10",
-        "more context (1) or less (-1): less in 60% of evaluations, more in 40%",
-        "clear, formal and professional",
-        "Evaluation Score: 1-10, 9 or above if highly accurate Context Adjustment: 1 or -1",
-    ):
+    for part in read_cases("prompts.json", "asked in figure 6"):
         assert part in asked
     schema = Wording().judge("q", PASSAGES, "a").schema
     assert schema["properties"]["adjustment"]["enum"] == [-1, 0, 1]

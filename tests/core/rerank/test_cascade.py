@@ -134,12 +134,7 @@ def test_reading_stops_when_four_in_a_row_are_much_less_probable_than_the_best(
 def test_what_no_search_has_compared_is_compared_by_meaning_in_any_language(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    german = [
-        "Zwei Fähren überqueren den Fluss jede Stunde.",
-        "Der Brotpreis stieg im Tal nach dem langen Winter.",
-        "Ilse Brandt hütet das Feuer des Leuchtturms am Hafen.",
-        "Im Museum hängen Bilder der Renaissance.",
-    ]
+    german = read_cases("reranking.json", "in German")
     cascade = CascadeReranker(saved(tmp_path, dense=10.0, offset=-4.0))
     monkeypatch.setattr(cascade, "logits", lambda query, pieces: np.zeros(len(pieces), dtype=np.float32))
     given = candidates(german)

@@ -10,14 +10,9 @@ from precise_rag.rerank import PackagedReranker, load_reranker, rerank
 from precise_rag.rerank.logistic_regression import LogisticRegression, log_odds
 from precise_rag.rerank.packaged import FeatureNetwork
 from precise_rag.types import Candidate, Span
+from support.documents import read_cases
 
-TEXTS = [
-    "The bridge over the Wend was opened in 1931 by the mayor of Hollin.",
-    "Its two towers stand on granite and carry eight lanes.",
-    "Bread prices rose in the valley after the long winter.",
-    "Before the bridge, a ferry crossed the Wend every hour.",
-    "The mayor of Hollin kept bees.",
-]
+TEXTS = read_cases("reranking.json", "of the bridge")
 QUESTION = "When was the bridge over the Wend opened?"
 
 

@@ -52,15 +52,7 @@ def test_of_little_text_a_share_is_enough_in_place_of_the_tokens(n: int, kept: i
     assert sum(c.n_tokens or 0 for c in selection.kept) == kept
 
 
-@pytest.mark.parametrize(
-    ("text", "n_tokens", "kept"),
-    [
-        ("The bridge was opened in spring", 6, 34),
-        ("Мост открыли весной ещё раз", 24, 34),
-        ("पुल वसंत में फिर से खोला गया", 31, 29),
-        ("橋は春に再び開かれた", 10, 23),
-    ],
-)
+@pytest.mark.parametrize(("text", "n_tokens", "kept"), read_cases("selection.json", "enough in any script"))
 def test_what_is_enough_says_as_much_in_any_script(text: str, n_tokens: int, kept: int):
     given = [replace(c, text=text) for c in candidates(*[0.9] * 60, n_tokens=n_tokens)]
     assert len(ProbabilitySelector(enough_tokens=200, min_keep=1).select(given).kept) == kept

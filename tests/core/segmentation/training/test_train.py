@@ -23,6 +23,7 @@ from precise_rag.segmentation.training.train import (
     train_small,
 )
 from precise_rag.testing import HashEncoder
+from support.documents import read_cases
 from support.segmentation import TOPICS
 
 
@@ -98,13 +99,7 @@ def test_numpy_and_torch_agree_on_a_head_that_reads_pairs_alone(tmp_path: Path) 
 
 @pytest.mark.parametrize(
     ("after", "is_better"),
-    [
-        ([0.9, 0.9, 0.9, 0.9, 0.9, 0.9], True),
-        ([0.7, 0.9, 0.8, 0.9, 0.7, 0.8], True),
-        ([0.5, 1.1, 1.0, 0.9, 1.2, 1.1], False),
-        ([1.0, 1.0, 1.0, 1.0, 1.0, 0.4], False),
-        ([1.0, 1.0, 1.0, 1.0, 1.0, 1.0], False),
-    ],
+    read_cases("sentences.json", "losses after training"),
 )
 def test_a_lower_loss_counts_only_if_chance_does_not_explain_it(after: list[float], is_better: bool) -> None:
     """The interval of the second case is .2 +- .094: scipy.stats.ttest_rel gives the same sides."""

@@ -45,8 +45,7 @@ class PreciseEmbeddings(Serializable, Embeddings):
     def embed_documents(self, texts: list[str]) -> list[list[float]]:
         """Return one vector of unit length per text, in order."""
         texts = list(items_of("texts", texts, str))
-        vectors = encode_documents(self.encoder, texts, show_progress=self.show_progress)
-        return list(vectors.tolist())
+        return list(encode_documents(self.encoder, texts, show_progress=self.show_progress).tolist())
 
     def embed_query(self, text: str) -> list[float]:
         """Return the vector of a query."""

@@ -26,8 +26,7 @@ class RetrieverSource:
 
     def search(self, query: str, top_k: int, /, *, filter: Any = None) -> list[Candidate]:
         """Return what is found as candidates. Raises InputError for a filter that cannot be passed on."""
-        found = self._retriever(filter, top_k).invoke(query)
-        return to_candidates(items_of(_FOUND, found, Document))
+        return to_candidates(items_of(_FOUND, self._retriever(filter, top_k).invoke(query), Document))
 
     async def asearch(self, query: str, top_k: int, /, *, filter: Any = None) -> list[Candidate]:
         """Run `search` without blocking the event loop."""

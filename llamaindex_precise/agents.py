@@ -72,8 +72,7 @@ class _PrunedTool(FunctionTool):
         questions = questions_of({**dict(enumerate(args)), **kwargs}, said)
         if run_context and isinstance(self._tool, FunctionTool) and self._tool.ctx_param_name:
             kwargs[self._tool.ctx_param_name] = run_context
-        output = await self._tool.acall(*args, **kwargs)
-        return await to_thread(self._cut, output, questions)
+        return await to_thread(self._cut, await self._tool.acall(*args, **kwargs), questions)
 
     def _cut(self, output: ToolOutput, questions: tuple[str, str]) -> ToolOutput:
         if output.is_error:

@@ -188,12 +188,14 @@ def root_source(node: BaseNode) -> RelatedNodeInfo:
 
 def root_offset(node: BaseNode) -> int | None:
     """Return where the text of `node` starts in its root document, or None if that is not known."""
-    if node.source_node is None:
-        return 0
+    return 0 if node.source_node is None else _own_start(node)
+
+
+def _own_start(node: BaseNode) -> int | None:
+    """Where the text of a node starts by its own offsets; None if they are not those of its text."""
     start, end = getattr(node, "start_char_idx", None), getattr(node, "end_char_idx", None)
-    if start is None or end is None or end - start != len(own_text(node)):
-        return None
-    return int(start)
+    fits = start is not None and end is not None and end - start == len(own_text(node))
+    return start if fits else None
 
 
 def _found_node(candidate: Candidate) -> FoundNode:
@@ -281,10 +283,10 @@ def _place(node: BaseNode, facts: dict[str, Any]) -> tuple[str, Span]:
     """Return the node's document and its span there, or the node itself if that is not known."""
     if facts:
         return facts["doc_id"], Span(facts["start"], facts["end"])
-    start, end = getattr(node, "start_char_idx", None), getattr(node, "end_char_idx", None)
-    if start is None or end is None or end - start != len(own_text(node)):
-        return node.node_id, Span(0, len(own_text(node)))
-    return node.ref_doc_id or node.node_id, Span(start, end)
+    start, length = _own_start(node), len(own_text(node))
+    if start is None:
+        return node.node_id, Span(0, length)
+    return node.ref_doc_id or node.node_id, Span(start, start + length)
 
 
 def _with_facts(node: BaseNode, candidate: Candidate, reason: str = "") -> BaseNode:

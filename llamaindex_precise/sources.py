@@ -32,8 +32,6 @@ class OverPipeline:
 
 
 class _Source:
-    """What is found for a question, as candidates."""
-
     node_postprocessors: Sequence[BaseNodePostprocessor] = ()
 
     def _retriever(self, filter: Any, top_k: int) -> BaseRetriever:

@@ -26,9 +26,9 @@ from onnx import TensorProto, helper, numpy_helper
 from torch import nn
 from transformers import BertConfig, BertModel
 
-from precise_rag.checkpoints.quantized import dequantized
 from precise_rag.checkpoints.saved import (
     Tensors,
+    dequantized,
     load_checkpoint,
     packaged_model,
     read_tensors,

@@ -28,7 +28,7 @@ from benchmarks.harness.datasets import load_development_set
 from benchmarks.harness.tables import about, cached_encoder, save, sets_parser, table
 from precise_rag.encoders import load_encoder
 from precise_rag.segmentation import Segmenter
-from precise_rag.segmentation.pretrained import PACKAGED, load_model
+from precise_rag.segmentation.segmenter import PACKAGED, load_model
 from precise_rag.segmentation.training.labelled_documents import LabelledDocument, is_held_out, read_labelled
 
 PROTOCOLS = ("adjacent", "same document", "any")

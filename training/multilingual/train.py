@@ -28,8 +28,13 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from transformers import BertConfig, BertForSequenceClassification
 
-from precise_rag.checkpoints.quantized import quantized
-from precise_rag.checkpoints.saved import file_sha256, load_checkpoint, packaged_model, save_checkpoint
+from precise_rag.checkpoints.saved import (
+    file_sha256,
+    load_checkpoint,
+    packaged_model,
+    quantized,
+    save_checkpoint,
+)
 from precise_rag.encoders.local import E5, packaged_encoder
 from precise_rag.rerank.candidate_texts import with_headings
 from precise_rag.rerank.packaged import packaged_reranker

@@ -55,9 +55,8 @@ def word_lists() -> Iterator[tuple[float, Iterable[tuple[str, float]]]]:
     import wordfreq
 
     for language in wordfreq.available_languages("best"):
-        listed = sorted(wordfreq.get_frequency_dict(language, "best").items(), key=lambda one: -one[1])[
-            :LISTED
-        ]
+        words = wordfreq.get_frequency_dict(language, "best").items()
+        listed = sorted(words, key=lambda one: -one[1])[:LISTED]
         capitalized = ((word.capitalize(), CAPITALIZED * share) for word, share in listed)
         plain = ((word, (1 - CAPITALIZED) * share) for word, share in listed)
         yield ENGLISH if language == "en" else 1.0, chain(plain, capitalized)

@@ -153,8 +153,7 @@ class Network(nn.Module):
 
 def shortened(lists: Sequence[CandidateList]) -> list[CandidateList]:
     """Cut half of the lists, at random."""
-    random = np.random.default_rng(SEED)
-    drawn = random.choice([*SHORTER, *[WIDTH] * len(SHORTER)], len(lists))
+    drawn = np.random.default_rng(SEED).choice([*SHORTER, *[WIDTH] * len(SHORTER)], len(lists))
     return [
         one._replace(candidates=one.candidates[:n], relevant=one.relevant[:n])
         for one, n in zip(lists, drawn.tolist(), strict=True)

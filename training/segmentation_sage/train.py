@@ -20,8 +20,8 @@ from benchmarks.harness.cache import CachedEncoder
 from precise_rag.checkpoints.saved import load_checkpoint, packaged_model
 from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
 from precise_rag.segmentation.networks import SageConfig
-from precise_rag.segmentation.pretrained import PACKAGED
 from precise_rag.segmentation.sage import SageModel
+from precise_rag.segmentation.segmenter import PACKAGED
 from precise_rag.segmentation.small import SmallModel
 from precise_rag.segmentation.training.fitting import TrainingSettings
 from precise_rag.segmentation.training.labelled_documents import (

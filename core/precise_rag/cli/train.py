@@ -11,7 +11,7 @@ from precise_rag.cli.arguments import add_device, path_argument
 from precise_rag.cli.output import check_writable, print_json, show, warn
 from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
 from precise_rag.errors import InputError
-from precise_rag.segmentation.pretrained import model_folder
+from precise_rag.segmentation.segmenter import model_folder
 from precise_rag.segmentation.training.labelled_documents import read_labelled
 
 _FINE_TUNING_BATCH = 256

@@ -44,7 +44,7 @@ def usable_settings(settings_type: type, saved: Mapping[str, Any]) -> dict[str, 
     for name in ("chunks", "passages", "surroundings"):
         value = saved.get(name)
         if isinstance(value, str) and not _PLAIN.fullmatch(value):
-            from precise_rag.segmentation.pretrained import PACKAGED
+            from precise_rag.segmentation.segmenter import PACKAGED
 
             usable[name] = value if value in PACKAGED else MissingSegmenter(value, name)
     settings_type(**usable)

@@ -4,9 +4,8 @@ history → rewriting → search → reranking → redundancy filter → relevan
 → answer ⟲ feedback
 
 rag.py       `PreciseRAG`: answers
-path.py      `RetrievalPath`: from a question to the selection
+path.py      `RetrievalPath`: from a question, a `Request`, to the selection
 stages.py    the stages: what each is, and how it is made
-requests.py  what is asked
 parts.py     single stages for texts that any retriever found
 """
 

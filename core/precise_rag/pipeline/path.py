@@ -1,17 +1,17 @@
-"""From a question to the selection: an index, and the order of the stages that follow it."""
+"""From a question to the selection: what is asked, an index, and the order of the stages that follow it."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, is_dataclass, replace
 from functools import partial
-from typing import Any, Self
+from typing import Any, Self, TypedDict
 
 from precise_rag._processes import PerProcess, side_by_side
-from precise_rag.checks import check_number
+from precise_rag.checks import check_number, items_of
 from precise_rag.errors import InputError
 from precise_rag.evidence import N_FOUND, FoundTexts
+from precise_rag.excerpts import Form
 from precise_rag.llm.session import Conversation, Session, Work
-from precise_rag.pipeline.requests import Request
 from precise_rag.pipeline.searching import VariedSearch, method
 from precise_rag.pipeline.stages import STEPS, AsksModel, Step, limit
 from precise_rag.prompts import Wording
@@ -26,13 +26,59 @@ from precise_rag.protocols import (
     SentenceGrower,
     Source,
 )
-from precise_rag.rewriting import merge_searches
+from precise_rag.rewriting import merge_searches, read_history
 from precise_rag.selection import GradientSelector
 from precise_rag.sharing import Places, Said, share_places, with_insistent
-from precise_rag.types import Candidate, Selection, best_first
+from precise_rag.trace import Trace
+from precise_rag.types import Candidate, FloatArray, Selection, best_first, check_query
 
 _AROUND = 2
 """Sentences on each side of a candidate whose text is read for excerpts, where no growth has read more."""
+
+
+class SearchArguments(TypedDict, total=False):
+    """The further arguments of `PreciseRAG.retrieve`; see there."""
+
+    history: Iterable[Any]
+    filter: Any
+    vector: FloatArray | None
+    candidates: Iterable[Candidate] | None
+    trace: Trace | None
+    max_tokens: int | None
+    form: Form | None
+
+
+class AnswerArguments(SearchArguments, total=False):
+    """The further arguments of `PreciseRAG.answer`; see there."""
+
+    options: Sequence[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A question, with the arguments of `PreciseRAG.retrieve` and `PreciseRAG.answer`.
+
+    Raises InputError for a blank text, a history that cannot be read, and options that are blank or repeated.
+    """
+
+    text: str
+    history: Iterable[Any] = ()
+    filter: Any = None
+    vector: FloatArray | None = None
+    candidates: Iterable[Candidate] | None = None
+    trace: Trace | None = None
+    max_tokens: int | None = None
+    form: Form | None = None
+    options: Sequence[str] = ()
+
+    def __post_init__(self) -> None:
+        check_query(self.text)
+        check_number("max_tokens", self.max_tokens, least=1, whole=True, none="no limit")
+        object.__setattr__(self, "history", read_history(self.history))
+        options = tuple(items_of("options", self.options, str))
+        if len({option.strip() for option in options} - {""}) < len(options):
+            raise InputError(f"options must differ, and none may be blank, got {options!r}")
+        object.__setattr__(self, "options", options)
 
 
 @dataclass(frozen=True, kw_only=True)

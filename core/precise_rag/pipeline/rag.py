@@ -19,8 +19,7 @@ from precise_rag.filters import as_filter
 from precise_rag.llm import Budget, load_llm
 from precise_rag.llm.driver import adrive, astream, drive, stream
 from precise_rag.llm.session import Conversation, Session
-from precise_rag.pipeline.path import RetrievalPath
-from precise_rag.pipeline.requests import AnswerArguments, Request, SearchArguments
+from precise_rag.pipeline.path import AnswerArguments, Request, RetrievalPath, SearchArguments
 from precise_rag.pipeline.stages import AsksModel, KeepAll, Stages, make_stages
 from precise_rag.presets import PresetName, load_preset
 from precise_rag.prompts import AnswerStyle, JudgeStyle, Wording

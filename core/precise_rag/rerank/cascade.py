@@ -10,8 +10,13 @@ import numpy as np
 
 from precise_rag._extras import require
 from precise_rag._processes import Loaded, PerProcess
-from precise_rag.checkpoints.quantized import dequantized
-from precise_rag.checkpoints.saved import check_config, load_checkpoint, packaged_model, read_model_file
+from precise_rag.checkpoints.saved import (
+    check_config,
+    dequantized,
+    load_checkpoint,
+    packaged_model,
+    read_model_file,
+)
 from precise_rag.checks import check_number
 from precise_rag.encoders.devices import runs_on_onnx
 from precise_rag.encoders.local import packaged_tokenizer

@@ -64,8 +64,7 @@ def cut_recounted(
     n_unsure = offsets_of(unsure)
     sums = offsets_of(counts)
     lengths: dict[int, int] = {}
-    edges = [0, *(cuts + 1).tolist(), len(spans)]
-    waiting = list(pairwise(edges))
+    waiting = list(pairwise([0, *(cuts + 1).tolist(), len(spans)]))
     n_rounds = 0
     while waiting:
         chunks = [(i, j) for i, j in waiting if n_unsure[j - 1] > n_unsure[i]]

@@ -1,4 +1,4 @@
-"""Segmenter with a trained boundary model."""
+"""Segmenter with a trained boundary model, which is found by its name or folder."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import fields
@@ -7,13 +7,16 @@ from typing import Any, Self
 
 import numpy as np
 
-from precise_rag.errors import InputError
+from precise_rag.checkpoints.saved import check_config, load_config, packaged_model
+from precise_rag.checks import as_path
+from precise_rag.errors import InputError, ModelError
 from precise_rag.facts import copied
 from precise_rag.protocols import SentenceSplitter
 from precise_rag.segmentation.boundaries import BoundaryModel, choose_cuts, readable_sentences
 from precise_rag.segmentation.long_sentences import cut_long, cut_recounted, inside_words
 from precise_rag.segmentation.options import CutReason, Segmentation, SegmenterOptions
-from precise_rag.segmentation.pretrained import load_model
+from precise_rag.segmentation.sage import SageModel
+from precise_rag.segmentation.small import SmallModel
 from precise_rag.segmentation.streaming import segment_each
 from precise_rag.segmentation.ties import NEVER, is_kind, structure_ties
 from precise_rag.sentences import load_sentence_splitter, paragraph_ids
@@ -22,6 +25,9 @@ from precise_rag.structure import Structure, read_structure
 from precise_rag.titles import with_header_path
 from precise_rag.tokens import Counts, CountTokens, counting
 from precise_rag.types import BoolArray, Chunk, Document, FloatArray, IntArray, SentenceTable
+
+PACKAGED = {name: f"segmentation-{name}" for name in ("small", "sage", "sage-minilm")}
+"""Folders of the packaged models, by name."""
 
 
 class Segmenter:
@@ -185,6 +191,39 @@ class Segmenter:
         if self.options.coarse_tokens is not None:
             forced |= np.diff((np.cumsum(counts) - counts) // self.options.coarse_tokens) > 0
         return forced
+
+
+def load_model(
+    name: str | Path, *, device: str | None = None, encoder: Any = None
+) -> tuple[BoundaryModel, dict[str, Any]]:
+    """Load a model, and the segmenter options that it was made for.
+
+    name: of a packaged model, or a folder.
+    device: where its networks run; default: CUDA if there is one. encoder: as in `SageModel.load`.
+    Raises ModelError if the model does not exist, or its files are damaged or foreign.
+    """
+    folder = model_folder(name)
+    config = load_config(folder)
+    check_config(folder, config, {"family": str, "options": dict})
+    family = config["family"]
+    if family not in ("small", "sage"):
+        raise ModelError(f"{folder} must contain a model of the family small or sage, got {family!r}")
+    if family == "small":
+        return SmallModel.load(folder, device=device), dict(config["options"])
+    return SageModel.load(folder, encoder=encoder, device=device), dict(config["options"])
+
+
+def model_folder(name: str | Path) -> Path:
+    """Return the folder of a model by name or folder. Raises ModelError if it does not exist."""
+    folder = as_path("name", name)
+    if str(name) in PACKAGED:
+        folder = packaged_model(PACKAGED[str(name)])
+    if not (folder / "config.json").is_file():
+        raise ModelError(
+            f"there is no segmentation model {str(name)!r}; pass {', '.join(PACKAGED)}, or a folder that "
+            "`precise train` wrote"
+        )
+    return folder
 
 
 def joined_crumbs(spans: IntArray) -> IntArray:

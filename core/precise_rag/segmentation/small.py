@@ -8,11 +8,12 @@ from typing import Any, Self
 
 import numpy as np
 
-from precise_rag.checkpoints.quantized import dequantized, quantized
 from precise_rag.checkpoints.saved import (
     check_config,
     check_tensors,
+    dequantized,
     load_checkpoint,
+    quantized,
     read_checked,
     save_checkpoint,
 )

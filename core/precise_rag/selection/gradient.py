@@ -1,18 +1,64 @@
 """Gradient selection: keep the best candidates up to the first sharp drop of the score.
 
 Source: SAGE, section V. A drop is a ratio of neighbouring scores, so the scores must be on a scale
-that has ratios (see `ratio_scores`).
+that has ratios (see `ratio_scores`), where half the score means half as relevant.
 """
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from precise_rag.checks import check_number, shown
-from precise_rag.errors import InputError
-from precise_rag.selection.ratios import ratio_scores
+from precise_rag.errors import InputError, ScoreScaleError
 from precise_rag.tokens import candidate_tokens
 from precise_rag.types import UNSCORED, Candidate, Selection, Verdict, best_first
+
+
+def ratio_scores(candidates: Sequence[Candidate], *, assume_ratio: bool = False) -> list[float]:
+    """Convert candidates' scores to a non-negative ratio scale.
+
+    Probabilities and BM25 scores are returned unchanged; logits become probabilities. Cosine and rank
+    scores have no ratios.
+
+    candidates: all with the same score_scale.
+    assume_ratio: whether to return logits, cosine and rank scores as they are. Logits may then be
+        negative, which is a sharp drop after a positive one.
+    Returns the scores in the order given.
+    Raises ScoreScaleError for cosine and rank scores, mixed scales, and values outside their scale.
+    Source of raw logits: SAGE, Algorithm 2 and Figs. 8 and 9.
+    """
+    scales = sorted({c.score_scale for c in candidates})
+    if len(scales) > 1:
+        raise ScoreScaleError(
+            f"all candidates must have the same score_scale, got {', '.join(scales)}; rerank them together"
+        )
+    scores = [c.score for c in candidates]
+    if not scores:
+        return scores
+    scale = scales[0]
+    if scale == "logit":
+        if assume_ratio:
+            return scores
+        return [math.exp(min(s, 0.0)) / (1.0 + math.exp(-abs(s))) for s in scores]  # without an overflow
+    if scale in ("cosine", "rank") and not assume_ratio:
+        raise ScoreScaleError(
+            f"selection needs scores on a ratio scale, got score_scale {scale!r}; "
+            "rerank first (the rerankers in precise_rag.rerank return probabilities), "
+            "or pass assume_ratio=True if half the score means half as relevant"
+        )
+    low, high = min(scores), max(scores)
+    if scale == "probability" and not (low >= 0.0 and high <= 1.0):
+        raise ScoreScaleError(
+            f"probability scores must be in [0, 1], got {low:.4g} to {high:.4g}; "
+            "for raw model outputs, set score_scale='logit'"
+        )
+    if low < 0.0 or math.isinf(high):
+        raise ScoreScaleError(
+            f"{scale} scores must be finite and non-negative for selection, "
+            f"got {low:.4g} to {high:.4g}; rerank first"
+        )
+    return scores
 
 
 def gradient_cut(scores: Sequence[float], *, min_k: int, ratio: float, min_gap: float = 0.0) -> int:
@@ -132,8 +178,7 @@ class GradientSelector:
         if rank >= self.min_keep and (limit := self._limit_above(scores, rank)):
             return f"{score:.4g} is under {limit}"
         if rank == cut:
-            before = scores[rank - 1]
-            return f"sharp drop: {score:.4g} is not above {self.ratio:.4g} × {before:.4g}"
+            return f"sharp drop: {score:.4g} is not above {self.ratio:.4g} × {scores[rank - 1]:.4g}"
         if rank > cut:
             return f"after the sharp drop at rank {cut + 1}"
         if self.max_k is not None and n_kept >= self.max_k:

@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 
 from precise_rag.checks import check_number
+from precise_rag.selection.gradient import ratio_scores
 from precise_rag.selection.names import name_bearers, of_something_else
-from precise_rag.selection.ratios import ratio_scores
 from precise_rag.tokens import candidate_tokens, estimate_in_english
 from precise_rag.types import INSISTENT, UNSCORED, Candidate, Selection, Verdict, best_first
 

@@ -8,11 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from precise_rag.checkpoints.quantized import dequantized, quantized
 from precise_rag.checkpoints.saved import (
     check_config,
     check_tensors,
+    dequantized,
     load_checkpoint,
+    quantized,
     read_checked,
     save_checkpoint,
 )

@@ -12,7 +12,7 @@ from precise_rag import Document, Segmenter, load_encoder
 from precise_rag.encoders import devices
 from precise_rag.errors import InputError, ModelError
 from precise_rag.segmentation.on_device import network_device, on_device
-from precise_rag.segmentation.pretrained import load_model
+from precise_rag.segmentation.segmenter import load_model
 from precise_rag.sentences.tables import tables_of
 from support.segmentation import TWO_TOPICS
 

@@ -10,8 +10,8 @@ from precise_rag import Segmenter
 from precise_rag.cli import main
 from precise_rag.errors import InputError
 from precise_rag.segmentation.networks import SageConfig, SageNetwork, sage_tensors
-from precise_rag.segmentation.pretrained import load_model
 from precise_rag.segmentation.sage import SageModel
+from precise_rag.segmentation.segmenter import load_model
 from precise_rag.segmentation.training import train
 from precise_rag.segmentation.training.corpus import PAD, TrainingCorpus
 from precise_rag.segmentation.training.fitting import TrainingSettings, best_epoch, surely_better

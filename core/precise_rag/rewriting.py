@@ -140,8 +140,7 @@ def _message(given: Any) -> Message | None:
 
 def _one_line(role: str, own: LLM | None, prompt: Prompt, session: Session) -> Conversation[str]:
     """The reply to a prompt, if it is a single short line; else an empty string, with a note."""
-    llm = session.model(own, f"the stage {role!r}")
-    (outcome,) = yield from session.ask(role, llm, [prompt])
+    (outcome,) = yield from session.ask(role, session.model(own, f"the stage {role!r}"), [prompt])
     if isinstance(outcome, LLMError):
         problem = str(outcome)
     elif outcome.cut_off:

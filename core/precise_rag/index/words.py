@@ -34,8 +34,7 @@ class WordSettings:
 
     def __post_init__(self) -> None:
         if not isinstance(self.stop_words, str):
-            words = tuple(items_of("stop_words", self.stop_words, str))
-            object.__setattr__(self, "stop_words", words)
+            object.__setattr__(self, "stop_words", tuple(items_of("stop_words", self.stop_words, str)))
         elif not _LISTS.fullmatch(self.stop_words):
             raise InputError(
                 "stop_words must be 'english', 'none', 'nltk:LANGUAGE' or a tuple of words, "

@@ -46,7 +46,7 @@ DOCUMENT_PROMPT = PromptTemplate.from_template(
 """Document prompt for chains that take one: the text of an excerpt below the titles and headings above it.
 
 It is for what our retriever, compressors and chain return: the first document of each section has what stands
-above it in its metadata "section", the others an empty text. Others' documents need the entry, too.
+above it in its metadata "section", the others an empty text. Our splitters write it, too; others' need it.
 """
 
 _START_INDEX = "start_index"
@@ -69,7 +69,7 @@ class FoundDocument(Document):
         if not isinstance(other, Document) or len(places) > 1 or self.id != other.id:
             return False
         same_text = self.page_content == other.page_content
-        return same_text and is_same(_lasting(self.metadata), _lasting(other.metadata))
+        return same_text and is_same(lasting(self.metadata), lasting(other.metadata))
 
     def __reduce__(self) -> Any:
         return Document.model_validate, (dict(self),)
@@ -83,7 +83,7 @@ def to_core_documents(documents: Iterable[Document]) -> list[CoreDocument]:
     documents = list(items_of("documents", documents, Document))
     names = distinct_names((_own_name(document), None) for document in documents)
     return [
-        CoreDocument(name, document.page_content, without_own_keys(document.metadata))
+        CoreDocument(name, document.page_content, without_own_keys(lasting(document.metadata)))
         for name, document in zip(names, documents, strict=True)
     ]
 
@@ -120,7 +120,7 @@ def from_candidate(candidate: Candidate, reason: str = "") -> Document:
     text, the copy has that text, its place as `start_index` if there was one, and an id of its own. Without
     such a document it is new, with the metadata of the indexed one.
     """
-    metadata = _lasting(candidate.metadata)
+    metadata = lasting(candidate.metadata)
     given = metadata.pop(SOURCE_KEY, None)
     if isinstance(given, Document) and (first := finite_score(metadata.get(_START_INDEX))) is not None:
         metadata[_START_INDEX] = int(first) + candidate.start - _place(given)[1].start
@@ -168,12 +168,12 @@ def piece_place(document: Document) -> tuple[str, Span] | None:
 
 def source_name(document: Document, head: str = "") -> str | None:
     """Return a name that all pieces of a document share: its `source`, and a hash of its other metadata."""
-    metadata, own = _lasting(document.metadata), ("source", _START_INDEX, _FOREIGN_SCORE)
+    metadata, own = lasting(document.metadata), ("source", _START_INDEX, _FOREIGN_SCORE)
     rest = {key: value for key, value in metadata.items() if key not in own and not str(key).startswith("_")}
     return f"{metadata['source']}:{_hashed(head, rest)}" if isinstance(metadata.get("source"), str) else None
 
 
-def _lasting(metadata: Mapping[str, Any]) -> dict[str, Any]:
+def lasting(metadata: Mapping[str, Any]) -> dict[str, Any]:
     """Return the metadata without what one question found out: our facts, and the section that we wrote."""
     above = noted_fields(read_facts(metadata))["above"] or titles_of(metadata)
     ours = ("", joined_titles(above), joined_titles((str(metadata.get("source")), *above)))
@@ -218,7 +218,7 @@ def _place(document: Document) -> tuple[str, Span]:
 
 
 def _own_name(document: Document) -> str:
-    return document.id or _hashed(document.page_content, without_own_keys(document.metadata))
+    return document.id or _hashed(document.page_content, without_own_keys(lasting(document.metadata)))
 
 
 def _hashed(text: str, metadata: Mapping[str, Any]) -> str:

@@ -15,17 +15,17 @@ from langchain_core.documents import Document
 from langchain_text_splitters import TextSplitter
 from pydantic import PrivateAttr
 
-from langchain_precise.convert import piece_place, split_names
+from langchain_precise.convert import lasting, piece_place, split_names
 from langchain_precise.embeddings import PreciseEmbeddings
 from precise_rag.checks import check_number, items_of
 from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
 from precise_rag.errors import InputError
-from precise_rag.facts import FACTS_KEY, copied, piece_id, place_facts, read_facts, write_facts
+from precise_rag.facts import FACTS_KEY, SECTION_KEY, copied, piece_id, place_facts, read_facts, write_facts
 from precise_rag.index import weighted_chunks, weighted_sentences
 from precise_rag.index.export import WHOLE, WeightedPiece
 from precise_rag.index.sentence_context import ContextSettings
 from precise_rag.segmentation import GreedySegmenter, Segmenter
-from precise_rag.titles import HEADER_PATH
+from precise_rag.titles import joined_titles, titles_of
 from precise_rag.types import Chunk, FloatArray, Span
 from precise_rag.types import Document as Source
 
@@ -40,9 +40,9 @@ _KNOWN = 100_000  # pieces whose vectors are kept
 class SpanTextSplitter(TextSplitter):
     """Base of the text splitters: cuts by the spans of chunks.
 
-    The pieces of a text join to the text, unless `strip_whitespace` is set. Blank text gives no
-    pieces. A piece has a copy of its source's metadata and the facts about its place, under the one
-    key "precise". If the source has an id, so does the piece: a UUID, the same one in every run.
+    The pieces of a text join to the text, unless `strip_whitespace` is set. Blank text gives no pieces. A
+    piece has a copy of its source's metadata, the titles above it as "section", and the facts about its place
+    under the key "precise". If the source has an id, so does the piece: a UUID, the same one in every run.
     Pieces of a piece have their place in the text that it was cut from.
 
     embeddings: `ContextEmbeddings`, which give each piece its vector in context; None if it makes no vectors.
@@ -78,9 +78,9 @@ class SpanTextSplitter(TextSplitter):
     def split_documents(self, documents: Iterable[Document]) -> list[Document]:
         """Return the pieces of all `documents`, in order."""
         documents = list(items_of("documents", documents, Document))
-        names = split_names(documents)
-        pieces, vectors = [], []
-        for cut in self._chunks([Source(str(row), one.page_content) for row, one in enumerate(documents)]):
+        names, pieces, vectors = split_names(documents), [], []
+        sources = [Source(str(i), one.page_content, lasting(one.metadata)) for i, one in enumerate(documents)]
+        for cut in self._chunks(sources):
             chunk = cut.chunk if isinstance(cut, WeightedPiece) else cut
             if chunk.text.strip() or not self._strip_whitespace:
                 row = int(chunk.doc_id)
@@ -97,9 +97,8 @@ class SpanTextSplitter(TextSplitter):
             span = Span(chunk.end - len(chunk.text.lstrip()), chunk.start + len(chunk.text.rstrip()))
         doc_id, origin = piece_place(source) or (name, Span(0, 0))
         place = Span(origin.start + span.start, origin.start + span.end)
-        metadata = {**copied(source.metadata), FACTS_KEY: write_facts(place_facts(doc_id, place))}
-        if HEADER_PATH in chunk.metadata:
-            metadata.setdefault(HEADER_PATH, chunk.metadata[HEADER_PATH])
+        metadata = copied(chunk.metadata) | {FACTS_KEY: write_facts(place_facts(doc_id, place))}
+        metadata.setdefault(SECTION_KEY, joined_titles(titles_of(metadata)))
         if self._add_start_index:
             metadata["start_index"] = place.start
         return Document(
@@ -126,7 +125,7 @@ class SemanticSegmentationTextSplitter(SpanTextSplitter):
     `model="greedy"` joins neighbouring sentences while their vectors by `embeddings` are alike (ChunkRAG).
     Its one further option is `threshold`, a cosine; its default limit is the paper's, 500 characters.
 
-    A piece below a heading has the titles above it in `metadata["header_path"]`, unless its source has it.
+    A piece below a heading has the titles above it in `metadata["header_path"]`, after those of its source.
 
     Raises InputError for options beside a segmenter, and for a `chunk_overlap` other than 0.
     """
@@ -233,8 +232,6 @@ class ContextEmbeddings(PreciseEmbeddings):
     Equal texts are told apart: copies of a piece share the very text object. Another text that reads like
     pieces has their vector if it is the same for all; queries and all others are embedded by the encoder.
     The last 100,000 pieces are known, or all of the last split if it has more.
-
-    model: a name or path, an encoder object, or anything else that `load_encoder` takes.
     """
 
     _known: dict[int, tuple[str, FloatArray]] = PrivateAttr(default_factory=dict)

@@ -1,6 +1,7 @@
 """Core encoders as LlamaIndex embeddings, and the bases of components, which are saved as settings."""
 
 import asyncio
+from collections.abc import Mapping
 from functools import cached_property, partial
 from typing import Any, Self, TypeAlias
 
@@ -37,13 +38,18 @@ class SettingsComponent(BaseComponent):
         self.__dict__["_given"] = settings  # the fields may show more, such as defaults of a model
 
     def __setattr__(self, name: str, value: Any) -> None:
-        settings = self.__dict__.get("_given")
-        if name == "callback_manager" or name not in type(self).model_fields or settings is None:
+        if name == "callback_manager" or name not in type(self).model_fields or "_given" not in self.__dict__:
             return super().__setattr__(name, value)
-        kept = {field: given for field, given in settings.items() if not {field, name} <= _ONE_LIMIT}
-        made = type(self)(**{**kept, name: value})
+        made = self.model_copy(update={name: value})
         for part in ("__dict__", "__pydantic_private__"):
             object.__setattr__(self, part, getattr(made, part))
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """Return a copy, which works by the settings in `update`."""
+        copy, update = super().model_copy(deep=deep), dict(update or {})
+        replaced = _ONE_LIMIT if _ONE_LIMIT & update.keys() else ()
+        kept = {name: given for name, given in copy.__dict__["_given"].items() if name not in replaced}
+        return type(self)(**kept | update) if update else copy
 
     @classmethod
     def class_name(cls) -> str:
@@ -117,9 +123,8 @@ class EncoderComponent(SettingsComponent):
     embed_model: Any = Field(default=None, exclude=True)
     encoder_name: str = ""
 
-    @property
-    def _has_encoder(self) -> bool:
-        return self.embed_model is not None or bool(self.encoder_name)
+    def _given_encoder(self) -> Encoder | None:
+        return self._load_encoder() if self.embed_model is not None or self.encoder_name else None
 
     def _load_encoder(self) -> Encoder:
         encoder = resolve_encoder(self.embed_model, self.encoder_name)

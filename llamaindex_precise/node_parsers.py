@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, fields
 from functools import partial
 from itertools import groupby
-from typing import Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
-from llama_index.core.bridge.pydantic import Field, PrivateAttr, field_serializer
+from llama_index.core.bridge.pydantic import Field, PrivateAttr, WithJsonSchema, field_serializer
 from llama_index.core.node_parser import NodeParser
 from llama_index.core.node_parser.node_utils import build_nodes_from_splits, default_id_func
 from llama_index.core.schema import BaseNode, ImageDocument, NodeRelationship, TextNode
@@ -30,7 +30,7 @@ from precise_rag.index.sentence_context import ContextSettings
 from precise_rag.protocols import Encoder
 from precise_rag.segmentation import GreedySegmenter, Segmenter, SegmenterOptions
 from precise_rag.sentences import load_sentence_splitter
-from precise_rag.titles import HEADER_PATH, titles_of
+from precise_rag.titles import PATH_KEYS, titles_of, with_header_path
 from precise_rag.types import Chunk, Document, FloatArray
 
 _CONTEXT = ContextSettings()
@@ -67,7 +67,7 @@ class SpanNodeParser(EncoderComponent, NodeParser):
         self, nodes: Sequence[BaseNode], show_progress: bool = False, **kwargs: Any
     ) -> list[BaseNode]:
         parents = {str(i): node for i, node in enumerate(nodes) if own_text(node).strip()}
-        documents = [Document(i, own_text(parent)) for i, parent in parents.items()]
+        documents = [Document(i, own_text(parent), parent.metadata) for i, parent in parents.items()]
         by_parent = groupby(self._pieces(documents, show_progress), key=lambda piece: piece[0].doc_id)
         return [node for i, pieces in by_parent for node in self._cut(parents[i], list(pieces))]
 
@@ -92,17 +92,16 @@ class SpanNodeParser(EncoderComponent, NodeParser):
                 f"node {parent.node_id!r}: LlamaIndex cannot hash its metadata ({error}); "
                 "write long numbers as texts"
             ) from error
-        shown = titles_of(shown_metadata(parent))
+        shown = {*titles_of(shown_metadata(parent))} - {*titles_of(parent.metadata, PATH_KEYS)}
         for child, (chunk, vector) in zip(children, pieces, strict=True):
             child.embedding = None if vector is None else vector.tolist()
             if self.id_func in (None, default_id_func):
                 child.id_ = piece_id(parent.node_id, chunk.start, chunk.end)
             child.relationships |= copied({NodeRelationship.SOURCE: source})
             if self.include_metadata:
-                child.metadata = copied(parent.metadata)
+                path = [title for title in titles_of(chunk.metadata, PATH_KEYS) if title not in shown]
+                child.metadata = with_header_path(copied(chunk.metadata), path)
                 child.metadata.pop(FACTS_KEY, None)
-                if path := [title for title in titles_of(chunk.metadata) if title not in shown]:
-                    child.metadata.setdefault(HEADER_PATH, f"/{'/'.join(path)}/")
             hide(child)
             if offset is not None:
                 child.start_char_idx, child.end_char_idx = offset + chunk.start, offset + chunk.end
@@ -158,7 +157,7 @@ class SemanticSegmentationNodeParser(SpanNodeParser):
     paragraphs: Literal["hard", "soft"] | None = None
     coarse_tokens: int | None = None
     text_format: Literal["markdown", "html", "data", "source", "text"] | None = None
-    tokenizer: Callable[[str], Sequence[Any]] | None = None
+    tokenizer: Annotated[Callable[[str], Sequence[Any]] | None, WithJsonSchema({})] = None
     alpha: float = _CONTEXT.alpha
     whole: float = WHOLE
     weights_sha256: str = ""
@@ -175,8 +174,7 @@ class SemanticSegmentationNodeParser(SpanNodeParser):
             if self.max_tokens not in (None, self.chunk_size):
                 raise InputError("chunk_size and max_tokens are one limit under two names; pass one of them")
             self.max_tokens = self.chunk_size
-        if self._has_encoder:
-            self._encoder = self._load_encoder()
+        self._encoder = self._given_encoder()
         self._segmenter = self._make_segmenter()
         self.weights_sha256 = self._segmenter.weights_sha256
         self.sentence_splitter_name = self._segmenter.splitter.name

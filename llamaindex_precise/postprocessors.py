@@ -5,9 +5,9 @@ A part of the core decides what is kept of the nodes of any retriever, see `prec
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
-from llama_index.core.bridge.pydantic import Field, PrivateAttr, field_serializer
+from llama_index.core.bridge.pydantic import Field, PrivateAttr, WithJsonSchema, field_serializer
 from llama_index.core.callbacks import CBEventType, EventPayload
 from llama_index.core.instrumentation.events.rerank import ReRankEndEvent, ReRankStartEvent
 from llama_index.core.postprocessor.types import BaseNodePostprocessor
@@ -86,12 +86,8 @@ class SelectionPostprocessor(SettingsComponent, BaseNodePostprocessor):
             return
         name, top_n = reranker.name, getattr(self, "top_n", None) or len(nodes)
         dispatcher.event(ReRankStartEvent(query=query, nodes=nodes, top_n=top_n, model_name=name))
-        payload: dict[str, Any] = {
-            EventPayload.NODES: nodes,
-            EventPayload.MODEL_NAME: name,
-            EventPayload.QUERY_STR: query.query_str if query else None,
-            EventPayload.TOP_K: top_n,
-        }
+        payload: dict[str, Any] = {EventPayload.NODES: nodes, EventPayload.MODEL_NAME: name}
+        payload |= {EventPayload.QUERY_STR: query.query_str if query else None, EventPayload.TOP_K: top_n}
         with self.callback_manager.event(CBEventType.RERANKING, payload=payload) as event:
             yield kept
             event.on_end(payload={EventPayload.NODES: kept})
@@ -142,7 +138,7 @@ class GradientSelectionPostprocessor(RerankerPostprocessor, parts.GradientOption
     """
 
     score_scale: ScoreScale | None = None
-    count_tokens: Callable[[str], int] | None = Field(default=None, exclude=True)
+    count_tokens: Annotated[Callable[[str], int] | None, Field(exclude=True), WithJsonSchema({})] = None
 
     def _make_part(self) -> parts.SelectionPart:
         return parts.GradientPart.of(self, self.model_fields_set, shown)
@@ -163,7 +159,7 @@ class RedundancyPostprocessor(EncoderComponent, SelectionPostprocessor, parts.Re
     _mode = MetadataMode.NONE
 
     def _make_part(self) -> parts.SelectionPart:
-        return parts.RedundancyPart.of(self, self._load_encoder() if self._has_encoder else None)
+        return parts.RedundancyPart.of(self, self._given_encoder())
 
 
 class RelevanceFilterPostprocessor(SelectionPostprocessor, parts.RelevanceOptions):
@@ -201,12 +197,11 @@ class EvidencePostprocessor(RerankerPostprocessor, parts.EvidenceOptions):
     """
 
     _mode = MetadataMode.NONE
-    count_tokens: Callable[[str], int] | None = Field(default=None, exclude=True)
+    count_tokens: Annotated[Callable[[str], int] | None, Field(exclude=True), WithJsonSchema({})] = None
 
     def _make_part(self) -> parts.SelectionPart:
         return parts.EvidencePart.of(self, self.reranker, Form(shown, piece_tokens))
 
 
 def _trace(query: QueryBundle | str | None) -> Trace:
-    text = query.query_str if isinstance(query, QueryBundle) else query
-    return Trace(text or "", observer=observe)
+    return Trace((query.query_str if isinstance(query, QueryBundle) else query) or "", observer=observe)

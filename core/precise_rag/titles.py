@@ -8,12 +8,13 @@ precise_fields           "city: Lille": other metadata that a framework shows wi
 header_path              headings of the parts it stands in: a list, or "/Care/Service/" as LlamaIndex's
                          MarkdownNodeParser and our segmenters write them, where a slash in one is \\/
 Header 1 … Header 6      the same, as LangChain's MarkdownHeaderTextSplitter and HTMLHeaderTextSplitter
-                         write them when they are given these names
+                         write them when they are given these names, or h1 … h6
 """
 
 import re
+from bisect import bisect_right
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import accumulate
 from typing import Any
 
@@ -22,12 +23,13 @@ from precise_rag.types import FIELDS_KEY, Candidate, Excerpt, Titles
 
 HEADER_PATH = "header_path"
 """Metadata key of the headings above a chunk."""
-PATH_KEYS = (HEADER_PATH, *(f"Header {level}" for level in range(1, 7)))
+PATH_KEYS = (HEADER_PATH, *(f"{name}{level}" for level in range(1, 7) for name in ("Header ", "h", "H")))
 TITLE_KEYS = ("title", "document_title", FIELDS_KEY, *PATH_KEYS)
 """Metadata keys that are read, in this order."""
 
 _LONGEST = 1_000
 """Characters of all titles that are read."""
+_NO_TITLES = ("untitled", "(anonymous)", "(unspecified)")  # of files that programs make
 _PATHS, _SECTION = ("file_path", "source", "url"), "section"
 _LONGEST_FIELD, _LARGEST_FIELD = 200, 1e15
 _SLASH = re.compile(r"(?<!\\)/")
@@ -41,7 +43,7 @@ def titles_of(metadata: Mapping[str, Any], keys: Sequence[str] = TITLE_KEYS) -> 
     titles: list[str] = []
     for key in keys:
         value = metadata.get(key)
-        if isinstance(value, str):
+        if isinstance(value, str) and value.strip().casefold() not in _NO_TITLES:
             parts = [part.replace(r"\/", "/") for part in _SLASH.split(value)]
             titles += parts if key == HEADER_PATH else [value]
         elif isinstance(value, list | tuple):
@@ -72,9 +74,8 @@ def titles_above(candidate: Candidate) -> Titles:
 
 def titles_at_end(candidate: Candidate) -> Titles:
     """Return the titles above the last sentence of a candidate: an excerpt may hold headings itself."""
-    if isinstance(candidate, Excerpt) and candidate.sentences:
-        return titles_above(candidate.sentences[-1].candidate)
-    return titles_above(candidate)
+    sentences = candidate.sentences if isinstance(candidate, Excerpt) else ()
+    return titles_above(sentences[-1].candidate if sentences else candidate)
 
 
 def below(titles: Titles, *further: str) -> Titles:
@@ -82,15 +83,8 @@ def below(titles: Titles, *further: str) -> Titles:
 
     One that is blank or repeated is left out, and so is what follows the 1,000th character of all.
     """
-    lines = (" ".join(title.split()) for title in (*titles, *further))
-    kept: list[str] = []
-    left = _LONGEST
-    for title in dict.fromkeys(filter(None, lines)):
-        if left <= 0:
-            break
-        kept.append(title[:left])
-        left -= len(title)
-    return tuple(kept)
+    lines = dict.fromkeys(" ".join(title.split()) for title in (*titles, *further))
+    return tuple(filter(None, "\n".join(lines)[:_LONGEST].split("\n")))
 
 
 def titles_at(
@@ -101,19 +95,29 @@ def titles_at(
     titles, metadata: of the piece. The head of a table whose rows the piece begins with ends with them. Below
     a heading of Markdown or HTML of level n, n - 1 headings above the piece hold.
     """
-    blocks = structure.blocks
-    first_end = blocks[0].end if blocks else 0
+    first_end = structure.blocks[0].end if structure.blocks else 0
     is_row = bool(titles) and _COLUMNS in titles[-1] and "|" in text[:first_end]
     n_own = len(titles_of(metadata, TITLE_KEYS[: -len(PATH_KEYS)]))
+    first = later = paths_below(titles, structure, n_own)
+    if is_row:
+        later = paths_below(titles[:-1], structure, n_own)
+    return [(first if place < first_end else later)(place, place) for place in places]
+
+
+def paths_below(titles: Titles, structure: Structure, n_own: int = 0) -> Callable[[int, int], Titles]:
+    """Return a function from a part of a text, its start and end, to the titles above it.
+
+    titles: above the text, see `titles_at`. The first `n_own` are no headings.
+    """
     is_marked = structure.format in ("markdown", "html")
-    levels = (one.level if is_marked and one.kind == "heading" else len(titles) + 1 for one in blocks)
+    levels = (b.level if is_marked and b.kind == "heading" else len(titles) + 1 for b in structure.blocks)
     left = [n_own + level - 1 for level in accumulate(levels, min)]
-    ends = [len(titles) - (is_row and place >= first_end) for place in places]
-    numbers = structure.block_numbers(places).tolist()
-    return [
-        below(titles[: min(left[number], end)], *structure.above(place))
-        for place, number, end in zip(places, numbers, ends, strict=True)
-    ]
+
+    def path(start: int, end: int) -> Titles:
+        number = max(bisect_right(structure.blocks, start, key=lambda block: block.start) - 1, 0)
+        return below(titles[: left[number]], *structure.above_all(start, end))
+
+    return path
 
 
 def joined_titles(titles: Iterable[str]) -> str:
@@ -150,9 +154,10 @@ def read_titles(saved: str) -> Titles:
     return tuple(saved.split(_SAVED_BETWEEN)) if saved else ()
 
 
-def with_header_path(metadata: Mapping[str, Any], path: Sequence[str]) -> Mapping[str, Any]:
-    """Return a copy of the metadata, with the path as "header_path" if there is one and it lacks that key."""
-    if not path or HEADER_PATH in metadata:
+def with_header_path(metadata: Mapping[str, Any], path: Sequence[str]) -> dict[str, Any]:
+    """Return a copy of the metadata, with the path as "header_path" unless it is the path there already."""
+    if tuple(path) == titles_of(metadata, PATH_KEYS):
         return {**metadata}
+    others = {key: value for key, value in metadata.items() if key != HEADER_PATH}
     written = "/".join(title.replace("/", r"\/") for title in path)
-    return {**metadata, HEADER_PATH: f"/{written}/"}
+    return others | ({HEADER_PATH: f"/{written}/"} if path else {})

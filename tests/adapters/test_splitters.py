@@ -100,7 +100,7 @@ def test_pieces_of_pieces_have_their_place_in_the_document(framework, kind):
 
 
 @each_framework
-def test_pieces_carry_the_titles_above_them_and_own_keys_stay(framework):
+def test_pieces_carry_the_titles_above_them_below_those_of_their_source(framework):
     text = "# Velm\n\n" + "The lamp is lit at dusk.\n\n" * 9 + "## Ferry\n\n" + "It sails at nine.\n\n" * 40
     plain = framework.splitter("SemanticSegmentation", max_tokens=60)
     weighted = framework.splitter("SemanticSegmentation", max_tokens=60, embed_model=HashEncoder())
@@ -109,8 +109,11 @@ def test_pieces_carry_the_titles_above_them_and_own_keys_stay(framework):
         paths = [framework.metadata(piece).get("header_path") for piece in found]
         assert paths[0] is None
         assert "/Velm/Ferry/" in paths
-    own = framework.split(plain, [framework.document(text, "velm", header_path="mine")])
-    assert {framework.metadata(piece)["header_path"] for piece in own} == {"mine"}
+    text = "It is shut.\n\n## In/out\n\n" + "It sails at nine.\n\n" * 40
+    for splitter in (plain, weighted, framework.splitter("SentenceContext", embed_model=HashEncoder())):
+        own = framework.split(splitter, [framework.document(text, "velm", header_path="/Velm/Inn/")])
+        paths = [framework.metadata(piece)["header_path"] for piece in own]
+        assert (paths[0], paths[-1]) == ("/Velm/Inn/", "/Velm/In\\/out/")
 
 
 def test_sentences_in_context_are_the_same():

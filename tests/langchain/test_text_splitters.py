@@ -8,10 +8,13 @@ import numpy as np
 import pytest
 from langchain_core.documents import Document
 from langchain_core.indexing import InMemoryRecordManager, index
+from langchain_core.prompts import format_document
 from langchain_core.vectorstores import InMemoryVectorStore
 
 from langchain_precise import (
+    DOCUMENT_PROMPT,
     PreciseEmbeddings,
+    PreciseRetriever,
     SemanticSegmentationTextSplitter,
     SentenceContextTextSplitter,
     text_splitters,
@@ -31,17 +34,26 @@ def splitter():
     return SemanticSegmentationTextSplitter(max_tokens=24)
 
 
-def test_a_piece_adds_one_key_to_those_of_the_caller_and_has_a_uuid_if_its_source_has_an_id(splitter):
+def test_a_piece_adds_two_keys_to_those_of_the_caller_and_has_a_uuid_if_its_source_has_an_id(splitter):
     own = {"doc_id": "mine", "start_index": 7, "end_index": "e", "relevance_score": "high", "id": 1}
     own["precise"] = '{"score": 0.5, "score_scale": "probability", "passage": [0, 9]}'  # of the whole
     for piece in splitter.split_documents([Document(TEXT, id="velm", metadata=own)]):
         facts = read_facts(piece)
         assert facts.keys() == {"doc_id", "start", "end"}
         assert (facts["doc_id"], TEXT[facts["start"] : facts["end"]]) == ("velm", piece.page_content)
-        assert piece.metadata == {**own, "precise": piece.metadata["precise"]}
+        assert piece.metadata == {**own, "precise": piece.metadata["precise"], "section": ""}
         assert piece.id == str(UUID(piece.id))
     [nameless, *_] = splitter.split_documents([Document(TEXT)])
-    assert (nameless.id, set(nameless.metadata)) == (None, {"precise"})
+    assert (nameless.id, set(nameless.metadata)) == (None, {"precise", "section"})
+
+
+def test_chains_and_retrievers_write_the_section_of_a_piece_also_if_it_was_cut_twice(splitter):
+    text = "It is shut.\n\n## Oil\n\nOne litre is enough. " + TEXT
+    pieces = splitter.split_documents(splitter.create_documents([text], [{"header_path": "/Mill/Yard/"}]))
+    written = [format_document(piece, DOCUMENT_PROMPT) for piece in pieces]
+    assert (written[0].split("\n")[0], written[-1].split("\n")[0]) == ("Mill > Yard", "Mill > Oil")
+    (found,) = PreciseRetriever.from_documents(pieces, HashEncoder(), k=1).invoke("How many litres?")
+    assert found.metadata["section"] == "Mill > Oil"
 
 
 def test_every_way_to_call_it_gives_the_same(splitter):

@@ -17,7 +17,7 @@ from precise_rag.protocols import Encoder
 from precise_rag.segmentation import Segmenter
 from precise_rag.sentences.tables import tables_of
 from precise_rag.structure import read_structure
-from precise_rag.titles import with_header_path
+from precise_rag.titles import PATH_KEYS, paths_below, titles_of, with_header_path
 from precise_rag.types import Candidate, Chunk, Document, FloatArray, Span
 from precise_rag.vectors import offsets_of, unit_rows
 
@@ -67,10 +67,10 @@ def weighted_sentences(
     remaining = items_of("documents", documents, Document)
     while batch := list(islice(remaining, _DOCUMENTS)):
         index = SentenceContextIndex.build(batch, encoder, show_progress=show_progress, **settings)
-        structures = {document.id: read_structure(document.text) for document in batch}
+        paths = {d.id: paths_below(titles_of(d.metadata, PATH_KEYS), read_structure(d.text)) for d in batch}
         for sentence, vector in index.weighted_vectors():
             passage = sentence.passage or (sentence.start, sentence.end)
-            above = structures[sentence.doc_id].above(sentence.start)
+            above = paths[sentence.doc_id](sentence.start, sentence.end)
             below = replace(sentence, metadata=with_header_path(sentence.metadata, above))
             yield _piece(below, vector, passage=[int(offset) for offset in passage])
 

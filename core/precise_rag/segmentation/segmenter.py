@@ -22,7 +22,7 @@ from precise_rag.segmentation.ties import NEVER, is_kind, structure_ties
 from precise_rag.sentences import load_sentence_splitter, paragraph_ids
 from precise_rag.sentences.splitters import split_structured
 from precise_rag.structure import Structure, read_structure
-from precise_rag.titles import with_header_path
+from precise_rag.titles import PATH_KEYS, paths_below, titles_of, with_header_path
 from precise_rag.tokens import Counts, CountTokens, counting
 from precise_rag.types import BoolArray, Chunk, Document, FloatArray, IntArray, SentenceTable
 
@@ -108,6 +108,7 @@ class Segmenter:
             return []
         segmentation = self.explain(document, table)
         spans, cuts = segmentation.spans, segmentation.cuts
+        path = paths_below(titles_of(document.metadata, PATH_KEYS), segmentation.structure)
         starts, ends = spans[np.append(0, cuts + 1), 0].tolist(), spans[np.append(cuts, -1), 1].tolist()
         return [
             Chunk(
@@ -116,7 +117,7 @@ class Segmenter:
                 end,
                 document.text[start:end],
                 length,
-                with_header_path(copied(document.metadata), segmentation.structure.above_all(start, end)),
+                with_header_path(copied(document.metadata), path(start, end)),
             )
             for start, end, length in zip(starts, ends, segmentation.lengths.tolist(), strict=True)
         ]

@@ -6,16 +6,17 @@ Each is a `BaseDocumentCompressor`, for ContextualCompressionRetriever and its l
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Annotated, Any
 
 from langchain_core.callbacks import Callbacks
 from langchain_core.documents import BaseDocumentCompressor, Document
 from langchain_core.runnables import RunnableConfig, RunnableSerializable
 from langchain_core.runnables.config import ensure_config
-from pydantic import ConfigDict, Field, PrivateAttr, TypeAdapter
+from pydantic import Field, PrivateAttr, TypeAdapter, WithJsonSchema
 from typing_extensions import TypedDict
 
 from langchain_precise.convert import from_selection, shown, to_candidates
+from langchain_precise.embeddings import SettingsComponent
 from langchain_precise.events import observe, observing
 from precise_rag.candidate_filters import RelevanceFilter
 from precise_rag.checks import own_errors
@@ -35,20 +36,16 @@ class CompressorInput(TypedDict):
     documents: list[Document]
 
 
-class SelectionCompressor(BaseDocumentCompressor, RunnableSerializable[Mapping[str, Any], list[Document]]):
+class SelectionCompressor(
+    BaseDocumentCompressor, RunnableSerializable[Mapping[str, Any], list[Document]], SettingsComponent
+):
     """Base of the compressors, which keep some documents and drop the rest.
 
     Kept documents are copies, best first, with the facts about them in `metadata["precise"]`, see
     `read_facts`. Every decision, on dropped documents too, is sent to the callbacks as a custom event.
     """
 
-    model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid", frozen=True)
-
     _part: parts.SelectionPart = PrivateAttr()
-
-    def __init__(self, **fields: Any) -> None:
-        with own_errors(type(self).__name__, type(self).model_fields):
-            super().__init__(**fields)
 
     def model_post_init(self, context: Any) -> None:
         """Check the settings and load the models now, not at the first query."""
@@ -56,11 +53,6 @@ class SelectionCompressor(BaseDocumentCompressor, RunnableSerializable[Mapping[s
 
     def __eq__(self, other: object) -> bool:
         return type(self) is type(other) and self.__dict__ == other.__dict__
-
-    @classmethod
-    def is_lc_serializable(cls) -> bool:
-        """Return True: settings can be saved, but a model only if it is given by name."""
-        return True
 
     @property
     def InputType(self) -> type[CompressorInput]:
@@ -159,7 +151,7 @@ class GradientSelectionCompressor(SelectionCompressor, parts.GradientOptions):
 
     reranker: Any = "default"
     score_scale: ScoreScale | None = None
-    count_tokens: Callable[[str], int] | None = Field(default=None, exclude=True)
+    count_tokens: Annotated[Callable[[str], int] | None, Field(exclude=True), WithJsonSchema({})] = None
 
     def _make_part(self) -> parts.SelectionPart:
         return parts.GradientPart.of(self, self.model_fields_set, shown)
@@ -222,7 +214,7 @@ class EvidenceCompressor(SelectionCompressor, parts.EvidenceOptions):
     """
 
     reranker: Any = "default"
-    count_tokens: Callable[[str], int] | None = Field(default=None, exclude=True)
+    count_tokens: Annotated[Callable[[str], int] | None, Field(exclude=True), WithJsonSchema({})] = None
 
     def _make_part(self) -> parts.SelectionPart:
         return parts.EvidencePart.of(self, self.reranker, Form(shown))

@@ -1,7 +1,8 @@
-"""Core encoders as LangChain embeddings."""
+"""Core encoders as LangChain embeddings, and the base of components that are saved as settings."""
 
+from collections.abc import Mapping
 from functools import cached_property
-from typing import Any
+from typing import Any, Self
 
 from langchain_core.embeddings import Embeddings
 from langchain_core.load.serializable import Serializable
@@ -13,7 +14,28 @@ from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
 from precise_rag.protocols import Encoder
 
 
-class PreciseEmbeddings(Serializable, Embeddings):
+class SettingsComponent(Serializable):
+    """A component whose settings are given when it is made: a copy with other ones is made anew."""
+
+    model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid", frozen=True)
+
+    def __init__(self, **fields: Any) -> None:
+        with own_errors(type(self).__name__, type(self).model_fields):
+            super().__init__(**fields)
+
+    @classmethod
+    def is_lc_serializable(cls) -> bool:
+        """Return True: settings can be saved, but a model only if it is given by name."""
+        return True
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """Return a copy, which works by the settings in `update`."""
+        copy = super().model_copy(deep=deep)
+        given = {name: getattr(copy, name) for name in self.model_fields_set}
+        return type(self)(**given | dict(update)) if update else copy
+
+
+class PreciseEmbeddings(SettingsComponent, Embeddings):
     """A core encoder as LangChain embeddings; the default one works offline.
 
     model: a name or path, an encoder object, or anything else that `load_encoder` takes.
@@ -25,17 +47,9 @@ class PreciseEmbeddings(Serializable, Embeddings):
     device: str | None = None
     show_progress: bool = False
 
-    model_config = ConfigDict(arbitrary_types_allowed=True, extra="forbid", frozen=True)
-
     def __init__(self, model: Any = DEFAULT_ENCODER, device: str | None = None, **fields: Any) -> None:
-        with own_errors(type(self).__name__, type(self).model_fields):
-            super().__init__(model=model, device=device, **fields)
+        super().__init__(model=model, device=device, **fields)
         _ = self.encoder  # errors are raised now
-
-    @classmethod
-    def is_lc_serializable(cls) -> bool:
-        """Return True: it can be saved, but an encoder only if it is given by name."""
-        return True
 
     @cached_property
     def encoder(self) -> Encoder:

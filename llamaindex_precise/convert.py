@@ -214,12 +214,14 @@ def _found_node(candidate: Candidate) -> FoundNode:
 
 
 def _part(node: BaseNode, candidate: Candidate) -> BaseNode:
-    """Return the node, or a text node with the candidate's text and place if that is another part of it."""
+    """Return the node or, for another part of its text, a text node of that, without links to neighbours."""
     if candidate.text in [_read_text(node, mode) for mode in MetadataMode]:
         return node
-    id_ = piece_id(candidate.doc_id, candidate.start, candidate.end)
+    whole = as_text_node(node)
+    around = {kind: to for kind, to in whole.relationships.items() if kind.name not in ("PREVIOUS", "NEXT")}
+    own = {"id_": piece_id(candidate.doc_id, candidate.start, candidate.end), "text": candidate.text}
     place = {"start_char_idx": candidate.start, "end_char_idx": candidate.end, "embedding": None}
-    return as_text_node(node).model_copy(update={"id_": id_, "text": candidate.text, **place})
+    return whole.model_copy(update={**own, **place, "relationships": around})
 
 
 def as_text_node(node: BaseNode) -> TextNode:

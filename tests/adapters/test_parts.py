@@ -147,6 +147,13 @@ def test_of_nothing_nothing_is_kept_and_impossible_settings_are_refused_at_once(
         framework.part(name, **IMPOSSIBLE[name])
     with pytest.raises(InputError, match=r"no argument 'mink'; it has .*(?:min_keep|top_n|threshold)"):
         made(framework, name, mink=3)
+    assert type(made(framework, name)).model_json_schema()["properties"]
+
+
+@each_framework
+def test_a_copy_with_another_setting_works_by_it(framework):
+    part = made(framework, "Rerank").model_copy(update={"top_n": 1})
+    assert len(framework.cut(part, documents(framework, pieces=True), QUESTIONS[0])) == 1
 
 
 @each_framework

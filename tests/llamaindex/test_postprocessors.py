@@ -144,11 +144,13 @@ def test_the_place_of_a_text_that_was_exchanged_is_not_told():
 
 
 def test_evidence_has_the_source_the_offsets_and_the_keys_of_its_node():
-    text = "The harbour has three piers. Ilse Brandt is the captain of the ferry to Velm. Rye bread is dark."
+    text = "The harbour has three piers. Ilse Brandt is the captain of the ferry to Velm."
+    text += "\n\nRye bread is dark." * 9
+    around = {NodeRelationship.SOURCE: "harbour", NodeRelationship.NEXT: "inn"}
     node = TextNode(
         text=text,
         metadata={"page": 1, "title": "The captain of the ferry: Ilse."},
-        relationships={NodeRelationship.SOURCE: RelatedNodeInfo(node_id="harbour")},
+        relationships={kind: RelatedNodeInfo(node_id=to) for kind, to in around.items()},
         start_char_idx=100,
         end_char_idx=100 + len(text),
         excluded_llm_metadata_keys=["page"],
@@ -161,7 +163,7 @@ def test_evidence_has_the_source_the_offsets_and_the_keys_of_its_node():
     assert set(best.excluded_llm_metadata_keys) >= {"page", "precise"}
     assert "page" not in best.get_content(MetadataMode.LLM)
     assert [read_facts(best)[end] for end in ("start", "end")] == [best.start_char_idx, best.end_char_idx]
-    assert best.relationships is not node.relationships
+    assert [*best.relationships] == [NodeRelationship.SOURCE]  # what is next is not the next node
     assert all(item.node.text in text for item in found)  # metadata is no evidence
 
 
@@ -175,3 +177,5 @@ def test_a_setting_that_is_changed_later_holds_and_a_wrong_one_changes_nothing()
     parser = SemanticSegmentationNodeParser(max_tokens=99)
     parser.chunk_size = 40
     assert (parser.max_tokens, parser.chunk_size) == (40, 40)
+    copy = parser.model_copy(update={"max_tokens": 12})
+    assert (copy.chunk_size, copy._segmenter.options.max_tokens, parser.max_tokens) == (12, 12, 40)

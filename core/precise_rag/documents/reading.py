@@ -22,6 +22,8 @@ from precise_rag.errors import InputError
 from precise_rag.structure.marks import unescaped
 from precise_rag.types import Document
 
+_OBJECTS = re.compile(r"\A\s*+\{[^\n]*+(?:(?<=\})|(?<=\}\r))\n\s*+\{")
+"""An object on a line and the beginning of another one, which no JSON value has."""
 _CAPTION = re.compile(r"(?m)^(?:\S[^\n]*\n)?((?:\d+:)?\d+:\d\d?)[.,]\d{1,3}[ \t]+-->[^\n]*\n")
 """The number and times of a caption; what is said goes on in the next one."""
 
@@ -111,6 +113,7 @@ def _documents(file: Path, name: str, converter: Converter, report: Report) -> I
         text, metadata = decode(data, file), {}
         if file.suffix.lower() in (".srt", ".vtt"):
             text, metadata = _said(text)
+    kind = "records" if kind == "json" and _OBJECTS.match(text) else kind
     if kind == "records" and (lines := json_lines_documents(text, name, file, report)):
         return lines
     records = json_records(text, file) if kind == "json" else None

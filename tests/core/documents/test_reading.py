@@ -94,7 +94,10 @@ def test_lines_lists_and_tables_with_a_text_are_records_below_their_file_and_oth
         "c.csv#2": "Two.",
         "d.csv": "Made in May.\n\n| city | country |\n| --- | --- |\n| Os lo | No\\|way |\n",
     }
-    for name, lines in ("e.jsonl", '\n{"m": {"text": "a"}}\n["text"]\n{"cut'), ("f.ndjson", '{"id": 1}'):
+    (tmp_path / "a.json").write_text('{"text": "One."}\r\n{"text": "Two."}')
+    assert [one.text for one in read_documents(tmp_path / "a.json")] == ["One.", "Two."]
+    data = '\n{"m": {"text": "a"}}\n["text"]\n{"cut'
+    for name, lines in ("e.jsonl", data), ("f.json", "{}\n{}"), ("f.ndjson", '{"id": 1}'), ("f.po", "#"):
         (tmp_path / name).write_text(lines)
         assert [*read_documents(tmp_path / name)] == [Document(name, lines, {"source": name})]
     fields = {document.id: document.metadata for document in read_documents(tmp_path / "c.csv")}

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ import pytest
 from precise_rag.errors import EmptyIndexError, IndexFormatError, InputError
 from precise_rag.filters import as_filter
 from precise_rag.index import load_index
+from precise_rag.index.settings import check_opened
 from precise_rag.testing.encoder import HashEncoder
 from precise_rag.types import Candidate, Document
 from support.documents import read_cases
@@ -284,8 +286,12 @@ class IndexContract(SearchContract):
         with pytest.raises(IndexFormatError, match="holds no index"):
             type(index).load(path, index.encoder)
         index.save(path)
+        with pytest.raises(InputError, match="identifier must be a str"):
+            index.document([])
         with pytest.raises(IndexFormatError, match="was built with encoder"):
             type(index).load(path, HashEncoder(17))
+        made = {"encoder": {"name": "old@" + 16 * "a"}, "settings": {}}
+        check_opened(path, made, SimpleNamespace(name="new@" + 16 * "a"), {}, set())  # type: ignore[arg-type]
         manifest = json.loads((path / "manifest.json").read_text())
         for change, message in (
             ({"version": 99}, "has index format 99.*delete it and build it again"),

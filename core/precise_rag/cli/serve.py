@@ -60,7 +60,8 @@ def run(args: argparse.Namespace) -> int:
     if args.http:
         port = _PORT if args.port is None else args.port
         try:
-            socket.create_server((_HOST, port)).close()
+            with socket.create_server((_HOST, port)) as free:
+                port = free.getsockname()[1]  # of 0, any
         except (OSError, OverflowError) as error:
             raise InputError(f"--port {port} cannot be used ({error}); choose another") from error
         warn(f"serving {args.index} at http://{_HOST}:{port}/mcp; end with Ctrl-C")
@@ -102,9 +103,10 @@ def make_server(opened: Callable[[], DocumentIndex | DatabaseIndex], manifest: P
     def read(document: str, place: int, around: int = 1_000) -> str:
         """Read a document around a place, the number after @. around: characters before and after."""
         text = latest.get()[0].document(document).text
-        if not 0 <= place <= len(text):
-            raise InputError(f"place must be within 0 and {len(text)}, got {place}")
-        around = max(0, min(around, _LONGEST_READ // 2))
+        if not 0 <= place <= len(text) or around < 0:
+            limits = f"place must be within 0 and {len(text)}, and around at least 0"
+            raise InputError(f"{limits}, got {place} and {around}")
+        around = min(around, _LONGEST_READ // 2)
         first, last = max(0, place - around), min(len(text), place + around)
         return f"characters {first} to {last} of {len(text)}\n{text[first:last]}"
 

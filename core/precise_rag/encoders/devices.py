@@ -13,6 +13,9 @@ def best_device(device: str | None) -> str:
     """Return the device; for None, "cuda" if torch can use a GPU, else "cpu". Raises InputError."""
     if device is not None and not isinstance(device, str):
         raise InputError(f"device must be a text such as 'cpu' or 'cuda', got {type(device).__name__}")
+    torch = import_module("torch") if str(device).startswith("cuda") and is_installed("torch") else None
+    if torch and not torch.cuda.is_available():
+        raise InputError(f"device {device!r}: torch finds no GPU here; leave the device out, or say 'cpu'")
     return device or ("cuda" if has_gpu() else "cpu")
 
 

@@ -10,7 +10,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from precise_rag._processes import ProcessLock
-from precise_rag.checks import as_path, check_methods, check_number, check_text, items_of, shown
+from precise_rag.checks import as_path, check_methods, check_number, check_text, items_of, of_kind, shown
 from precise_rag.encoded import encode_queries
 from precise_rag.encoders import FrameworkEncoder
 from precise_rag.encoders.geometry import with_levels
@@ -138,7 +138,7 @@ class DocumentIndex(Searched):
 
     def document(self, identifier: str) -> Document:
         """Return a document by its id. Raises InputError if it is not in the index."""
-        known = self._get(identifier)
+        known = self._get(of_kind("identifier", identifier, str))
         if known is None:
             raise InputError(f"the index has no document {shown(identifier)}")
         return replace(known, metadata=copied(known.metadata))

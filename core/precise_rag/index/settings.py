@@ -51,6 +51,9 @@ def usable_settings(settings_type: type, saved: Mapping[str, Any]) -> dict[str, 
     return usable
 
 
+_FOLDER = re.compile(r"\A[^\n]*@(?=[0-9a-f]{16}\Z)")  # of a model that is named by its checksum
+
+
 def made_with(encoder: Encoder, settings: Any) -> dict[str, Any]:
     """What is saved of an index's encoder and settings."""
     values = {field.name: as_json(getattr(settings, field.name)) for field in fields(settings)}
@@ -75,7 +78,7 @@ def check_opened(
         check_text("the name of the encoder", getattr(encoder, "name", None))
     name, saved = made["encoder"]["name"], made["settings"]
     given_name = None if encoder is None else encoder.name
-    if name != given_name:
+    if encoder is None or _FOLDER.sub("", name) != _FOLDER.sub("", encoder.name):
         raise IndexFormatError(
             f"{where} was built with encoder {name!r} but {given_name!r} was given; "
             f"give that one, {made['encoder']['source']!r}, or delete it and build it again"

@@ -410,8 +410,8 @@ def check_pipeline(rag: object) -> PreciseRAG:
     """Return the pipeline. Raises InputError if it is none, such as the name of a preset."""
     if not isinstance(rag, PreciseRAG):
         raise InputError(
-            f"rag must be a PreciseRAG, got {shown(rag)}; make one from a preset's name by "
-            'PreciseRAG(index, llm, preset="sage"), and a retriever over a store, or an index over one, by '
-            "PreciseRetriever.from_store, over an index of ours by from_index"
+            f"rag must be a PreciseRAG, got {shown(rag)}; of a retriever or chain take .rag; make one from a "
+            'preset\'s name by PreciseRAG(index, llm, preset="sage"), and a retriever over a store, or an '
+            "index over one, by PreciseRetriever.from_store, over an index of ours by from_index"
         )
     return rag

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import re
 from collections.abc import Iterator, Sequence
 from functools import cache
@@ -95,6 +96,7 @@ def _parser() -> MarkdownIt:
     """A parser of blocks. Link definitions stay paragraphs, so that every line belongs to a block."""
     from markdown_it import MarkdownIt
 
+    logging.getLogger("markdown_it").setLevel(logging.INFO)  # else a line for each rule and block
     parser = MarkdownIt("commonmark").enable("table").disable("reference")
     parser.core.ruler.enableOnly(["block"])
     return parser

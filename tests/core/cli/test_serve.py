@@ -113,6 +113,7 @@ async def test_mistakes_of_an_agent_are_errors_that_say_what_to_do() -> None:
             ("search", {**QUESTION, "filtr": {"year": 1999}}, "filtr"),
             ("read", {"document": "nothing", "place": 0}, "no document"),
             ("read", {"document": "lamp.md", "place": 10**9}, "place must be within"),
+            ("read", {"document": "lamp.md", "place": 0, "around": -1}, "around at least 0"),
             ("prune", {"text": "x " * 900, "question": " "}, "the query must"),
         ):
             result = await client.call_tool(tool, asked)
@@ -148,6 +149,7 @@ def test_an_idle_session_over_http_ends_after_a_minute(folder: Path, monkeypatch
     assert main([*command[:2], *command[3:]]) == 1
     assert main(command) == 0
     assert served["session_idle_timeout"] == 60
+    assert (main([*command[:-1], "0"]), served["port"] > 0) == (0, True)
 
 
 @pytest.mark.slow

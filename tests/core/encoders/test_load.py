@@ -2,6 +2,7 @@
 
 import pickle
 import shutil
+from contextlib import nullcontext
 from importlib.util import find_spec
 from pathlib import Path
 from pydoc_data.topics import topics
@@ -62,6 +63,8 @@ def test_onnx_runs_what_is_on_the_cpu(
 ) -> None:
     monkeypatch.setattr(devices, "has_gpu", lambda: gpu)
     monkeypatch.setattr(devices, "is_installed", lambda module: installed)
+    torch = SimpleNamespace(cuda=SimpleNamespace(is_available=lambda: gpu))
+    monkeypatch.setattr(devices, "import_module", lambda module: torch)
     assert runs_on_onnx(device) is expected
 
 
@@ -72,6 +75,8 @@ def test_a_driver_alone_is_no_gpu(usable: bool, monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(devices.ctypes, "CDLL", lambda name: object())
     monkeypatch.setattr(torch.cuda, "is_available", lambda: usable)
     assert devices.has_gpu.__wrapped__() is usable
+    with nullcontext() if usable else pytest.raises(InputError, match="'cuda:1': torch finds no GPU"):
+        assert devices.best_device("cuda:1") == "cuda:1"
 
 
 def in_reverse(request: dict[str, Any]) -> Reply:

@@ -90,7 +90,7 @@ def test_the_default_segmenter_cuts_alike_on_a_device_and_after_pickling(by_torc
 
 def test_which_device_a_network_runs_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(devices, "has_gpu", lambda: True)
-    assert [network_device(name) for name in (None, "cpu", "cuda:1")] == ["cuda", None, "cuda:1"]
+    assert [network_device(name) for name in (None, "cpu", "mps")] == ["cuda", None, "mps"]
     monkeypatch.setattr(devices, "has_gpu", lambda: False)
     assert network_device(None) is None
     with pytest.raises(InputError, match="device must be a text such as 'cpu' or 'cuda', got int"):

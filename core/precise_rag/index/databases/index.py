@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal, Self
 
 from typing_extensions import override
 
-from precise_rag.checks import as_path, shown
+from precise_rag.checks import as_path, of_kind, shown
 from precise_rag.encoded import encode_queries
 from precise_rag.errors import EmptyIndexError, IndexFormatError, InputError
 from precise_rag.index.databases.engine import PostgresEngine
@@ -106,7 +106,7 @@ class DatabaseIndex(SentenceSearch):
         """
         if self._exists:
             with self.engine.view() as view:
-                metadata = view.metadata(identifier)
+                metadata = view.metadata(of_kind("identifier", identifier, str))
                 (rows,) = view.between([(identifier, 0, 2**31 - 1)], "place")
                 text = " " * rows[0].start + "".join(row.text for row in rows) if rows else ""
             if metadata is not None:

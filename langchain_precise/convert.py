@@ -175,8 +175,9 @@ def source_name(document: Document, head: str = "") -> str | None:
 
 def lasting(metadata: Mapping[str, Any]) -> dict[str, Any]:
     """Return the metadata without what one question found out: our facts, and the section that we wrote."""
-    above = noted_fields(read_facts(metadata))["above"] or titles_of(metadata)
-    ours = ("", joined_titles(above), joined_titles((str(metadata.get("source")), *above)))
+    source, above = str(metadata.get("source")), noted_fields(read_facts(metadata))["above"]
+    above = above or titles_of(metadata)  # to which a splitter behind ours may have added some
+    ours = {joined_titles((*own, *above[:n])) for own in ((), (source,)) for n in range(len(above) + 1)}
     is_ours = FACTS_KEY in metadata and metadata.get(SECTION_KEY) in ours
     return {k: v for k, v in metadata.items() if k != FACTS_KEY and not (is_ours and k == SECTION_KEY)}
 

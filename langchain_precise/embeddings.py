@@ -30,9 +30,8 @@ class SettingsComponent(Serializable):
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
         """Return a copy, which works by the settings in `update`."""
-        copy = super().model_copy(deep=deep)
-        given = {name: getattr(copy, name) for name in self.model_fields_set}
-        return type(self)(**given | dict(update)) if update else copy
+        copy, given = super().model_copy(deep=deep), self.model_fields_set
+        return type(self)(**{n: getattr(copy, n) for n in given} | dict(update)) if update else copy
 
 
 class PreciseEmbeddings(SettingsComponent, Embeddings):

@@ -35,9 +35,12 @@ _LIKELY = re.compile(
     rf"(?:{_NAMING}|(?i:create))[ \t]{{1,4}}\w|[;{{}}][ \t]{{0,9}}$)"
 )
 _SHELL = re.compile(r"#!\S{1,40}/(?:env )?\w{0,4}sh\b")
-_OTHER = re.compile(r"(?m)^(?:```|~~~|=(?:head\d|pod|begin)\b|\.\. [\w-]{1,40}::|\\[a-z]{3,15}\{)|\AWEBVTT")
-"""What it has not, but in docstrings: marks of Markdown, reStructuredText, LaTeX, captions, or of Perl."""
-_ATTRIBUTE = re.compile(r"@\w|#\[|\[\w")
+_OTHER = re.compile(
+    r"(?m)^(?:```|~~~|=(?:head\d|pod|begin)\b|\.\. [\w-]{1,40}::|\\[a-z]{3,15}\{)"
+    r"|\A(?:WEBVTT|\s{0,99}[\w.:-]{1,80}\(\d\w{0,9}\)[ \t]{2,200}\w)"
+)
+"""What it has not, but in docstrings: marks of Markdown, reStructuredText, LaTeX, captions, Perl, manuals."""
+_ATTRIBUTE = re.compile(r"@\w|#\[|\[\w|template\b[^(){}]*\Z")
 _DIRECTIVE = "include|define|undef|if\\w*|el\\w+|endif|pragma|error|line|region|endregion|import"
 _IN_QUOTES = re.compile(r"(?s)(\"{3}|'{3}).*?\1")
 _DOCSTRING = re.compile(r"[rRuU]?(?:\"{3}|'{3})")
@@ -90,7 +93,8 @@ def is_source(text: str) -> bool:
     code = [line.words for line in lines if _CODE.search(line.words)]
     if len(code) < max(_FEWEST_LINES, _SHARE_OF_CODE * len(lines)):
         return False
-    return 2 * sum(words[-1] in ";{}" for words in code) > len(lines) or any(
+    has_signs = 10 * sum(re.search(r"[(={]", words) is not None for words in code) > len(lines)
+    return (has_signs and 2 * sum(words[-1] in ";{}" for words in code) > len(lines)) or any(
         (below.indent > line.indent or below.words == "{") and _DEFINITION.match(line.words)
         for line, below in pairwise(lines)
     )

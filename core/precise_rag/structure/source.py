@@ -48,7 +48,11 @@ _COMMENT = re.compile(
     rf"(?:///?!?|#(?!(?:{_DIRECTIVE})\b|!?\[)|--(?=[\s-]|\Z)|;;|/\*\*?!?|\*(?=[\s*/]|\Z)"
     rf"|{_DOCSTRING.pattern})[ \t]*"
 )
-_REGIONS = (("/*", "*/"), ('"""', '"""'), ("'''", "'''"))
+_LONG_COMMENT = re.compile(r"/\*(?!.*\*/)|[rRuU]?(\"{3}|'{3})(?!.*\1)")
+_TEXT = re.compile(
+    r"<<[-~<]? ?([\"']?)([A-Z][A-Z_\d]{1,40})\b\1|(?:[=(,:?+{>]|return) ?\w{0,20}(`)[^`]*\Z|(\"{3}|'{3})|\\\Z"
+)
+"""The beginning of a text in code, and its end: a here-document, a template, or a line that goes on."""
 _TAG = re.compile(r"[@\\][a-z]\w|:\w[\w ]{0,40}:|\*{0,2}\w{1,40}(?: ?\([^()\n]{1,80}\))? ?:[ \t]\S")
 """The beginning of what a comment says on a parameter, a result or the like."""
 _OF_NEXT = re.compile(r"///|//!|/\*[*!]|#:")
@@ -62,6 +66,10 @@ _MEMBER = re.compile(
 _HAS_MEMBERS = re.compile(r"(?:\w{1,20} ){0,4}(?:class|struct|enum|interface|record|message|trait)\b|[^(]*\Z")
 _CLOSING = re.compile(r"[)\]}]|\{\Z|end\b")
 """What may stand as far left as the definition that it belongs to."""
+_FREE = re.compile(
+    rf"#[ \t]*(?:{_DIRECTIVE})\b|(?!(?:try|except|else|finally):)\w{{1,40}}(?: \w{{0,9}}slots)?:\Z"
+)
+"""What may stand further left than what is around it: a directive or a label. So may a comment."""
 _CODE = re.compile(
     rf"\A#(?:{_DIRECTIVE})\b"
     r"|\A(?:[)\]}]|(?:begin|break|else|end|from|import|include|package|raise|require|return|try|use|using)\b[^.]*\Z)"
@@ -102,20 +110,32 @@ def is_source(text: str) -> bool:
 
 def _lines(text: str) -> Iterator[_Line]:
     region, opened = "", None
-    """The end of the comment or string of several lines that is open, and the line that opens it."""
-    for start, words, indent, after_blank, _ in read_lines(text):
+    """The end of the comment or text of several lines that is open, and the line that opens it."""
+    read = read_lines(text)
+    ends = {"", "`", '"""', "'''", *(line.words.rstrip(";") for line in read)}
+    for start, words, indent, after_blank, _ in read:
         is_comment = opened.kind == "comment" if opened else _COMMENT.match(words) is not None
         line = _Line(start, words, indent, "comment" if is_comment else "code", after_blank)
-        if opened is None:
-            rest = words.lstrip("rRuU")
-            for opening, end in _REGIONS:
-                begins = is_comment and rest.startswith(opening) and end not in rest[len(opening) :]
-                if begins or (not is_comment and opening == end and words.count(end) % 2):
-                    region, opened = end, line
-        else:
-            line = line if is_comment else line._replace(indent=opened.indent)
+        if opened is not None:
+            line = line if is_comment else line._replace(indent=max(indent, opened.indent))
             opened = None if region in words else opened
+        elif is_comment and (match := _LONG_COMMENT.match(words)):
+            region, opened = match[1] or "*/", line
+        elif not is_comment and (match := _TEXT.search(words)):
+            end = match[match.lastindex] if match.lastindex else ""
+            if end in ends and (not end or words.count(end) % 2):
+                region, opened = end, line
         yield line
+
+
+def _indents(lines: Sequence[_Line]) -> list[int]:
+    """The indent of each line, at least that of the code below one that may stand further left than that."""
+    indents, below = list[int](), 0
+    for line in reversed(lines):
+        is_free = line.kind == "comment" or _FREE.match(line.words) is not None
+        indents.append(max(line.indent, below) if is_free else line.indent)
+        below = below if is_free else line.indent
+    return indents[::-1]
 
 
 def source_blocks(text: str) -> Iterator[tuple[BlockStart | None, int, tuple[str, ...]]]:
@@ -124,6 +144,7 @@ def source_blocks(text: str) -> Iterator[tuple[BlockStart | None, int, tuple[str
     They are the outermost first. The comment in front of a definition, and its docstring, are below its name.
     """
     lines = list(_lines(text))
+    indents = _indents(lines)
     around: list[tuple[int, str]] = []  # indents and titles of the definitions around
     opened: tuple[str, ...] | None = None
     """What is above the block of code that is being read; None if none is."""
@@ -132,7 +153,7 @@ def source_blocks(text: str) -> Iterator[tuple[BlockStart | None, int, tuple[str
     number = 0
     while number < len(lines):
         line = lines[number]
-        while around and around[-1][0] >= line.indent + bool(_CLOSING.match(line.words)):
+        while around and around[-1][0] >= indents[number] + bool(_CLOSING.match(line.words)):
             around.pop()
         path = tuple(title for _, title in around)[-DEEPEST:]
         if line.kind == "comment":
@@ -158,6 +179,8 @@ def source_blocks(text: str) -> Iterator[tuple[BlockStart | None, int, tuple[str
         if title:
             around.append((line.indent, title))
             yield None, lines[number + 1].start if number + 1 < len(lines) else len(text), body
+        elif around and around[-1][0] == indents[number] and line.words.startswith(("}", "end")):
+            around.pop()
         number = end
 
 

@@ -10,7 +10,7 @@ from precise_rag.structure.marks import ITEM
 from precise_rag.structure.plain_lines import read_lines
 
 _NAMING = (
-    "def|class|func|fun|fn|function|sub|proc|interface|struct|enum|union|trait|impl|module|namespace|object"
+    "def|class|func|fun|fn|function|sub(?:routine)?|proc|interface|struct|enum|union|trait|impl|module|namespace|object"
     "|protocol|extension|record|type|message|service"
 )
 _BEFORE = (
@@ -20,9 +20,12 @@ _BEFORE = (
 _DEFINITION = re.compile(
     r"(?i:create[ \t](?:[a-z]{2,12}[ \t]){1,4}[^\n;]{1,200}\Z)"
     rf"|(?:(?:{_BEFORE})[ \t]{{1,4}}){{0,5}}(?:{_NAMING})[ \t]{{1,4}}[^\s=,;.)][^\n;]{{0,300}}\Z"
-    r"|(?!(?:if|for|foreach|while|switch|catch|return|else|do|with|when|until|unless|new|await|using|lock)\b)"
-    r"(?:[\w<>\[\],.*&:?~@]{1,80}[ \t]{1,4}){0,6}[\w~.]{1,80}"
-    r"(?:[ \t]*=[ \t]*(?:async )?function\b[ \t]*\w{0,80})?[ \t]?\([^\n;(){}]{0,300}\)[^\n(){}=;]{0,120}\{\Z"
+    r"|(?!(?:if|for|foreach|while|switch|case|catch|return|else|do|with|when|until|unless|new|await|using|lock)\b)"
+    r"(?:[\w<>\[\],.*&:?~@]{1,80}[ \t]{1,4}){0,6}(?:[\w~.]|::){1,80}"
+    r"(?:[ \t]*=[ \t]*(?:async )?function\b[ \t]*\w{0,80})?[ \t]?\([^\n;(){}]{0,300}\)"
+    r"(?:[^\n(){}=;]{0,120}|[ \t]?:[ \t][^\n{}=;]{1,200})\{\Z"
+    r"|[\w.$]{1,80}\([\"'`][^\"'`\n]{1,200}[\"'`],[^\n;]{0,200}(?:=>|\bfunction\b[^\n;{}]{0,200}\))[ \t]?\{\Z"
+    rf"|(?:(?:{_BEFORE}|let|var)[ \t]{{1,4}}){{1,5}}\w{{1,80}}[^\n;]{{0,200}}=>[ \t]?\{{\Z"
 )
 """The line that names a function, class, table or the like, with its body behind it."""
 _SIGNATURE = re.compile(
@@ -64,7 +67,9 @@ _MEMBER = re.compile(
 )
 """A field, constant or the like."""
 _HAS_MEMBERS = re.compile(r"(?:\w{1,20} ){0,4}(?:class|struct|enum|interface|record|message|trait)\b|[^(]*\Z")
-_CLOSING = re.compile(r"[)\]}]|\{\Z|end\b")
+_CLOSING = re.compile(
+    r"[)\]}]|\{\Z|where\b|\$\w{0,20}\$|(?i:(?:end|as|is|returns|language)\b|(?:begin|declare|exception|var)\Z)"
+)
 """What may stand as far left as the definition that it belongs to."""
 _FREE = re.compile(
     rf"#[ \t]*(?:{_DIRECTIVE})\b|(?!(?:try|except|else|finally):)\w{{1,40}}(?: \w{{0,9}}slots)?:\Z"
@@ -192,6 +197,8 @@ def _title_below(lines: Sequence[_Line], number: int, indent: int, is_of_next: b
     for place in range(number, min(number + _LINES_OF_TITLE, len(lines))):
         line = lines[place]
         is_apart = line.after_blank and (not indent or place > number or lines[place - 1].words[-2:] != "*/")
+        if place > number and (line.indent > indent or line.words[0] in ")]>"):
+            continue  # of an attribute
         if is_apart or line.kind == "comment" or line.indent != indent:
             return ""
         if _ATTRIBUTE.match(line.words) is None:
@@ -205,19 +212,22 @@ def _title_below(lines: Sequence[_Line], number: int, indent: int, is_of_next: b
 def _definition(lines: Sequence[_Line], number: int) -> tuple[str, int]:
     """The words of a definition, "" if a line begins none, and the number behind its last line.
 
-    Its brace may stand alone on the line below.
+    Its head may take several lines; its brace, or what a constructor begins with, may stand below it.
     """
-    line, *below = lines[number : number + 2]
-    is_open = line.words[-1] == ")" and [(one.words, one.indent) for one in below] == [("{", line.indent)]
-    if _DEFINITION.match(line.words + " {" * is_open) is None:
-        return "", number + 1
-    words = ""
-    is_table = lines[number].words[:6].lower() == "create"
-    for end, line in enumerate(lines[number : number + _LINES_OF_TITLE], number + 1):
-        words = f"{words} {line.words}".strip()
-        if is_table or words.count("(") <= words.count(")"):
-            return _cut(words), end
-    return _cut(words), number + 1
+    line, words, end = lines[number], "", number
+    is_table = line.words[:6].lower() == "create"
+    while end < min(len(lines), number + _LINES_OF_TITLE):
+        words, end = f"{words} {lines[end].words}".strip(), end + 1
+        if is_table or words.count("(") <= words.count(")") or words.endswith((") {", "> {", "){", ">{")):
+            break
+    else:
+        words, end = line.words, number + 1
+    below = lines[end] if end < len(lines) else line
+    begins = below.words == "{" if below.indent == line.indent else below.words[0] == ":"
+    is_open = words[-1] == ")" and begins
+    if _DEFINITION.match(line.words) or _DEFINITION.match(words + " {" * is_open):
+        return _cut(words), end
+    return "", number + 1
 
 
 def _cut(words: str) -> str:

@@ -204,7 +204,7 @@ def _title_below(lines: Sequence[_Line], number: int, indent: int, is_of_next: b
         if _ATTRIBUTE.match(line.words) is None:
             below = lines[place + 1 : place + 2]
             is_one = all(one.after_blank or one.kind == "comment" or one.indent != indent for one in below)
-            is_named = (is_of_next and is_one and _MEMBER.match(line.words)) or _SIGNATURE.match(line.words)
+            is_named = is_of_next and ((is_one and _MEMBER.match(line.words)) or _SIGNATURE.match(line.words))
             return _definition(lines, place)[0] or (_cut(line.words) if is_named else "")
     return ""
 

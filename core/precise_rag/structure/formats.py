@@ -11,7 +11,7 @@ from precise_rag.structure.blocks import BlockStart, Structure, TextFormat
 from precise_rag.structure.data import READ, data_blocks, is_data
 from precise_rag.structure.html import html_blocks
 from precise_rag.structure.markdown import markdown_blocks
-from precise_rag.structure.marks import CODE_LINE
+from precise_rag.structure.marks import CODE_LINE, ITEM
 from precise_rag.structure.plain import plain_blocks
 from precise_rag.structure.source import is_source, source_blocks
 from precise_rag.structure.turns import with_turns
@@ -41,6 +41,8 @@ _FIRST_TAG = re.compile(
 )
 _FEWEST_TAGS = 3
 _FENCED = re.compile(r"(?ms)^[ \t]{0,12}(```|~~~).*?(?:^[ \t]{0,12}\1[`~]*[ \t]*$|\Z)")
+_RIGHT_ABOVE = re.compile(r"(?m)^# [^\n]*\n(?=[^\s#])")
+_PROSE = re.compile(rf"\A{ITEM.pattern}|\w[.!?:][\"”)]? \Z")
 _LINES_OF_A_MARK = 100
 """A text that does not begin with a mark of Markdown is plain if it has fewer than one for so many lines."""
 _FEWEST_LINES, _SHARE_OF_CODE = 3, 0.2
@@ -81,7 +83,11 @@ def _is_source(text: str) -> bool:
     n_code = sum(line[0] != "<" and CODE_LINE.match(line) is not None for line in lines)
     comments = [line[:2] == "# " or line == "#" for line in lines]
     n_together = sum(both == (True, True) for both in pairwise(comments))
-    return n_code >= max(_FEWEST_LINES, _SHARE_OF_CODE * len(lines)) or 3 * n_together > sum(comments)
+    if n_code >= max(_FEWEST_LINES, _SHARE_OF_CODE * len(lines)) or 3 * n_together > sum(comments):
+        return True
+    is_bare = len(_MARKDOWN.findall(text)) == sum(comments) and len(_RIGHT_ABOVE.findall(text)) > 1
+    n_prose = sum(line[0] != "#" and _PROSE.search(f"{line} ") is not None for line in lines)
+    return is_bare and 10 * n_prose < len(lines)
 
 
 _READERS = {"markdown": markdown_blocks, "html": html_blocks, "text": plain_blocks}

@@ -72,7 +72,7 @@ _WIDE_GAP = re.compile(r" {3,}|\t")
 _NUMBER_CELL = re.compile(r"(?: {3}|\t)(?:[^\w\s] ?)?\d")
 _SECTION = re.compile(r"\[{1,2}[\w .:/@\"'-]{1,80}\]{1,2}")
 _SETTING = re.compile(r"[\w.\"'/-]{1,80}[ \t]{0,40}=")
-"""The head of a section of settings, and a setting."""
+"""The head of a section of settings, and a setting, which is the name of one of several sections."""
 
 
 class _Mark(NamedTuple):
@@ -119,6 +119,7 @@ class _Reader:
         self.occurs = Counter(running_key(line.words) for line in lines if _is_cell(line))
         self.counted, self.numbered = counted_titles(lines), numbered_titles(lines)
         self.wrapped = wrapped_numbers(lines)
+        self.lists = {line.words for line in lines if line.words.startswith("[[")}
         self.styles: dict[tuple[str, bool], int] = {}
         self.kind: BlockKind | None = None
         self.level = 0
@@ -278,7 +279,8 @@ class _Reader:
         if level and self._heads(number):
             return "heading", level, 1
         if _SECTION.fullmatch(line.words) and rest and _SETTING.match(rest[0].words) and self._heads(number):
-            return "heading", _LEVEL_OF_SHORT_LINES, 1
+            is_part = f"[[{line.words.strip('[]').rpartition('.')[0]}]]" in self.lists
+            return "heading", _LEVEL_OF_SHORT_LINES + is_part, 1 + line.words.startswith("[[")
         if ADORNMENT.match(line.words):
             is_alone = len(rest) < 2 or rest[0].after_blank or rest[1].after_blank
             if is_alone or rest[1].words != line.words or len(rest[0].words) > len(line.words):

@@ -120,7 +120,7 @@ def _update(
     stay = [identifier for identifier in gone if not args.prune or _may_be_in(identifier, problems)]
     removed = sorted(set(gone) - set(stay))
     index.delete(removed)
-    if isinstance(index, HybridIndex) and args.prune and (removed or new):
+    if isinstance(index, HybridIndex) and args.prune and index.has_deleted:
         index.compact()  # so that the files keep nothing of their texts
     if stay:
         why = "may be in what could not be read" if args.prune else f"are not in {_named(args.paths)}"

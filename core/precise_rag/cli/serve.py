@@ -96,8 +96,9 @@ def make_server(opened: Callable[[], DocumentIndex | DatabaseIndex], manifest: P
         found = excerpts_of(selection, rag.order, _source_tokens)
         named = {condition.field for condition in as_filter(filter or {}).conditions()} - {"$id"}
         if not found and named and (unknown := sorted(named - (known := index.fields()))):
-            close = get_close_matches(unknown[0], [visible_line(one)[:40] for one in known], 9, 0)
-            limit += f"; no document has the field {unknown[0]!r}, but {', '.join(close) or 'none'}"
+            asked = unknown[0][:40]
+            close = get_close_matches(asked, [visible_line(one)[:40] for one in known], 9, 0)
+            limit += f"; no document has the field {asked!r}, but {', '.join(close) or 'none'}"
         return _written(found, letters) or f"Nothing was found{limit}."
 
     def read(document: str, place: int, around: int = 1_000) -> str:

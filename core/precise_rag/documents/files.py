@@ -14,6 +14,7 @@ from typing import Literal
 from precise_rag._data import by_word, packaged_toml
 from precise_rag._extras import require
 from precise_rag.errors import InputError
+from precise_rag.redaction import visible_line
 
 _log = logging.getLogger(__name__)
 
@@ -64,7 +65,9 @@ def document_files(path: Path, exclude: Sequence[str], report: Report) -> Iterat
             else:
                 others[file.suffix or file.name] += 1
         for what, names in ((_OTHERS, others), (_LEFT_OUT, left_out)):
-            named = [f"{name} ({n})" for name, n in names.most_common(_NAMED)] + ["…"] * (len(names) > _NAMED)
+            named = [f"{visible_line(name)} ({n})" for name, n in names.most_common(_NAMED)] + ["…"] * (
+                len(names) > _NAMED
+            )
             if names:
                 _log.warning("%s: %s: %s", path, what, ", ".join(named))
         if not found:

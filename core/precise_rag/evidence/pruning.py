@@ -24,7 +24,7 @@ from precise_rag.structure.marks import indent_of
 from precise_rag.structure.tables import table_rows
 from precise_rag.titles import joined_titles, new_sections
 from precise_rag.tokens import Counts, CountTokens, counting, estimate_tokens
-from precise_rag.types import Candidate, Decision, Excerpt, Selection, Span, best_first, check_query
+from precise_rag.types import Candidate, Decision, Excerpt, Selection, Span, Stretch, best_first, check_query
 
 _LONGEST_QUESTION = 2_000
 _LONG, _LONG_VALUE = 120, 600
@@ -156,11 +156,11 @@ def _with_parts_of(unit: Candidate, selection: Selection, question: str, reranke
         for _, one, is_kept, why in selection.decisions
     )
     cut = {unit.id: texts.stretches[0].sentences}
-    stretches = tuple(
-        one._replace(sentences=tuple(chain.from_iterable(cut.get(row.id, (row,)) for row in one.sentences)))
-        for one in selection.stretches
-    )
-    return replace(Selection.of(verdicts), stretches=stretches)
+    stretches = []
+    for one in selection.stretches:
+        rows = tuple(chain.from_iterable(cut.get(row.id, (row,)) for row in one.sentences))
+        stretches.append(Stretch(one.text[rows[0].start - one.sentences[0].start :], rows))
+    return replace(Selection.of(verdicts), stretches=tuple(stretches))
 
 
 def _words(text: str) -> set[str]:

@@ -175,13 +175,18 @@ class DocumentIndex(Searched):
                 raise InputError(f"no document {unknown[0]!r} in the index ({len(unknown)} unknown ids)")
             self._parts = changed(self._parts, None, known, {})
 
+    @property
+    def has_deleted(self) -> bool:
+        """Whether texts of deleted or changed documents are still in its blocks, until `compact`."""
+        return any(part.alive is not None for part in self._parts)
+
     def compact(self) -> None:
         """Merge all blocks into one, without deleted documents; the next `save` writes everything.
 
         Searches find the same as before, a little faster if there were many blocks.
         """
         with self._writing:
-            if len(self._parts) > 1 or any(part.alive is not None for part in self._parts):
+            if len(self._parts) > 1 or self.has_deleted:
                 self._parts = (Part(merged(self._parts)),)
 
     def search(

@@ -47,9 +47,11 @@ def numbered(draft: str, mark: str) -> str:
 
 def problem_of(draft: str, mark: str, question: str) -> str:
     """Return what keeps a prompt's draft from being an answer; an empty string if nothing does."""
-    said = [one.strip() for one in _SENTENCE.findall(_CITATION.sub("", draft))] or [""]
+    uncited = _CITATION.sub("", draft)
+    said = [one.strip() for one in _SENTENCE.findall(uncited)] or [""]
     rest = (one for one in said[1:] if not _AFTER_REFUSAL.match(one))
-    if all(map(_REFUSAL.fullmatch, (said[0], *rest))):
+    may_refuse = uncited == draft or _OF_ANSWER.search(draft)
+    if may_refuse and all(map(_REFUSAL.fullmatch, (said[0], *rest))):
         return REFUSED
     lines = [" ".join(line.split()) for line in draft.splitlines()]
     of_prompt = [line for line in lines if len(line) > len(NOT_IN_PASSAGES) and line in _OURS]
@@ -111,6 +113,11 @@ _REFUSAL = re.compile(
     re.I,
 )
 """A sentence that says that the passages do not contain the answer, or do not say something else."""
+_OF_ANSWER = re.compile(
+    r"\b(?:answer|information|question|mention|sa[yi]|stat|specif|indicat|address|discuss|descri|explain|tell)",
+    re.I,
+)
+"""What a refusal speaks of if it cites: "The document has no personal data [1]." is an answer."""
 _SENTENCE = re.compile(r"\w[^.!?。！？\n]*+")
 _AFTER_REFUSAL = re.compile(r"(?:they|the passages|please)\b", re.I)
 _OURS = " ".join([*(ANSWER_TASK.format(form=form) for form in FORMS.values()), DATA_RULE])

@@ -29,7 +29,8 @@ _QUOTED_KEY = re.compile(r"""(?:"[^"\n]{1,80}"|'[^'\n]{1,80}')[ ]{0,4}:(?=[\s"'\
 _NO_KEY = re.compile(r"""[\s\[\]{},]*+(?:(?:"[^"\n]*+"|'[^'\n]*+'|[\d.eE+-]++)[\s\[\]{},]*+)?\Z""")
 """A line with nothing but brackets, or one value."""
 _TOKEN = re.compile(
-    r""""(?:[^"\\]++|\\.)*+"|(?:(?<=[\[{,:(])|(?<=[\[{,:(] ))'(?:[^'\\\n]++|\\.)*+'|[\[{\]},\n]""", re.DOTALL
+    r"""(?<!\\)"(?:[^"\\]++|\\.)*+"|(?:(?<=[\[{,:(])|(?<=[\[{,:(] ))'(?:[^'\\\n]++|\\.)*+'|[\[{\]},\n]""",
+    re.DOTALL,
 )
 _ENTRY = re.compile(
     r"""(?:-[ ]{1,8})*+(?:-\Z|(?:[\w./$@*~{}<>-]{1,60}(?P<words>(?: [\w./$@*~{}<>-]{1,30}){1,3})?"""
@@ -225,6 +226,7 @@ def _by_indents(text: str) -> _Value:
     A comment above a value belongs to it.
     """
     root = _Value(0, len(text))
+    made: list[_Value] = []
     around, place, comment = [root], 0, -1
     for line in text.split("\n"):
         words = line.strip()
@@ -239,14 +241,17 @@ def _by_indents(text: str) -> _Value:
             if len(around) == 1:
                 around.append(_Value(start, depth=-1))
                 root.values.append(around[-1])
+                made.append(around[-1])
             if is_entry or around[-1].depth < depth:
                 while around[-1].depth >= depth:
                     around.pop()
                 value = _Value(start, depth=depth)
                 around[-1].values.append(value)
                 around.append(value)
+                made.append(value)
         place += len(line) + 1
         if comment < 0:
-            for value in around:
-                value.end = min(place, len(text))
+            root.end = around[-1].end = min(place, len(text))
+    for value in reversed(made):
+        value.end = value.values[-1].end if value.values else value.end
     return root

@@ -30,7 +30,7 @@ _DEFINITION = re.compile(
 """The line that names a function, class, table or the like, with its body behind it."""
 _SIGNATURE = re.compile(
     r"[\w<>\[\],.*&:?~ \t]{0,200}\b[\w~]{1,80}\??(?:<[^\n<>()]{1,100}>)?"
-    r"\([^\n]{0,300}(?:\):[^\n]{1,200};|\);?)\Z"
+    r"\([^\n]{0,300}(?:\):[^\n)]{1,200};|\);?)\Z"
 )
 """A line that declares one without a body."""
 _LIKELY = re.compile(

@@ -52,8 +52,9 @@ def test_what_is_pruned_or_replaced_leaves_the_files(tmp_path, precise, monkeypa
     for name in ("Tansy", "Sorrel", "Yarrow", *range(9)):
         (docs / f"{name}.txt").write_text(f"The plant is called {name}.")
     assert precise("index", docs, "--out", index)[0] == 0
-    (docs / "Tansy.txt").unlink()
     (docs / "Sorrel.txt").write_text("The plant has no name.")
+    assert precise("index", docs, "--out", index)[0] == 0
+    (docs / "Tansy.txt").unlink()
     with monkeypatch.context() as full:
         full.setattr("precise_rag.index.index.write_index", Mock(side_effect=IndexWriteError("disk full")))
         err = precise("index", docs, "--out", index, "--prune")[2]

@@ -248,6 +248,7 @@ def test_of_the_likeliest_that_does_not_fit_the_parts_that_answer_are_kept(
     for max_tokens in range(48, 72, 4):
         pruned = prune(text, question, max_tokens, reranker="packaged")
         assert pruned.n_tokens <= max_tokens
+        assert all(text[one.start : one.end] == one.text for one in pruned.excerpts)
         assert all(answer in pruned.text for answer in answers), pruned.text
         assert not any(other in pruned.text for other in others.split()), pruned.text
 

@@ -1,7 +1,8 @@
-"""Numbers and dates in one form each: 1,200 is 1200, and 3 May 2021 is 2021-05-03."""
+"""Numbers and dates in one form each: 1,200 is 1200, 3 May 2021 is 2021-05-03, and May 2021 is 2021-05."""
 
 import re
-from functools import partial
+from collections.abc import Callable
+from functools import partial, reduce
 
 from precise_rag._data import packaged_toml
 
@@ -13,24 +14,51 @@ _MONTHS = {
     for number, names in enumerate(packaged_toml("stems.toml")["months"], 1)
     for name in names.split()
 }
-_MONTH = rf"({'|'.join(_MONTHS)})[^\W\d_]{{0,9}}\.?"
-_DATE = re.compile(
-    r"(?<![\w.-])(?:(\d{4})[-./年](\d\d?)[-./月](\d\d?)日?(?!\d)|(\d\d?)([-./])(\d\d?)\5(\d{4})\b"
-    rf"|(\d\d?)(?:st|nd|rd|th|er|\.|º)?(?: of| de)? {_MONTH},?(?: de)? (\d{{4}})\b"
-    rf"|{_MONTH} (\d\d?)(?:st|nd|rd|th)?,? (\d{{4}})\b)",
-    re.IGNORECASE,
+_MONTH = r"([^\W\d_]{3,10})\b\.?"
+_DAY = r"(\d\d?)(?:st|nd|rd|th|er|\.|º)?"
+_DATES = (
+    re.compile(
+        r"(?<![\w.-])(?:(?P<ymd>(\d{4})[-./年](\d\d?)[-./月](\d\d?)日?(?!\d))"
+        r"|(?P<dmy>(\d\d?)\.(\d\d?)\.(\d{4})\b)|(?P<dmy_or_mdy>(\d\d?)[-/](\d\d?)[-/](\d{4})\b)"
+        rf"|(?P<dmy_worded>{_DAY}(?: of| de)? {_MONTH},?(?: de)? (\d{{4}})\b)"
+        r"|(?P<ym>(\d{4})(?:[-/](\d\d)(?![\w/-])|年(\d\d?)月))|(?P<my>(\d\d?)/(\d{4})\b)"
+        rf"|(?P<dm>{_DAY}(?: of| de)? {_MONTH}|(\d\d)\.(\d\d)\.(?!\d)))"
+    ),
+    re.compile(
+        rf"(?<![\w.-])(?:(?P<mdy>{_MONTH} {_DAY},? (\d{{4}})\b)|(?P<my>{_MONTH},?(?: of| de)? (\d{{4}})\b)"
+        rf"|(?P<md>{_MONTH} {_DAY}(?![\w.])))"
+    ),
 )
+"""Dates, months of a year and days of one; the first letters of a group's name are the order of its parts."""
+_DAY_OF_YEAR = re.compile(r"\d{4}-\d\d-\d\d")
 
 
 def in_one_form(text: str) -> str:
     """Return a text with its numbers and dates written alike; of 3/5/2021 nobody knows the month."""
-    return _DATE.sub(_iso, _NUMBER.sub(_ungrouped, ascii_digits(text)))
+    return _each_date(lambda date: _iso(date) or date[0], _NUMBER.sub(_ungrouped, ascii_digits(text)))
 
 
 def with_one_form(text: str) -> str:
-    """Return a text for its words: each number in groups, and each date, is followed by its one form."""
+    """Return a text for its words: numbers in groups, and dates, come with their one form.
+
+    "3 May 2021" by 20210503, 202105 and 0503: the day, the month, and the day of any year.
+    """
     text = _NUMBER.sub(lambda number: f"{number[0]} {_ungrouped(number)}", ascii_digits(text))
-    return _DATE.sub(lambda date: f"{date[0]} {_iso(date).replace('-', '')}", text)
+    return _each_date(_and_iso, text)
+
+
+def _each_date(written: Callable[[re.Match[str]], str], text: str) -> str:
+    return reduce(lambda text, dates: dates.sub(written, text), _DATES, text)
+
+
+def coarser(iso: str) -> tuple[str, ...]:
+    """Return the month and the day of the year of what begins with a date: 2021-05, 05-03; or nothing."""
+    return (iso[:7], iso[5:10]) if _DAY_OF_YEAR.match(iso) else ()
+
+
+def _and_iso(date: re.Match[str]) -> str:
+    iso = _iso(date)
+    return " ".join((*(form.replace("-", "") for form in (iso, *coarser(iso)) if form), date[0]))
 
 
 def _ungrouped(number: re.Match[str]) -> str:
@@ -38,15 +66,13 @@ def _ungrouped(number: re.Match[str]) -> str:
 
 
 def _iso(date: re.Match[str]) -> str:
-    first, second, third, one, mark, other, year, day, name, of_year, month, of_month, last = date.groups()
-    if first:
-        return _written(first, second, third)
-    if year and (mark == "." or int(one) > 12 or one == other):
-        return _written(year, other, one)
-    if year:
-        return _written(year, one, other) if int(other) > 12 else date[0]
-    return _written(of_year or last, _MONTHS[(name or month).lower()], day or of_month)
-
-
-def _written(year: str, month: str | int, day: str) -> str:
-    return f"{year}-{int(month):02}-{int(day):02}"
+    """A date as in ISO 8601; "" if it is none, or its month is unknown."""
+    order = date.lastgroup or ""
+    part = dict(zip(order, [one for one in date.groups() if one][1:], strict=False))
+    month = int(part["m"]) if part["m"].isdigit() else _MONTHS.get(part["m"].lower(), 0)
+    day = int(part.get("d", 0))
+    is_unsure = order == "dmy_or_mdy" and max(month, day) <= 12 and month != day
+    month, day = (day, month) if month > 12 else (month, day)
+    if is_unsure or not 0 < month <= 12 or day > 31:
+        return ""
+    return "-".join(filter(None, (part.get("y"), f"{month:02}", f"{day:02}" if day else "")))

@@ -10,7 +10,7 @@ from itertools import chain, groupby, pairwise
 
 import numpy as np
 
-from precise_rag.numerals import in_one_form
+from precise_rag.numerals import coarser, in_one_form
 from precise_rag.stems import QUESTION_KINDS, QUESTION_WORDS, IdfTable, Words, idf, read_words
 from precise_rag.structure.marks import without_tags
 from precise_rag.types import FloatArray
@@ -173,7 +173,7 @@ def alone_with_code(query: str, texts: Sequence[str]) -> FloatArray:
     elsewhere much can be said of it without it.
     """
     asked, names = _codes(query), _names(query)
-    holding = [asked & _codes(text) if asked else set[str]() for text in texts]
+    holding = [asked & _codes_with_dates(text) if asked else set[str]() for text in texts]
     lines = [f" {' '.join(_WORD.findall(text.casefold()))} " if names else "" for text in texts]
     named = [{name for name in names if f" {name} " in line} for line in lines]
     counts = Counter(one for several in (*holding, *named) for one in several)
@@ -214,3 +214,9 @@ def _names(query: str) -> set[str]:
 
 def _codes(text: str) -> set[str]:
     return {code for code in _CODE.findall(in_one_form(text).casefold()) if not _COUNTS.fullmatch(code)}
+
+
+def _codes_with_dates(text: str) -> set[str]:
+    """The codes of a text, and for each day or time in it its day, month, and day of the year."""
+    codes = _codes(text)
+    return codes.union(*((code[: len("2021-05-03")], *parts) for code in codes if (parts := coarser(code))))

@@ -3,11 +3,11 @@
 from datetime import date, timedelta
 
 import pytest
-from support.documents import read_cases
 
 from precise_rag import Document, PreciseRAG
 from precise_rag.numerals import in_one_form
 from precise_rag.stems import read_words
+from support.documents import read_cases
 
 
 @pytest.mark.parametrize(("text", "form"), read_cases("numerals.json", "in one form"))

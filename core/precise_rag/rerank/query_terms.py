@@ -30,7 +30,7 @@ _PAIR_DISTANCE = 3
 _ASKS_NUMBER = re.compile(
     r"\b(when|how (many|much|old|long|far|often|large|tall)|what (year|date|time|percent\w*|age|number))\b"
 )
-_CODE = re.compile(r"[A-Za-z\d]+(?:[-.,/:_][A-Za-z\d]+)*")
+_CODE = re.compile(r"[A-Za-z\d]+(?:(?:[-./:_]|(?<=\d),(?=\d{1,2}\b))[A-Za-z\d]+)*")
 _ENTRY = re.compile(rf"\W{{0,20}}(?:v(?=\d))?({_CODE.pattern})(?![\w.,;'’-]| [^\W\d_])")
 """The beginning of an entry: a code or name that does not go on as a sentence does, "Covid-19 is"."""
 _SIGNED = re.compile(

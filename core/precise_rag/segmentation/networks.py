@@ -142,16 +142,11 @@ class SageNetwork(nn.Module):
             rows = _with_context(rows, mask, (self.convolution1, self.convolution2))
             likeness = torch.cat(_cohesion(line, c.windows), dim=1)
             around = [likeness, *_closeness(_in_places(vectors, places, n_places), mask, c.windows)]
-            columns += [rows, _next(rows), likeness, self._curve(torch.cat(around, dim=1), mask)]
+            first = self.curve1((torch.cat(around, dim=1) * mask).T[None])[0].T.relu() * mask
+            columns += [rows, _next(rows), likeness, _with_context(first, mask, (self.curve2,))]
         hidden = self.gap(F.dropout(torch.cat(columns, dim=1), dropout, self.training)).relu()
         logits: Tensor = self.out(F.dropout(hidden, dropout, self.training))
         return logits
-
-    def _curve(self, likeness: Tensor, mask: Tensor) -> Tensor:
-        """As `features.curve`; rows that are 0 in the mask stay 0."""
-        first = self.curve1((likeness * mask).T[None])[0].T.relu() * mask
-        both: Tensor = first + self.curve2(first.T[None])[0].T.relu() * mask
-        return both
 
 
 def _in_places(rows: Tensor, places: Tensor, n_places: int) -> Tensor:

@@ -39,22 +39,19 @@ class SegmenterOptions:
         if not isinstance(self.threshold, Real) or not 0 < self.threshold < 1:
             raise InputError(f"threshold must be a number between 0 and 1, got {shown(self.threshold)}")
         check_number("max_tokens", self.max_tokens, least=1, whole=True)
-        self._check_size("target_tokens", self.max_tokens * 4 // 5)
-        self._check_size("min_tokens", self.max_tokens // 16)
+        for name, default in (
+            ("target_tokens", self.max_tokens * 4 // 5),
+            ("min_tokens", self.max_tokens // 16),
+        ):
+            if getattr(self, name) is None:
+                object.__setattr__(self, name, default)
+            check_number(name, getattr(self, name), least=0, most=self.max_tokens, whole=True)
         check_number("coarse_tokens", self.coarse_tokens, least=1, whole=True, none="no first cut")
         if self.paragraphs not in ("hard", "soft"):
             raise InputError(f'paragraphs must be "hard" or "soft", got {shown(self.paragraphs)}')
         if self.text_format not in (None, *get_args(TextFormat)):
             formats = ", ".join(get_args(TextFormat))
             raise InputError(f"text_format must be one of {formats} or None, got {shown(self.text_format)}")
-
-    def _check_size(self, name: str, default: int) -> None:
-        """Fill in the default of a size, or check that it is not over max_tokens."""
-        value = getattr(self, name)
-        if value is None:
-            object.__setattr__(self, name, default)
-        else:
-            check_number(name, value, least=0, most=self.max_tokens, whole=True)
 
 
 CutReason = Literal["heading", "topic", "paragraph", "length", "option", "long sentence"]

@@ -74,12 +74,11 @@ class SageModel(NetworkModel):
         check_config(folder, config, _SETTINGS)
         if encoder is None and config["encoder"].startswith("openai:"):
             raise ModelError(f"{folder} names an encoder that is paid for; pass encoder= to use one")
-        if "words" in config:
-            check_config(folder, config, {"words": dict})
-            check_config(folder, config["words"], {"model": str, "weights_sha256": str})
         check_tensors(folder, tensors, _shapes(config))
         small = None
         if "words" in config:
+            check_config(folder, config, {"words": dict})
+            check_config(folder, config["words"], {"model": str, "weights_sha256": str})
             name, wanted = config["words"]["model"], config["words"]["weights_sha256"]
             small = SmallModel.load(packaged_model(name), device=device)
             if small.weights_sha256 != wanted:

@@ -206,12 +206,12 @@ def load_model(
     folder = model_folder(name)
     config = load_config(folder)
     check_config(folder, config, {"family": str, "options": dict})
-    family = config["family"]
-    if family not in ("small", "sage"):
-        raise ModelError(f"{folder} must contain a model of the family small or sage, got {family!r}")
+    family, options = config["family"], dict(config["options"])
     if family == "small":
-        return SmallModel.load(folder, device=device), dict(config["options"])
-    return SageModel.load(folder, encoder=encoder, device=device), dict(config["options"])
+        return SmallModel.load(folder, device=device), options
+    if family == "sage":
+        return SageModel.load(folder, encoder=encoder, device=device), options
+    raise ModelError(f"{folder} must contain a model of the family small or sage, got {family!r}")
 
 
 def model_folder(name: str | Path) -> Path:

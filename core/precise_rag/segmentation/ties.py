@@ -28,9 +28,8 @@ NEVER = 1000.0
 _INSIDE = {"table": 12.0, "code": 12.0, "item": 3.0, "quote": 2.0, "turn": 1.5, "paragraph": 1.5}
 _INSIDE["heading"] = NEVER
 _TABLE_HEAD = 200.0
-_ITEMS = 2.0
+_BESIDE = {"item": 2.0, "turn": 2.0}
 _SHORT_LIST = 8.0
-_TURNS = 2.0
 _FRONT_MATTER = "---"
 _BEFORE_CODE = 4.0
 _BEFORE_HEADING = -3.0
@@ -95,12 +94,9 @@ def _leads_on(sentence: str, following: str, before: Block, after: Block, is_new
 
 def _short_lists(rows: Sequence[int], kinds: Sequence[BlockKind], n_tokens: IntArray, most: int) -> set[int]:
     """The rows of all lists of at most `most` tokens."""
-    short: list[int] = []
-    for is_list, members in groupby(rows, key=lambda row: kinds[row] == "item"):
-        of_list = list(members) if is_list else []
-        if of_list and n_tokens[of_list[0] : of_list[-1] + 1].sum() <= most:
-            short += of_list
-    return set(short)
+    groups = groupby(rows, key=lambda row: kinds[row] == "item")
+    lists = [list(members) for is_list, members in groups if is_list]
+    return {row for one in lists if n_tokens[one[0] : one[-1] + 1].sum() <= most for row in one}
 
 
 def _nested(sentence: str, above: Titles, following: str, then_above: Titles) -> float:
@@ -115,8 +111,6 @@ def _between(before: Block, after: Block) -> float:
         return NEVER
     if after.kind == "heading":
         return _BEFORE_HEADING
-    if before.kind == after.kind == "item":
-        return _ITEMS
-    if before.kind == after.kind == "turn":
-        return _TURNS
+    if before.kind == after.kind in _BESIDE:
+        return _BESIDE[after.kind]
     return _BEFORE_CODE if after.kind in ("code", "table") else 0.0

@@ -168,11 +168,8 @@ def held_out_figures(
             out = forward(batch, 0.0)
             losses.append(_loss(out, batch, settings.loss).item())
             logits[batch.sentences] = out[torch.from_numpy(batch.places)].cpu().numpy()
-    return {
-        "loss": float(np.mean(losses)),
-        **_areas(logits, corpus),
-        "documents": _losses_by_document(logits, corpus, settings.loss),
-    }
+    documents = _losses_by_document(logits, corpus, settings.loss)
+    return {"loss": float(np.mean(losses)), **_areas(logits, corpus), "documents": documents}
 
 
 def _losses_by_document(logits: FloatArray, corpus: TrainingCorpus, kind: str) -> list[float]:

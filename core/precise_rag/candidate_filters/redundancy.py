@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from precise_rag.checks import check_number
 from precise_rag.encoded import encode_documents
 from precise_rag.encoders.geometry import cosine_like
-from precise_rag.errors import InputError
 from precise_rag.protocols import Encoder
 from precise_rag.sharing import may_be_of_one_thing
 from precise_rag.stems import read_words
@@ -50,9 +49,7 @@ class RedundancyFilter:
 
     def __post_init__(self) -> None:
         for name in ("similarity_threshold", "prefilter"):
-            check_number(name, getattr(self, name))
-            if not 0.0 < getattr(self, name) <= 1.0:
-                raise InputError(f"{name} must be in (0, 1], got {getattr(self, name)}")
+            check_number(name, getattr(self, name), above_zero=True, most=1)
 
     def filter(self, candidates: Iterable[Candidate]) -> Selection:
         """Return one decision per candidate, best first; the reason names the id that is repeated."""
@@ -60,10 +57,8 @@ class RedundancyFilter:
         texts = [c.text for c in ranked]
         words = [tuple(read_words(text).stems) for text in texts]
         signs = [_SIGN.findall(text) for text in texts]
-        similar = similar_earlier(
-            texts, self.similarity_threshold if self.encoder is None else self.prefilter
-        )
         threshold = self.similarity_threshold
+        similar = similar_earlier(texts, threshold if self.encoder is None else self.prefilter)
         if self.encoder is not None and any(similar):
             threshold = cosine_like(threshold, self.encoder)
             similar = _by_vectors(similar, texts, self.encoder)

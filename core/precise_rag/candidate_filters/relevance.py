@@ -149,15 +149,12 @@ class RelevanceFilter:
 def _threshold(
     settings: RelevanceSettings, ask: Ask, query: str, scores: Sequence[float]
 ) -> Conversation[Threshold]:
-    rule = settings.threshold
     if settings.ask_threshold and scores:
-        (outcome,) = yield from ask([threshold_prompt(query, scores)])
-        value = None
-        if isinstance(outcome, Completion) and not outcome.cut_off:
-            value = parse_score(outcome.spoken)
+        (reply,) = yield from ask([threshold_prompt(query, scores)])
+        value = parse_score(reply.spoken) if isinstance(reply, Completion) and not reply.cut_off else None
         if value is not None:
-            return rule.bounded(value, "which the model chose")
-    return rule.of(scores)
+            return settings.threshold.bounded(value, "which the model chose")
+    return settings.threshold.of(scores)
 
 
 def _selection(

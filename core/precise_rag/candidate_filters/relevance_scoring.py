@@ -3,6 +3,7 @@
 A score that is not certain from the model's reply is left out, never guessed.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
@@ -148,17 +149,12 @@ def parse_scores(reply: str, ids: Collection[str]) -> dict[str, Relevance]:
     Returns the scores by id. Left out are ids that are not in `ids`, and those that a cut-off reply does not
     complete. So are ids that lack a score, have one outside [0, 1], or have two different sets of scores.
     """
-    by_id: dict[str, Relevance] = {}
-    contradicted: set[str] = set()
+    by_id: defaultdict[str, set[Relevance]] = defaultdict(set)
     for item in json_objects(reply, "scores"):
-        key = item.get("id")
-        scores = [_unit_number(item.get(stage)) for stage in RELEVANCE_STAGES]
-        if not isinstance(key, str) or key not in ids or None in scores:
-            continue
-        relevance = Relevance(*(score for score in scores if score is not None))
-        if by_id.setdefault(key, relevance) != relevance:
-            contradicted.add(key)
-    return {key: relevance for key, relevance in by_id.items() if key not in contradicted}
+        scores: Any = [_unit_number(item.get(stage)) for stage in RELEVANCE_STAGES]
+        if isinstance(key := item.get("id"), str) and key in ids and None not in scores:
+            by_id[key].add(Relevance(*scores))
+    return {key: found.pop() for key, found in by_id.items() if len(found) == 1}
 
 
 def parse_score(reply: str) -> float | None:

@@ -72,9 +72,8 @@ class DynamicThreshold:
         highest = max(self._around_mean(others).value, min(self.cap, max(others)))
         if not any(highest <= score < threshold.value for score in others):
             return threshold
-        return Threshold(
-            highest, f"capped, for {len(scores) - len(others)} of {len(scores)} scores are near 1"
-        )
+        n_near = len(scores) - len(others)
+        return Threshold(highest, f"capped, for {n_near} of {len(scores)} scores are near 1")
 
     def _around_mean(self, scores: Sequence[float]) -> Threshold:
         if not scores:

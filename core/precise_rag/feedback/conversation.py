@@ -92,9 +92,7 @@ class FeedbackConversation:
                     raise
                 reason = f"round {len(self.rounds) + 1} has no draft: {error}"
                 break
-            judgement, unjudged = None, ""
-            if not problem:
-                judgement, unjudged = yield from self._judgement(draft, selection)
+            judgement, unjudged = (None, "") if problem else (yield from self._judgement(draft, selection))
             self.rounds.append(Round(tried, selection, draft, judgement, problem))
             unjudged = unjudged or self._without_verdict()
             step, reason = self.controller.next_step(self.rounds)

@@ -121,9 +121,8 @@ class RetrievalPath:
     @property
     def selector_settings(self) -> dict[str, Any]:
         """The numbers that the selector was set to; its name if they cannot be known."""
-        settings: dict[str, Any] = {}
-        if is_dataclass(self.selector):
-            settings = {one.name: getattr(self.selector, one.name) for one in fields(self.selector)}
+        own: Any = fields(self.selector) if is_dataclass(self.selector) else ()
+        settings = {one.name: getattr(self.selector, one.name) for one in own}
         numbers = {name: value for name, value in settings.items() if type(value) in (int, float)}
         return numbers or {"selector": type(self.selector).__name__}
 
@@ -154,16 +153,12 @@ class RetrievalPath:
             ranked = replace(ranked, stretches=tuple(around))
         return ranked
 
-    def _queries(self, query: str, session: Session, wording: Wording) -> Conversation[Sequence[str]]:
+    def _queries(self, query: str, session: Session, wording: Wording) -> Conversation[Any]:
         if self.rewriter is None:
             return (query,)
-        queries: Sequence[str]
         if isinstance(self.rewriter, AsksModel):
-            queries = yield from self.rewriter.steps(query, session, wording)
-        else:
-            arun = method(self.rewriter, "aqueries", query)
-            queries = yield Work(partial(self.rewriter.queries, query), arun)
-        return queries
+            return (yield from self.rewriter.steps(query, session, wording))
+        return (yield Work(partial(self.rewriter.queries, query), method(self.rewriter, "aqueries", query)))
 
     def _search(self, queries: Sequence[str], search: Request, session: Session) -> Conversation[Places]:
         """Return the candidates that are reranked, and why others are not; without a reranker, all."""

@@ -360,7 +360,8 @@ class PreciseRAG:
         session = replace(begun, llm=self.llm, reserved=reserved)
         session.trace.settings |= {"preset": self.preset, **self.path.settings}
         text = yield from make_standalone(search.text, tuple(search.history), session, self.wording)
-        standalone = replace(search, text=text, filter=wanted)
+        limit = search.max_tokens or self.max_tokens
+        standalone = replace(search, text=text, filter=wanted, max_tokens=limit)
         ranked = yield from self.path.rank(standalone, session, self.wording)
         return standalone, ranked, session
 
@@ -368,17 +369,16 @@ class PreciseRAG:
         """Select within `max_tokens`, and record it as one stage or two."""
         with session.trace.stage("selection", **self.path.selector_settings) as stage:
             stage.outcome = selection = self.path.select(search.text, ranked)
-        limit = self.max_tokens if search.max_tokens is None else search.max_tokens
-        if limit is None:
-            return selection
-        with session.trace.stage("max_tokens", max_tokens=limit) as stage:
-            stage.outcome = fitting = self._within(selection, search)
-        return fitting
+        if search.max_tokens is not None:
+            with session.trace.stage("max_tokens", max_tokens=search.max_tokens) as stage:
+                stage.outcome = selection = self._within(selection, search)
+        return selection
 
     def _within(self, selection: Selection, search: Request) -> Selection:
-        limit = self.max_tokens if search.max_tokens is None else search.max_tokens
         form = search.form or prompt_form(search.text, search.options)
-        return within(selection, limit, self.order, form.piece_tokens, written=form.counted(self._count))
+        return within(
+            selection, search.max_tokens, self.order, form.piece_tokens, written=form.counted(self._count)
+        )
 
     def _context_answer(self, search: Request, ranked: Selection, session: Session) -> Answer:
         trace = session.trace

@@ -63,10 +63,8 @@ def single_relevance_prompt(
 def threshold_prompt(question: str, scores: Sequence[float]) -> Prompt:
     """Build the prompt that asks for the lowest score of a chunk to keep, from those of all chunks."""
     ranked = ", ".join(f"{score:g}" for score in sorted(scores, reverse=True))
-    data = [("question", question), ("scores", ranked)]
-    return make_prompt(
-        _version("threshold"), f"{_TOLD['threshold']} {_TOLD['one_score']}", [], data, SCORE_SCHEMA
-    )
+    data, task = [("question", question), ("scores", ranked)], f"{_TOLD['threshold']} {_TOLD['one_score']}"
+    return make_prompt(_version("threshold"), task, [], data, SCORE_SCHEMA)
 
 
 def _version(kind: str, instructions: str | None = None) -> str:

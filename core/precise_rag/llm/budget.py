@@ -4,7 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from precise_rag._worker import CallTimeoutError, Worker
@@ -55,15 +55,15 @@ def most_call_seconds(llm: LLM) -> float:
     return getattr(llm, "max_call_seconds", MOST_CALL_SECONDS)
 
 
+@dataclass(slots=True, eq=False)
 class Spending:
     """The calls, tokens, dollars and seconds that one question has used of its budget."""
 
-    def __init__(self, budget: Budget) -> None:
-        self.budget = budget
-        self.calls = 0
-        self.tokens = 0
-        self.cost = 0.0
-        self._started = time.monotonic()
+    budget: Budget
+    calls: int = 0
+    tokens: int = 0
+    cost: float = 0.0
+    _started: float = field(default_factory=time.monotonic)
 
     @property
     def seconds_left(self) -> float | None:
@@ -155,7 +155,5 @@ class Deadline(Worker):
         except CallTimeoutError:
             if self._budget_seconds is None:
                 raise
-        raise BudgetExceeded(
-            f"seconds over budget: all {self._budget_seconds:g} used; "
-            "the call that was running was left behind"
-        )
+        used = f"all {self._budget_seconds:g} used"
+        raise BudgetExceeded(f"seconds over budget: {used}; the call that was running was left behind")

@@ -155,23 +155,14 @@ def _record(request: Ask, prompt: Prompt, outcome: CallOutcome, ms: float) -> No
         if text:
             tokens = estimate_prompt_tokens(prompt.messages), estimate_tokens(text)
         cost = session.prices.cost(asked, *tokens) if any(tokens) else None
-        details: dict[str, Any] = {
-            "model": asked,
-            "usage_estimated": bool(text),
-            "text": text,
-            "error": f"{type(outcome).__name__}: {outcome}",
-        }
+        details: dict[str, Any] = {"model": asked, "error": f"{type(outcome).__name__}: {outcome}"}
+        details |= {"usage_estimated": bool(text), "text": text}
     else:
         model = model_name(outcome.model, asked)
         cost = session.prices.cost(model, *tokens)
         cost = session.prices.cost(asked, *tokens) if cost is None else cost
-        details = {
-            "model": model,
-            "requested_model": asked,
-            "usage_estimated": outcome.usage_estimated,
-            "text": outcome.text,
-            "cut_off": outcome.cut_off,
-        }
+        details = {"model": model, "requested_model": asked, "cut_off": outcome.cut_off}
+        details |= {"usage_estimated": outcome.usage_estimated, "text": outcome.text}
     session.spending.add(sum(tokens), cost)
     session.trace.add(
         CallRecord(

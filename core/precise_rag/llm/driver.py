@@ -167,13 +167,12 @@ async def _ashow(live: _LiveReply) -> AsyncGenerator[str, None]:
         items = llm.astream(live.prompt.messages)
         ends_at = time.monotonic() + most_call_seconds(llm)
         try:
-            while True:
+            item = None
+            while item is not _END:
                 async with spending.time_limit(ends_at - time.monotonic()):
                     item = await anext(items, _END)
                 if piece := live.add(item):
                     yield piece
-                if item is _END:
-                    return
         finally:
             if isinstance(items, AsyncGenerator):
                 await items.aclose()

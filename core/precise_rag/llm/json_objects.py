@@ -33,17 +33,14 @@ def json_objects(text: str, list_name: str = "") -> Iterator[Mapping[str, Any]]:
         while start := OBJECT.search(text, at):
             at = _end_of_braces(text, start.start())
             found = text[start.start() : at]
-            try:
-                value = decoder.decode(found)
-            except ValueError:  # also for a whole number of thousands of digits
-                try:
-                    value = decoder.decode(_SLIPS.sub("", found))
-                except ValueError:
-                    opened = opening.match(found) if list_name and read <= start.start() else None
-                    read = max(read, at)
-                    at = start.start() + opened.end() if opened else at
-                    continue
-            yield from _unwrapped(value, list_name)
+            for spelled in (found, _SLIPS.sub("", found)):
+                with suppress(ValueError):  # also for a whole number of thousands of digits
+                    yield from _unwrapped(decoder.decode(spelled), list_name)
+                    break
+            else:
+                opened = opening.match(found) if list_name and read <= start.start() else None
+                read = max(read, at)
+                at = start.start() + opened.end() if opened else at
 
 
 def _end_of_braces(text: str, start: int) -> int:

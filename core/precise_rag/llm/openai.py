@@ -168,24 +168,27 @@ class OpenAIChat(Shared):
         model, usage = read(response, "model"), read(response, "usage")
         return _counted(self.name, model, text, messages, reason, usage)
 
-    def _settings(self) -> dict[str, Any]:
+    def _client(self, kind: str, event_hooks: Any) -> tuple[Any, Any]:
+        """A client of the openai package and the connection that it uses. kind: "" or "Async"."""
         if self._key is None and self._needs_key:
             raise LLMAuthenticationError(
                 f"{self.name}: no API key; set OPENAI_API_KEY (api_key=), "
                 "or name your own server (base_url=, --base-url)"
             )
         openai = require("openai", extra="openai")
-        return {
-            "api_key": self._key or "none",
-            "base_url": self.base_url,
-            "timeout": openai.Timeout(self.timeout, connect=min(self.timeout, 10.0)),
-            "max_retries": int(self.max_retries),
-        }
+        connect = getattr(openai, f"Default{kind}HttpxClient")
+        connection = connect(auth=self._auth, event_hooks=event_hooks, follow_redirects=False)
+        client = getattr(openai, f"{kind}OpenAI")(
+            api_key=self._key or "none",
+            base_url=self.base_url,
+            timeout=openai.Timeout(self.timeout, connect=min(self.timeout, 10.0)),
+            max_retries=int(self.max_retries),
+            http_client=connection,
+        )
+        return client, connection
 
-    def _connect(self) -> OpenAI:
-        settings, openai = self._settings(), require("openai", extra="openai")
-        connection = openai.DefaultHttpxClient(auth=self._auth, event_hooks=hooks(), follow_redirects=False)
-        client: OpenAI = openai.OpenAI(**settings, http_client=connection)
+    def _connect(self) -> Any:
+        client, connection = self._client("", hooks())
         weakref.finalize(client, connection.close)
         return client
 
@@ -196,11 +199,7 @@ class OpenAIChat(Shared):
             for ended in [other for other in clients if other.is_closed()]:
                 del clients[ended]
             if loop not in clients:
-                settings, openai = self._settings(), require("openai", extra="openai")
-                connection = openai.DefaultAsyncHttpxClient(
-                    auth=self._auth, event_hooks=async_hooks(), follow_redirects=False
-                )
-                clients[loop] = openai.AsyncOpenAI(**settings, http_client=connection)
+                clients[loop], _ = self._client("Async", async_hooks())
             return clients[loop]
 
 

@@ -95,10 +95,8 @@ class LocalEncoder(Loaded):
         ]
         rows = np.zeros((len(parts), self.dimension), dtype=np.float32)
         if parts:
-            with progress_bar(
-                shown=show_progress, total=len(parts), desc="encoding", unit="text"
-            ) as progress:
-                self._fill(rows, parts, role, progress.update)
+            with progress_bar(shown=show_progress, total=len(parts), desc="encoding", unit="text") as bar:
+                self._fill(rows, parts, role, bar.update)
             rows = np.add.reduceat(unit_rows(rows), np.cumsum(counts) - counts)
         return encoded_rows(rows, len(texts), source=self.name)
 

@@ -7,6 +7,7 @@ network has learned what that means.
 import math
 import re
 from collections.abc import Sequence
+from itertools import chain
 
 import numpy as np
 
@@ -235,13 +236,9 @@ def _best_of(near: Sequence[IntArray], values: FloatArray) -> FloatArray:
 def _coverage_near(terms: QueryTerms, positions: Sequence[Positions], near: Sequence[IntArray]) -> FloatArray:
     """(n,) coverage of the query by each piece of a document together with its neighbours."""
     total = np.zeros(len(positions), dtype=np.float32)
-    with_term: dict[str, list[int]] = {}
-    for row, places in enumerate(positions):
-        for term in places:
-            with_term.setdefault(term, []).append(row)
-    for term, rows in with_term.items():
-        covered = np.zeros(len(positions), dtype=np.bool_)
-        for row in rows:
-            covered[row] = covered[near[row]] = True
+    for term in dict.fromkeys(chain.from_iterable(positions)):
+        covered = np.array([term in places for places in positions])
+        for row in np.flatnonzero(covered).tolist():
+            covered[near[row]] = True
         total[covered] += terms.coverage([term])
     return total

@@ -20,12 +20,11 @@ def torch_logits(weights: Tensors, tokenizer: Any, device: str | None = None) ->
     """Return the logits of a trained network. device: such as "cpu"; default: CUDA if there is one."""
     config = BertConfig.from_pretrained(packaged_encoder(E5), type_vocab_size=AROUND + 1, num_labels=1)
     network = BertForSequenceClassification(config)
-    network.load_state_dict(
-        {
-            name if name.startswith("classifier") else f"bert.{name}": torch.from_numpy(tensor)
-            for name, tensor in weights.items()
-        }
-    )
+    named = {
+        name if name.startswith("classifier") else f"bert.{name}": torch.from_numpy(tensor)
+        for name, tensor in weights.items()
+    }
+    network.load_state_dict(named)
     place = torch.device(device or ("cuda" if torch.cuda.is_available() else "cpu"))
     network = network.eval().to(place)
     if bfloat16_is_fast(place.type):

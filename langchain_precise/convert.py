@@ -125,8 +125,7 @@ def from_candidate(candidate: Candidate, reason: str = "") -> Document:
     if isinstance(given, Document) and (first := finite_score(metadata.get(_START_INDEX))) is not None:
         metadata[_START_INDEX] = int(first) + candidate.start - _place(given)[1].start
     facts = candidate_facts(candidate, reason)
-    foreign = finite_score(metadata.get(_FOREIGN_SCORE))
-    if foreign is not None:
+    if (foreign := finite_score(metadata.get(_FOREIGN_SCORE))) is not None:
         facts["foreign_score"] = foreign
     is_whole = isinstance(given, Document) and given.page_content == candidate.text
     return FoundDocument(
@@ -142,9 +141,8 @@ def from_selection(selection: Selection) -> list[Document]:
     The metadata "section" is what stands above it, such as "Pump > Oil", for `DOCUMENT_PROMPT`. An entry of
     this name that is the user's stays.
     """
-    kept = [(d.candidate, d.reason) for d in selection.decisions if d.kept]
-    documents = [from_candidate(candidate, reason) for candidate, reason in kept]
-    for document, titles in zip(documents, sections([piece for piece, _ in kept]), strict=True):
+    documents = [from_candidate(d.candidate, d.reason) for d in selection.decisions if d.kept]
+    for document, titles in zip(documents, sections(selection.kept), strict=True):
         document.metadata.setdefault(SECTION_KEY, joined_titles(titles))
     return documents
 

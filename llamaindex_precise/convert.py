@@ -82,11 +82,10 @@ def to_core_documents(nodes: Iterable[BaseNode]) -> list[CoreDocument]:
     for node in items_of("documents", nodes, BaseNode):
         metadata = without_own_keys(node.metadata)
         excluded = {*node.excluded_llm_metadata_keys, *node.excluded_embed_metadata_keys}
-        hidden = [key for key in TITLE_KEYS if key in metadata and key in excluded]
         layout = {
             "source": root_source(node).node_id,
             "offset": root_offset(node),
-            "hidden": {key: metadata.pop(key) for key in hidden},
+            "hidden": {key: metadata.pop(key) for key in TITLE_KEYS if key in excluded & metadata.keys()},
             "fields": {name: getattr(node, name) for name in LAYOUT_FIELDS if hasattr(node, name)},
         }
         further = {**_fields(node), LAYOUT_KEY: layout}
@@ -116,18 +115,10 @@ def to_candidates(
         doc_id, span = _place(item.node, facts)
         text = _read_text(item.node, mode)
         fields = _fields(item.node) if mode == MetadataMode.NONE else {}  # else they are in the text
-        candidates.append(
-            Candidate(
-                doc_id=doc_id,
-                start=span.start,
-                end=span.start + len(text) if mode == MetadataMode.NONE else span.end,
-                text=text,
-                score=0.0,
-                score_scale=scale,
-                metadata={**shown_metadata(item.node), **fields, SOURCE_KEY: item},
-                **noted_fields(facts),
-            )
-        )
+        end = span.start + len(text) if mode == MetadataMode.NONE else span.end
+        metadata = {**shown_metadata(item.node), **fields, SOURCE_KEY: item}
+        place = doc_id, span.start, end
+        candidates.append(Candidate(*place, text, 0.0, scale, metadata=metadata, **noted_fields(facts)))
     return with_scores(candidates, scores)
 
 
@@ -154,14 +145,12 @@ def from_selection(selection: Selection) -> list[NodeWithScore]:
     its metadata shows to LLMs anyway. LLMs do not see the headings that other entries repeat, such as
     "header_path". If the user has an entry "section", all stay as they are.
     """
-    kept = [(d.candidate, d.reason) for d in selection.decisions if d.kept]
-    nodes = []
-    for (piece, reason), titles in zip(kept, sections([piece for piece, _ in kept]), strict=True):
-        nodes.append(from_candidate(piece, reason))
+    nodes = [from_candidate(d.candidate, d.reason) for d in selection.decisions if d.kept]
+    for item, piece, titles in zip(nodes, selection.kept, sections(selection.kept), strict=True):
         if isinstance(piece, Excerpt):
-            _without_path(nodes[-1], piece)
+            _without_path(item, piece)
             if section := _section(piece, titles):
-                nodes[-1].node.metadata.setdefault(SECTION_KEY, section)
+                item.node.metadata.setdefault(SECTION_KEY, section)
     return nodes
 
 
@@ -251,8 +240,7 @@ def _section(piece: Candidate, titles: Iterable[str]) -> str:
 
 def shown_metadata(node: BaseNode) -> dict[str, Any]:
     """Return the metadata without what LLMs may not see: a pipeline shows titles and headings."""
-    hidden = set(node.excluded_llm_metadata_keys)
-    return {key: value for key, value in node.metadata.items() if key not in hidden}
+    return {k: value for k, value in node.metadata.items() if k not in node.excluded_llm_metadata_keys}
 
 
 def _fields(node: BaseNode) -> dict[str, str]:

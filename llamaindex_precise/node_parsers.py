@@ -7,7 +7,6 @@ nodes cut from nodes.
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, fields
-from functools import partial
 from itertools import groupby
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -88,10 +87,8 @@ class SpanNodeParser(EncoderComponent, NodeParser):
             whole = parent if isinstance(parent, ImageDocument) else as_text_node(parent)
             children = build_nodes_from_splits(texts, whole, id_func=self.id_func)
         except ValueError as error:  # the hash of a node prints its metadata
-            raise InputError(
-                f"node {parent.node_id!r}: LlamaIndex cannot hash its metadata ({error}); "
-                "write long numbers as texts"
-            ) from error
+            why = f"LlamaIndex cannot hash its metadata ({error}); write long numbers as texts"
+            raise InputError(f"node {parent.node_id!r}: {why}") from error
         shown = {*titles_of(shown_metadata(parent))} - {*titles_of(parent.metadata, PATH_KEYS)}
         for child, (chunk, vector) in zip(children, pieces, strict=True):
             child.embedding = None if vector is None else vector.tolist()
@@ -188,7 +185,11 @@ class SemanticSegmentationNodeParser(SpanNodeParser):
         names = (field.name for field in fields(SegmenterOptions))
         options = {name: value for name in names if (value := getattr(self, name)) is not None}
         splitter = load_sentence_splitter(self.sentence_splitter)
-        count_tokens = partial(_length, self.tokenizer or get_tokenizer())
+        tokenizer = self.tokenizer or get_tokenizer()
+
+        def count_tokens(text: str) -> int:
+            return len(tokenizer(text))
+
         if self.model == "greedy":
             if self._encoder is None:
                 raise InputError(
@@ -265,7 +266,3 @@ class SentenceContextNodeParser(SpanNodeParser):
             child.metadata[self.original_text_metadata_key] = sentence.text
             hide(child, *sorted(hidden))
         return children
-
-
-def _length(tokenizer: Callable[[str], Sequence[Any]], text: str) -> int:
-    return len(tokenizer(text))

@@ -93,9 +93,8 @@ class StoreSource(_Source):
         check_number("fetch_k", fetch_k, least=1, whole=True)
         if not isinstance(store, BaseIndex):
             if not store.stores_text:
-                raise InputError(
-                    f"{type(store).__name__} keeps vectors without their text; pass the index over it"
-                )
+                kind = type(store).__name__
+                raise InputError(f"{kind} keeps vectors without their text; pass the index over it")
             embedding = embed_model or Settings._embed_model or PreciseEmbedding()
             store = VectorStoreIndex.from_vector_store(store, embed_model=embedding)
         elif embed_model is not None:

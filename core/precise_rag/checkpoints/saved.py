@@ -216,14 +216,9 @@ def dequantized(tensors: Tensors) -> Tensors:
     """
     restored = {name: tensor.astype(np.float32, copy=False) for name, tensor in tensors.items()}
     for name in [name for name, tensor in tensors.items() if tensor.dtype == np.int8]:
-        shape, scale = tensors[name].shape, tensors.get(f"{name}_scale")
-        if (
-            scale is None
-            or (len(shape), scale.ndim) != (2, 2)
-            or scale.shape[0] != shape[0]
-            or scale.shape[1] == 0
-            or shape[1] % scale.shape[1]
-        ):
+        shape, scale = tensors[name].shape, tensors.get(f"{name}_scale", np.zeros(0))
+        has_rows = (len(shape), scale.ndim, scale.shape[:1]) == (2, 2, shape[:1])
+        if not has_rows or scale.shape[1] == 0 or shape[1] % scale.shape[1]:
             raise ModelError(
                 f"the model needs a tensor '{name}_scale' with one row per row of its table, whose columns "
                 "are in as many equal blocks as that row has scales"

@@ -73,9 +73,7 @@ class OnnxFile:
     def _run(self, inputs: Mapping[str, Any]) -> Any:
         running, caller = _running.get(set), get_ident()
         with _slots.get(lambda: BoundedSemaphore(usable_threads())):
-            session = self._session
-            if running and self._load_alone is not None:
-                session = self._alone.get(self._load_alone)
+            session = self._alone.get(self._load_alone) if running and self._load_alone else self._session
             running.add(caller)
             try:
                 return session.run([self.output], inputs)[0]

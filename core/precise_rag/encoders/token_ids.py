@@ -118,9 +118,7 @@ def _read_tokenizer(file: Path, mtime: int, limit: int | None, lower: bool, chan
 
 def read_ids(tokenizer: Any, texts: Sequence[str], at_once: int) -> TokenIds:
     """Tokenize texts, with special tokens, `at_once` of them together: that bounds the memory needed."""
-    parts, lengths = [np.zeros(0, dtype=np.int64)], list[int]()
-    for first in range(0, len(texts), at_once):
-        rows = [encoding.ids for encoding in tokenizer.encode_batch_fast(texts[first : first + at_once])]
-        lengths += map(len, rows)
-        parts.append(np.fromiter(chain.from_iterable(rows), dtype=np.int64, count=sum(map(len, rows))))
-    return TokenIds(np.concatenate(parts), offsets_of(lengths))
+    batches = (texts[first : first + at_once] for first in range(0, max(len(texts), 1), at_once))
+    parts = [TokenIds.joined([one.ids for one in tokenizer.encode_batch_fast(batch)]) for batch in batches]
+    lengths = np.concatenate([part.lengths for part in parts])
+    return TokenIds(np.concatenate([part.ids for part in parts]), offsets_of(lengths))

@@ -117,9 +117,8 @@ class _LiveReply:
         else:
             self.request.session.spending.check_time()
         if not isinstance(item, str):
-            raise LLMResponseError(
-                f"{self.request.llm.name}: the stream must hold strings, got {type(item).__name__}"
-            )
+            name, kind = self.request.llm.name, type(item).__name__
+            raise LLMResponseError(f"{name}: the stream must hold strings, got {kind}")
         self._written.append(item)
         if self._unread is not None:
             unread = self._unread + item

@@ -116,11 +116,10 @@ class GradientPart(SelectionPart):
             count = counting(self.selector.count_tokens or count_packaged_tokens)
             sizes = count(self.shown(candidates)).tolist()
             candidates = [replace(c, n_tokens=n) for c, n in zip(candidates, sizes, strict=True)]
-        if reranker is None:
-            return self.selector.select(candidates)
-        with trace.stage("rerank", reranker=reranker.name) as stage:
-            stage.outcome = ranked = rerank(query, candidates, reranker)
-        return self.selector.select(ranked)
+        if reranker is not None:
+            with trace.stage("rerank", reranker=reranker.name) as stage:
+                stage.outcome = candidates = rerank(query, candidates, reranker)
+        return self.selector.select(candidates)
 
 
 @dataclass(init=False, repr=False, eq=False)

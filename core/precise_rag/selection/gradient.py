@@ -156,19 +156,16 @@ class GradientSelector:
         scores = ratio_scores(ranked, assume_ratio=self.assume_ratio)
         cut = gradient_cut(scores, min_k=self.min_k, ratio=self.ratio, min_gap=self.min_gap)
         verdicts: list[Verdict] = []
-        n_kept = n_tokens = 0
+        n_kept, left = 0, self.max_tokens or 0
         for rank, candidate in enumerate(ranked):
             reason = self._against(scores, rank, cut, n_kept)
             if not reason and self.max_tokens is not None:
                 size = candidate_tokens(candidate, self.count_tokens)
-                left = self.max_tokens - n_tokens
                 if size > left:
                     reason = f"{size} tokens do not fit in the {left} left of {self.max_tokens}"
-                else:
-                    n_tokens += size
-            kept = not reason
-            n_kept += kept
-            verdicts.append((candidate, kept, reason or self._why_kept(scores, rank)))
+                left -= 0 if reason else size
+            n_kept += not reason
+            verdicts.append((candidate, not reason, reason or self._why_kept(scores, rank)))
         verdicts += [(candidate, False, "it has no usable score") for candidate in given[len(ranked) :]]
         return Selection.of(verdicts)
 

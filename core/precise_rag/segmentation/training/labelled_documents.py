@@ -74,13 +74,8 @@ def _files(path: Path) -> list[Path]:
         return [path]
     if not path.is_dir():
         raise InputError(f"there is no file or folder {path}")
-    files = sorted(
-        file
-        for file in path.rglob("*")
-        if file.name.endswith(_SUFFIXES)
-        and file.is_file()
-        and not any(part.startswith(".") for part in file.relative_to(path).parts)
-    )
+    shown = (f for f in path.rglob("*") if not any(p.startswith(".") for p in f.relative_to(path).parts))
+    files = sorted(file for file in shown if file.name.endswith(_SUFFIXES) and file.is_file())
     if not files:
         raise InputError(f"{path} contains no file that ends in {', '.join(_SUFFIXES)}")
     return files

@@ -84,9 +84,8 @@ def _new_network(word_pieces: WordPieces, ids: TokenIds, encoder: Encoder | None
         network.weights.copy_(torch.from_numpy(frequency_weights(ids.ids, len(word_pieces.pieces))))
         if encoder is not None:
             pieces = [piece.removeprefix("##") for piece in word_pieces.pieces]
-            vectors = principal_components(
-                encode_documents(encoder, pieces, show_progress=True), network.config.dimension
-            )
+            encoded = encode_documents(encoder, pieces, show_progress=True)
+            vectors = principal_components(encoded, network.config.dimension)
             network.vectors.copy_(torch.from_numpy(vectors))
     return network
 
@@ -156,10 +155,8 @@ def frequency_weights(ids: IntArray, size: int) -> FloatArray:
 
 def principal_components(vectors: FloatArray, dimension: int) -> FloatArray:
     """Project (n, d) vectors on their principal components, scaled to unit length on average."""
-    if vectors.shape[1] < dimension:
-        raise InputError(
-            f"the encoder's vectors must have at least {dimension} dimensions, got {vectors.shape[1]}"
-        )
+    if (width := vectors.shape[1]) < dimension:
+        raise InputError(f"the encoder's vectors must have at least {dimension} dimensions, got {width}")
     centred = vectors - vectors.mean(axis=0)
     directions, _, _ = np.linalg.svd(centred.T @ centred)
     reduced = centred @ directions[:, :dimension]

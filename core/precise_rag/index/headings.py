@@ -7,9 +7,9 @@ The columns "heading_vectors" and "heading_words" are ragged. The first row of a
 another heading than the row before, has one vector, zero without a heading, and the heading's words.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import compress, pairwise
 from typing import Self
 
 import numpy as np
@@ -42,32 +42,25 @@ def heading_columns(
     encoder: Encoder,
     stop_words: str | tuple[str, ...],
     show_progress: bool,
-) -> list[Columns]:
-    """Return the columns of each document's headings, by those of its rows; equal ones are encoded once."""
+) -> Iterator[Columns]:
+    """Yield the columns of each document with those of its headings; equal ones are encoded once."""
     above = [headings_above(d, its["spans"]) for d, its in zip(documents, columns, strict=True)]
     texts = [[joined_titles(titles) for titles in rows] for rows in above]
     distinct = sorted({text for rows in texts for text in rows if text})
     encoded = encode_documents(encoder, distinct, show_progress=show_progress)
     vectors = dict(zip(distinct, encoded, strict=True))
     nothing = np.zeros(encoder.dimension, dtype=np.float32)
-    made: list[Columns] = []
-    for rows in texts:
-        begins = np.array([i == 0 or text != rows[i - 1] for i, text in enumerate(rows)], dtype=bool)
-        runs = [text for text, new in zip(rows, begins.tolist(), strict=True) if new]
-        words = word_columns(runs, stop_words)
-        lengths = np.zeros(len(rows), dtype=np.int32)
-        lengths[begins] = words["words.lengths"]
-        made.append(
-            {
-                "heading_vectors.values": np.array(
-                    [vectors.get(text, nothing) for text in runs], dtype=np.float32
-                ).reshape(-1, encoder.dimension),
-                "heading_vectors.lengths": begins.astype(np.int32),
-                "heading_words.values": words["words.values"],
-                "heading_words.lengths": lengths,
-            }
-        )
-    return made
+    for its, rows in zip(columns, texts, strict=True):
+        begins = [i == 0 or text != rows[i - 1] for i, text in enumerate(rows)]
+        of_runs = [vectors.get(text, nothing) for text in compress(rows, begins)]
+        words = word_columns([text * new for text, new in zip(rows, begins, strict=True)], stop_words)
+        yield {
+            **its,
+            "heading_vectors.values": np.array(of_runs, dtype=np.float32).reshape(-1, encoder.dimension),
+            "heading_vectors.lengths": np.array(begins, dtype=np.int32),
+            "heading_words.values": words["words.values"],
+            "heading_words.lengths": words["words.lengths"],
+        }
 
 
 @dataclass(frozen=True, slots=True)

@@ -91,17 +91,14 @@ class _Prepared:
 def hybrid_columns(
     documents: Sequence[Document], encoder: Encoder, settings: HybridSettings, show_progress: bool
 ) -> Iterator[Columns]:
-    """Yield the columns of the sentences of each document, and of the headings above them."""
+    """The columns of the sentences of each document, and of the headings above them."""
     read = (
         words_and_vectors(document, table, settings)
         for document, table in tables_of(documents, encoder, show_progress)
     )
-    if not settings.headings:
-        yield from read
-        return
-    columns = list(read)
-    added = heading_columns(documents, columns, encoder, settings.stop_words, show_progress)
-    yield from ({**its, **of_headings} for its, of_headings in zip(columns, added, strict=True))
+    if settings.headings:
+        return heading_columns(documents, list(read), encoder, settings.stop_words, show_progress)
+    return read
 
 
 def words_and_vectors(document: Document, table: SentenceTable, settings: HybridSettings) -> Columns:

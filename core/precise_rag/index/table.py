@@ -72,18 +72,14 @@ class DocumentMatcher:
 
     def _values(self, field: str) -> tuple[IntArray, list[object]]:
         """The number of each document's value of a field, and the values by their numbers."""
-        if field not in self._fields:
-            numbers: dict[object, int] = {}
-            values: list[object] = []
-            column = np.empty(len(self._documents), dtype=np.int64)
-            for place, document in enumerate(self._documents):
-                value = field_value(document, field)
-                key = (type(value), value) if isinstance(value, str | int | float | None) else place
-                column[place] = number = numbers.setdefault(key, len(values))
-                if number == len(values):
-                    values.append(value)
-            self._fields[field] = column, values
-        return self._fields[field]
+        if field in self._fields:
+            return self._fields[field]
+        values = [field_value(document, field) for document in self._documents]
+        keys = [(type(v), v) if isinstance(v, str | int | float | None) else i for i, v in enumerate(values)]
+        distinct = dict(zip(keys, values, strict=True))
+        numbers = {key: number for number, key in enumerate(distinct)}
+        column = np.array([numbers[key] for key in keys], dtype=np.int64)
+        return self._fields.setdefault(field, (column, [*distinct.values()]))
 
 
 class Stored(NamedTuple):
@@ -218,11 +214,11 @@ class Part:
         alive[places] = False
         return Part(self.block, alive)
 
-    def with_metadata(self, documents: Iterable[Document]) -> Block:
-        """Return a block with the rows of some documents of this part, and with their new metadata."""
-        new = {document.id: document for document in documents}
-        rows = self.block.only(np.array([d.id in new for d in self.block.documents], dtype=np.bool_))
-        return Block([new[document.id] for document in rows.documents], rows.offsets, rows.columns)
+    def with_metadata(self, new: Mapping[str, Document]) -> Part:
+        """Return a part with the rows of the documents that are here and in `new`, with new metadata."""
+        is_here = [d.id in new and self.get(d.id) is not None for d in self.block.documents]
+        rows = self.block.only(np.array(is_here, dtype=np.bool_))
+        return Part(Block([new[document.id] for document in rows.documents], rows.offsets, rows.columns))
 
 
 def changed(
@@ -233,11 +229,7 @@ def changed(
     added: new documents; None for none. gone: ids of documents to delete or replace.
     described: documents whose text is known and whose metadata are new, by id.
     """
-    copies = [
-        Part(part.with_metadata(here))
-        for part in parts
-        if (here := [document for document in described.values() if part.get(document.id)])
-    ]
+    copies = [part.with_metadata(described) for part in parts if any(map(part.get, described))]
     left = [part.without({*gone, *described}) for part in parts]
     new = [] if added is None or not added.documents else [Part(added)]
     return _tidied([*left, *copies, *new])
@@ -260,17 +252,13 @@ def _tidied(parts: Sequence[Part]) -> tuple[Part, ...]:
 
     Each row is merged about once each time the index doubles.
     """
-    groups = [[part] for part in parts if part.alive is None or part.alive.any()]
-    sizes = [len(part) for (part,) in groups]
-    place = len(groups) - 2
-    while place >= 0:
-        if sizes[place] < max(SMALL, FACTOR * sizes[place + 1]):
-            groups[place : place + 2] = [groups[place] + groups[place + 1]]
-            sizes[place : place + 2] = [sizes[place] + sizes[place + 1]]
-            place = min(place, len(groups) - 2)
-        else:
-            place -= 1
-    return tuple(group[0] if _stays(group) else Part(merged(group)) for group in groups)
+    groups: list[list[Part]] = []  # from the last one
+    for part in reversed([part for part in parts if part.alive is None or part.alive.any()]):
+        group = [part]
+        while groups and sum(map(len, group)) < max(SMALL, FACTOR * sum(map(len, groups[-1]))):
+            group += groups.pop()
+        groups.append(group)
+    return tuple(group[0] if _stays(group) else Part(merged(group)) for group in reversed(groups))
 
 
 def _stays(group: Sequence[Part]) -> bool:

@@ -95,10 +95,8 @@ def split_words(text: str) -> list[str]:
     """
     words: list[str] = []
     for word in _WORD.findall(folded(text)):
-        if len(word) > 1 and _UNSPACED_RUN.match(word):
-            words.extend(a + b for a, b in pairwise(word))
-        else:
-            words.append(word)
+        is_run = len(word) > 1 and _UNSPACED_RUN.match(word)
+        words += map("".join, pairwise(word)) if is_run else [word]
     return words
 
 

@@ -65,10 +65,8 @@ class Answer:
         question, kind, citations (number, doc_id, start, end and text of each), choice, score (the judge's,
         from 1 to 10, or None), note and trace.
         """
-        cited = [
-            {"number": c.number, "doc_id": c.doc_id, "start": c.start, "end": c.end, "text": c.text}
-            for c in self.citations
-        ]
+        names = ("number", "doc_id", "start", "end", "text")
+        cited = [{name: getattr(passage, name) for name in names} for passage in self.citations]
         return {
             "question": self.question,
             "kind": self.kind,

@@ -8,6 +8,7 @@ of their own; those that overlap or meet exactly are joined.
 """
 
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby
 from typing import Any, Literal, NamedTuple
@@ -124,16 +125,10 @@ def within(
         n_tokens = written(excerpts) if written else written_tokens(excerpts, piece_tokens)
         return fitting, max_tokens - n_tokens
 
-    fits, too_many = 0, len(kept) + 1
-    while too_many - fits > 1:
-        n = (fits + too_many) // 2
-        if only(kept[:n])[1] >= 0:
-            fits = n
-        else:
-            too_many = n
+    fits = len(kept) - bisect_left(range(len(kept), 0, -1), True, key=lambda n: only(kept[:n])[1] >= 0)
     chosen = [*kept[:fits]]
     best, left = only(chosen)
-    for candidate in kept[too_many:]:
+    for candidate in kept[fits + 1 :]:
         if candidate_tokens(candidate) <= left:
             more, then_left = only([*chosen, candidate])
             if then_left >= 0:

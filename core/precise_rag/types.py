@@ -191,12 +191,11 @@ def with_scores(candidates: Iterable[Candidate], scores: Iterable[object]) -> li
     rescored = []
     for candidate, score in scored:
         parts = {name: part for name, part in candidate.scores.items() if name != UNSCORED}
-        if score is not None:
-            rescored.append(replace(candidate, score=score, scores=parts))
-        else:
-            lowest, scale = min(known, default=(0.0, candidate.score_scale))
+        scale = candidate.score_scale
+        if score is None:
+            score, scale = min(known, default=(0.0, scale))
             parts[UNSCORED] = 1.0
-            rescored.append(replace(candidate, score=lowest, score_scale=scale, scores=parts))
+        rescored.append(replace(candidate, score=score, score_scale=scale, scores=parts))
     return rescored
 
 

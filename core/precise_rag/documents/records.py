@@ -83,9 +83,12 @@ def table_records(text: str, file: Path) -> tuple[list[dict[str, Any]] | None, s
         rows = [*csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)]
         if text.count('"') % 2 and "\n" in "".join(rows[-1][-1:]):
             raise csv.Error("a quote is not closed")
-        rows = [cells for row in rows if (cells := row[: _filled(row)])]
     except csv.Error as error:
         raise InputError(f"{file}: not a table of values ({error})") from error
+    for row in rows:
+        while row and not row[-1].strip():
+            row.pop()
+    rows = [row for row in rows if row]
     above = [*takewhile(lambda row: len(row) == 1 and row != ["text"], rows)]
     rows = rows[len(above) :]
     head, *filled = rows or [[]]
@@ -103,11 +106,6 @@ def table_records(text: str, file: Path) -> tuple[list[dict[str, Any]] | None, s
     head, *filled = ([" ".join(cell.split()).replace("|", r"\|") for cell in row] for row in rows)
     table = "".join(f"| {' | '.join(row)} |\n" for row in (head, ["---"] * len(head), *filled))
     return None, "".join(f"{line}\n\n" for (line,) in above) + table
-
-
-def _filled(row: list[str]) -> int:
-    """How many cells a row has up to the last one with words."""
-    return max((number for number, cell in enumerate(row, start=1) if cell.strip()), default=0)
 
 
 class _MailPolicy(EmailPolicy):

@@ -204,16 +204,16 @@ def write_index(
         _remove([file for file in before if file.name not in named])
 
 
-def check_metadata(value: object) -> None:
+def _check_metadata(value: object) -> None:
     """Raises TypeError for values that JSON would give back as something else."""
     if isinstance(value, dict):
         for key, item in value.items():
             if not isinstance(key, str):
                 raise TypeError(f"the key {key!r} is not a string")
-            check_metadata(item)
+            _check_metadata(item)
     elif isinstance(value, list):
         for item in value:
-            check_metadata(item)
+            _check_metadata(item)
     elif not (value is None or isinstance(value, str | bool | int | float)):
         hint = "; give a list" if isinstance(value, tuple | set | frozenset) else ""
         raise TypeError(f"{type(value).__name__} is not a JSON type{hint}")
@@ -232,7 +232,7 @@ def _entry(path: Path, part: Part, in_use: set[tuple[str, str]], new: list[Path]
 
 def _write_block(file: Path, block: Block) -> Stored:
     """Write the file of a block; safetensors' own writer would leave files of other names beside it."""
-    lines = b"".join(map(_document_line, block.documents))
+    lines = b"".join(map(document_line, block.documents))
     arrays: dict[str, npt.NDArray[Any]] = {
         "documents": np.frombuffer(lines, dtype=np.uint8),
         "offsets": block.offsets,
@@ -312,11 +312,11 @@ def _read_arrays(file: Path, entry: Mapping[str, Any]) -> dict[str, npt.NDArray[
     return arrays
 
 
-def _document_line(document: Document) -> bytes:
-    """UTF-8 with surrogates as they are: JSON's escapes would join a pair of them to one character."""
+def document_line(document: Document) -> bytes:
+    """Return a document as JSON, surrogates as they are: escapes would join a pair of them to a character."""
     try:
         metadata = dict(document.metadata)
-        check_metadata(metadata)
+        _check_metadata(metadata)
         record = {"id": document.id, "text": document.text, "metadata": metadata}
         return (json.dumps(record, ensure_ascii=False) + "\n").encode("utf-8", "surrogatepass")
     except (TypeError, ValueError, RecursionError) as error:

@@ -22,11 +22,10 @@ unescaped_json = partial(json.dumps, ensure_ascii=False)
 
 def where_clause(wanted: Filter) -> Clause:
     """The condition that a filter means."""
-    return wanted.fold(_clause, lambda parts: _combined("AND", "true", parts), _any)
-
-
-def _any(parts: Sequence[Clause]) -> Clause:
-    return _combined("OR", "false", parts)
+    clause: Clause = wanted.fold(
+        _clause, partial(_combined, "AND", "true"), partial(_combined, "OR", "false")
+    )
+    return clause
 
 
 def _combined(word: str, nothing: str, parts: Sequence[Clause]) -> Clause:
@@ -75,7 +74,8 @@ def _of_field(condition: Condition) -> Clause:
     wanted = [canonical(item) for item in (value if isinstance(value, tuple) else (value,))]
     if len(wanted) > _FEW:
         return "d.fields->%s = ANY(%s::jsonb[])", [field, [unescaped_json(item) for item in wanted]]
-    return _any([("d.fields @> %s::jsonb", [unescaped_json({field: item})]) for item in wanted])
+    parts: list[Clause] = [("d.fields @> %s::jsonb", [unescaped_json({field: item})]) for item in wanted]
+    return _combined("OR", "false", parts)
 
 
 def _typed(kind: str, field: str, sql: str, *values: Any) -> Clause:

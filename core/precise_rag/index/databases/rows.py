@@ -28,7 +28,8 @@ from precise_rag.errors import InputError
 from precise_rag.filters.values import has_half_character
 from precise_rag.index.bm25 import words_of_texts
 from precise_rag.index.databases.counted import SCALES, CountedRows, packed
-from precise_rag.index.folder import check_metadata
+from precise_rag.index.databases.filters import unescaped_json
+from precise_rag.index.folder import document_line
 from precise_rag.index.groups import Groups
 from precise_rag.index.headings import WEIGHT, Headings
 from precise_rag.index.hybrid import HybridSettings, hybrid_columns, level_groups, words_and_vectors
@@ -99,25 +100,16 @@ def digest(document: Document, settings: HybridSettings) -> str:
 
 def checked_document(document: Document) -> Document:
     """Return a document. Raises InputError unless a database can hold it."""
-    about, metadata = f"document {document.id!r}", dict(document.metadata)
-    for name, text in (("its id", document.id), ("its text", document.text)):
-        _check_text(f"{about}: {name}", text)
-    try:
-        check_metadata(metadata)
-        for field, value in metadata.items():
-            _check_text(f"{about}: its metadata {field!r}", json.dumps([field, value], ensure_ascii=False))
-    except InputError:
-        raise
-    except (TypeError, ValueError, RecursionError) as error:
-        raise InputError(f"{about}: metadata cannot be saved as JSON: {error}") from error
+    document_line(document)
+    texts = {"its id": document.id, "its text": document.text}
+    texts |= {f"its metadata {key!r}": unescaped_json([key, its]) for key, its in document.metadata.items()}
+    for name, text in texts.items():
+        what = f"document {document.id!r}: {name} cannot be stored"
+        if has_half_character(text):
+            raise InputError(f"{what}: no database holds half of a character (a lone surrogate)")
+        if "\0" in text:
+            raise InputError(f"{what}: PostgreSQL holds no NUL character")
     return document
-
-
-def _check_text(what: str, text: str) -> None:
-    if has_half_character(text):
-        raise InputError(f"{what} cannot be stored: no database holds half of a character (a lone surrogate)")
-    if "\0" in text:
-        raise InputError(f"{what} cannot be stored: PostgreSQL holds no NUL character")
 
 
 def rows_of_documents(

@@ -1,7 +1,8 @@
 """Hooks for clients of httpx: their requests and replies end with the call; replies have a largest size."""
 
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
+from functools import partial
 from typing import Any
 
 from precise_rag._worker import call_ends_at
@@ -24,13 +25,10 @@ def hooks(most: int = _MOST) -> dict[str, list[Any]]:
 def async_hooks() -> dict[str, list[Any]]:
     """`hooks` for an asynchronous client."""
 
-    async def begin(request: Any) -> None:
-        _begin(request)
+    async def call(hook: Callable[[Any], None], subject: Any) -> None:
+        hook(subject)
 
-    async def limit(response: Any) -> None:
-        _limit(response, _MOST)
-
-    return {"request": [begin], "response": [limit]}
+    return {event: [partial(call, hook)] for event, (hook,) in hooks().items()}
 
 
 def _begin(request: Any) -> None:

@@ -85,21 +85,19 @@ class Answer:
 
 def in_pieces(items: Iterator[str | Answer]) -> Iterator[str | Answer]:
     """Yield what was shown live, or else the text of the answer in pieces, then the Answer."""
-    shown = False
-    for item in items:
-        if isinstance(item, Answer) and not shown:
-            yield from item.pieces
-        shown = True
-        yield item
+    for place, item in enumerate(items):
+        yield from _shown(item, place)
 
 
 async def ain_pieces(items: AsyncGenerator[str | Answer, None]) -> AsyncGenerator[str | Answer, None]:
     """`in_pieces` for an asynchronous generator, which is closed at the end."""
     async with aclosing(items):
-        shown = False
+        place = 0
         async for item in items:
-            if isinstance(item, Answer) and not shown:
-                for piece in item.pieces:
-                    yield piece
-            shown = True
-            yield item
+            for piece in _shown(item, place):
+                yield piece
+            place += 1
+
+
+def _shown(item: str | Answer, place: int) -> list[str | Answer]:
+    return [*item.pieces, item] if isinstance(item, Answer) and place == 0 else [item]

@@ -84,15 +84,10 @@ def share_places(query: str, candidates: Sequence[Candidate], n_places: int) -> 
     rows, is_shared = in_turns(rest, n_places)
     chosen, last = {rest[row].id for row in rows}, max(rows, default=-1)
     reasons = {key: f"repeats {original}" for key, original in repeats.items()}
+    no_share = f"its document, or texts like it, had their share of the {n_places} places"
     for row, candidate in enumerate(rest):
-        if candidate.id in chosen:
-            reasons[candidate.id] = "candidate"
-        elif row < last:
-            reasons[candidate.id] = (
-                f"its document, or texts like it, had their share of the {n_places} places"
-            )
-        else:
-            reasons[candidate.id] = f"not among the best {n_places}"
+        missed = no_share if row < last else f"not among the best {n_places}"
+        reasons[candidate.id] = "candidate" if candidate.id in chosen else missed
     counts = Counter(candidate.doc_id for candidate in rest)
     full = tuple(doc_id for doc_id, n in counts.items() if n >= share_of(n_places))
     selection = Selection.of((c, c.id in chosen, reasons[c.id]) for c in candidates)

@@ -102,14 +102,13 @@ def weighted_chunks(
         segmenter = Segmenter.from_pretrained(segmenter)
     pieces = _chunks_in_context(documents, encoder, segmenter, alpha, show_progress)
     while batch := list(islice(pieces, _CHUNKS)):
-        vectors = np.stack([vector for _, vector, _ in batch])
+        chunks, in_context, n_tokens = zip(*batch, strict=True)
+        vectors = np.stack(in_context)
         if whole:
-            own = encode_documents(encoder, [chunk.text.strip() for chunk, _, _ in batch])
-            n_tokens = np.array([[max(count, 1)] for _, _, count in batch])
-            weights = np.minimum(whole, _READ / n_tokens).astype(np.float32)
+            own = encode_documents(encoder, [chunk.text.strip() for chunk in chunks])
+            weights = np.minimum(whole, _READ / np.maximum(n_tokens, 1)).astype(np.float32)[:, None]
             vectors = unit_rows(weights * own + (1 - weights) * vectors)
-        for (chunk, _, _), vector in zip(batch, vectors, strict=True):
-            yield _piece(chunk, vector)
+        yield from map(_piece, chunks, vectors)
 
 
 def _chunks_in_context(

@@ -228,17 +228,12 @@ class Trace:
 
     def add(self, record: Record) -> None:
         """Add a record and pass it to the observer. An exception of the observer is logged, not raised."""
-        match record:
-            case StageRecord():
-                self.stages.append(record)
-            case CallRecord():
-                self.calls.append(record)
-            case RoundRecord():
-                self.rounds.append(record)
-        if self._observer is None:
-            return
+        of_kind: dict[type, list[Any]]
+        of_kind = {StageRecord: self.stages, CallRecord: self.calls, RoundRecord: self.rounds}
+        of_kind[type(record)].append(record)
         try:
-            self._observer(record)
+            if self._observer is not None:
+                self._observer(record)
         except Exception:  # the record is of a call that was paid for
             _log.warning("the observer of a trace failed for a %s", type(record).__name__, exc_info=True)
 

@@ -158,9 +158,8 @@ class PostgresEngine:
     def settings(self) -> Any:
         """What `create` was given; None if the collection does not exist."""
         with self.connection() as db:
-            if not self._exists(db):
-                return None
-            row = db.execute(f"SELECT settings FROM {self._c}_settings").fetchone()
+            query = f"SELECT settings FROM {self._c}_settings"
+            row = db.execute(query).fetchone() if self._exists(db) else None
         return None if row is None else json.loads(row[0])
 
     def create(self, settings: Mapping[str, Any], dimension: int) -> None:

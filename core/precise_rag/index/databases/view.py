@@ -118,8 +118,7 @@ class PostgresView:
             )
             found |= {key for (key,) in self._run(query, [*read, *values, size]).fetchall()}
         query = (
-            f"SELECT s.key, d.id, s.passage_start, -(s.vector <#> %s), s.counted "
-            f"FROM {self._c}_sentences s "
+            f"SELECT s.key, d.id, s.passage_start, -(s.vector <#> %s), s.counted FROM {self._c}_sentences s "
             f"JOIN {self._c}_documents d ON d.key = s.document WHERE s.key = ANY(%s) ORDER BY s.key"
         )
         rows = self._run(query, [direction, list(found)], binary=True).fetchall()

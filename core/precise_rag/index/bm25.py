@@ -59,10 +59,7 @@ class Postings(NamedTuple):
 
     def places_of(self, term: int) -> slice:
         """Where a term's rows are in `rows` and `counts`; nowhere for a term that no row contains."""
-        place = int(np.searchsorted(self.terms, term))
-        if place == len(self.terms) or self.terms[place] != term:
-            return slice(0, 0)
-        return slice(int(self.starts[place]), int(self.starts[place + 1]))
+        return slice(*self.starts[np.searchsorted(self.terms, [term, term + 1])].tolist())
 
     def rows_of(self, term: int) -> npt.NDArray[np.int32]:
         """The rows that contain a term, ascending."""
@@ -161,8 +158,7 @@ def bm25_scores(
     rows: of each block, whether each of its rows is not deleted; None for all.
     terms: the numbers of the query's distinct words.
     """
-    living = [matrix.living(alive) for matrix, alive in zip(matrices, rows, strict=True)]
-    counted = list(zip(matrices, living, strict=True))
+    counted = [(matrix, matrix.living(alive)) for matrix, alive in zip(matrices, rows, strict=True)]
     n_texts = sum(len(matrix.lengths) if texts is None else int(texts.sum()) for matrix, texts in counted)
     kept = (matrix.lengths if texts is None else matrix.lengths[texts] for matrix, texts in counted)
     mean_length = max(sum(float(lengths.sum(dtype=np.float64)) for lengths in kept), 1.0) / max(n_texts, 1)

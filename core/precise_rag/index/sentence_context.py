@@ -96,8 +96,7 @@ class SentenceContextIndex(SentenceIndex):
             if last - first > 1
             for i in range(first, last)
         }
-        if others:
-            rows[list(others)] = encode_documents(self.encoder, list(others.values()))
+        rows[list(others)] = encode_documents(self.encoder, list(others.values()))
         return rows
 
     @override

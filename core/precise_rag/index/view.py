@@ -131,17 +131,16 @@ class View(NamedTuple):
 
     def _around(self, sentences: Sequence[Candidate], reach: int) -> Iterator[tuple[int, int]]:
         """Yield the ranges of rows around `sentences`; one that is no row is left out."""
-        wanted: dict[str, list[Candidate]] = {}
+        wanted: dict[str, set[tuple[int, int]]] = {}
         for sentence in sentences:
-            wanted.setdefault(sentence.doc_id, []).append(sentence)
+            wanted.setdefault(sentence.doc_id, set()).add((sentence.start, sentence.end))
         for part, rows in self.slices():
-            for identifier in [identifier for identifier in wanted if part.get(identifier)]:
+            for identifier in filter(part.get, wanted):
                 place = part.block.places[identifier]
                 first, end = map(int, part.block.offsets[place : place + 2])
                 spans = part.block.columns["spans"][first:end].tolist()
-                places = {(start, stop): row for row, (start, stop) in enumerate(spans)}
-                found = [places.get((s.start, s.end)) for s in wanted.pop(identifier)]
-                for low, high in rows_around([row for row in found if row is not None], len(spans), reach):
+                found = [row for row, span in enumerate(spans) if tuple(span) in wanted[identifier]]
+                for low, high in rows_around(found, len(spans), reach):
                     yield rows.start + first + low, rows.start + first + high
 
 
@@ -151,9 +150,8 @@ def rows_around(rows: Iterable[int], n_rows: int, reach: int) -> list[tuple[int,
     for row in sorted(rows):
         first, last = max(0, row - reach), min(n_rows, row + reach + 1)
         if ranges and first <= ranges[-1][1]:
-            ranges[-1] = ranges[-1][0], max(last, ranges[-1][1])
-        else:
-            ranges.append((first, last))
+            first, _ = ranges.pop()
+        ranges.append((first, last))
     return ranges
 
 

@@ -8,6 +8,7 @@ are read. See `counted` for what is estimated in scores by words.
 
 import json
 from collections.abc import Mapping, Sequence
+from itertools import chain, groupby
 from typing import Any
 
 import numpy as np
@@ -79,15 +80,12 @@ def around(view: PostgresView, sentences: Sequence[Candidate], reach: int) -> li
     """Return the stretches of `sentences`; see `DatabaseIndex.neighbours`."""
     spans = {(c.doc_id, c.start, c.end) for c in sentences}
     starts = [(doc_id, start, start + 1) for doc_id, start, _ in sorted(spans)]
-    rows = [row for rows in view.between(starts, "start") for row in rows]
-    places: dict[str, list[int]] = {}
-    for row in rows:
-        if (row.doc_id, row.start, row.end) in spans:
-            places.setdefault(row.doc_id, []).append(row.place)
+    begun = chain.from_iterable(view.between(starts, "start"))
+    found = [row for row in begun if (row.doc_id, row.start, row.end) in spans]
     ranges = [
         (doc_id, first, end)
-        for doc_id, of_document in places.items()
-        for first, end in rows_around(of_document, max(of_document) + reach + 1, reach)
+        for doc_id, of_document in groupby(found, key=lambda row: row.doc_id)
+        for first, end in rows_around((row.place for row in of_document), 2**31 - 1, reach)
     ]
     stretches = view.between(ranges, "place") if ranges else []
     return [_stretch(rows) for rows in stretches if rows]

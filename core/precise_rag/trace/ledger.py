@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from functools import reduce
+from operator import add
 from typing import Any, NamedTuple
 
 from precise_rag._processes import ProcessLock
@@ -20,12 +21,8 @@ class Bill(NamedTuple):
 
     def plus(self, other: "Bill") -> "Bill":
         """Return the sum of both bills."""
-        return Bill(
-            self.calls + other.calls,
-            self.input_tokens + other.input_tokens,
-            self.output_tokens + other.output_tokens,
-            None if self.cost is None or other.cost is None else self.cost + other.cost,
-        )
+        cost = None if self.cost is None or other.cost is None else self.cost + other.cost
+        return Bill._make([*map(add, self[:3], other[:3]), cost])
 
 
 class Ledger:

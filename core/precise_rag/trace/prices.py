@@ -74,11 +74,9 @@ class PriceTable:
 
         Raises InputError for a file that cannot be read.
         """
-        prices = _read(packaged_toml("trace/prices.toml"))
-        if path is None:
-            return cls(prices)
         try:
-            return cls(prices | _read(tomllib.loads(Path(path).read_text("utf-8"))))
+            own = {} if path is None else tomllib.loads(Path(path).read_text("utf-8"))
+            return cls(_read(packaged_toml("trace/prices.toml") | own))
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise InputError(
                 f"{path} is not a price table ({error}); expected a table for each model: "

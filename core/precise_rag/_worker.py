@@ -64,9 +64,7 @@ class Worker:
             if not future.set_running_or_notify_cancel():
                 continue
             try:
-                result = function()
+                future.set_result(function())
             except BaseException as error:
                 future.set_exception(error)
-            else:
-                future.set_result(result)
             del job, function, future

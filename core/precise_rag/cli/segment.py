@@ -99,11 +99,9 @@ def _record(chunk: Chunk) -> dict[str, object]:
 
 def explained_lines(document: Document, found: Segmentation, options: SegmenterOptions) -> Iterator[str]:
     """Yield a heading per chunk, and a line per sentence with the score of the gap after it."""
-    settings = (
-        f"threshold {options.threshold}, max_tokens {options.max_tokens}, paragraphs {options.paragraphs}"
-    )
+    used = f"threshold {options.threshold}, max_tokens {options.max_tokens}, paragraphs {options.paragraphs}"
     sizes = f"{len(found.spans)} sentences, {len(found.lengths)} chunks"
-    yield f"{visible_line(document.id)}: {sizes}, read as {found.structure.format} ({settings})"
+    yield f"{visible_line(document.id)}: {sizes}, read as {found.structure.format} ({used})"
     cuts = set(found.cuts.tolist())
     chunk = -1
     for row, (start, end) in enumerate(found.spans.tolist()):

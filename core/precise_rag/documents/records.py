@@ -38,12 +38,11 @@ def each_document(
 ) -> Iterator[Document]:
     """Yield what `read` makes of each number, part and place, `where`; a bad one does not stop the others."""
     for number, part in parts:
+        place = f"{where} {number}"
         try:
-            document = read(number, part, place := f"{where} {number}")
+            yield read(number, part, place)
         except Exception as error:
             report(unreadable(error, place))
-        else:
-            yield document
 
 
 def unreadable(error: Exception, place: str) -> InputError:

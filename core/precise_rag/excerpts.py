@@ -81,11 +81,7 @@ def excerpts_of(
     return tuple(
         excerpt
         for doc_id, decisions in by_document.items()
-        for excerpt in _in_document(
-            decisions,
-            stretches.get(doc_id, ()),
-            max(LEAST_PIECE_TOKENS, piece_tokens(decisions[0].candidate)),
-        )
+        for excerpt in _in_document(decisions, stretches.get(doc_id, ()), piece_tokens)
     )
 
 
@@ -156,8 +152,11 @@ def _excerpt(start: int, end: int, text: str, n_tokens: int, decisions: Sequence
     )
 
 
-def _in_document(decisions: Sequence[Decision], stretches: Iterable[Stretch], hole: int) -> Iterator[Excerpt]:
-    """Yield the excerpts of one document in the order of its text. hole: most tokens of one to fill."""
+def _in_document(
+    decisions: Sequence[Decision], stretches: Iterable[Stretch], piece_tokens: PieceTokens
+) -> Iterator[Excerpt]:
+    """Yield the excerpts of one document in the order of its text."""
+    hole = max(LEAST_PIECE_TOKENS, piece_tokens(decisions[0].candidate))
     wanted = {decision.candidate.id: decision for decision in decisions}
     parts = [part for stretch in stretches for part in _cut(stretch, wanted, hole)]
     cut = {decision.candidate.id for part in parts for decision in part.sentences}
@@ -187,7 +186,7 @@ def _joined(first: Excerpt, after: Excerpt) -> Excerpt | None:
 
 
 def _cut(stretch: Stretch, wanted: dict[str, Decision], hole: int) -> Iterator[Excerpt]:
-    """Yield the parts of a stretch that hold wanted sentences."""
+    """Yield the parts of a stretch that hold wanted sentences. hole: most tokens of one to fill."""
     sentences, origin = stretch.sentences, stretch.sentences[0].start
     rows = [row for row, sentence in enumerate(sentences) if sentence.id in wanted]
     number, numbered = 0, []

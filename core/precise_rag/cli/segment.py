@@ -58,10 +58,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the chunks of each document, in order."""
-    options = {"max_tokens": args.max_tokens, "threshold": args.threshold}
-    segmenter = Segmenter.from_pretrained(
-        args.model, **{name: value for name, value in options.items() if value is not None}
-    )
+    named = {"max_tokens": args.max_tokens, "threshold": args.threshold}
+    given = {name: value for name, value in named.items() if value is not None}
+    segmenter = Segmenter.from_pretrained(args.model, **given)
     problems: list[InputError] = []
     documents = read_documents(*args.paths, exclude=args.exclude, on_error=problems.append)
     filled = _filled(documents, problems)

@@ -100,9 +100,7 @@ class Headings:
 
     def words_of(self, groups: Groups) -> tuple[npt.NDArray[np.int32], IntArray]:
         """Return the numbers of the words above groups of rows, and the group of each word."""
-        begins = np.zeros(len(self.of_row), dtype=bool)
-        begins[groups.starts] = True
-        begins[1:] |= self.of_row[1:] != self.of_row[:-1]
+        begins = Groups.by_change(self.of_row, groups.of_row).starts
         headings = self.of_row[begins]
         sizes = np.diff(self.ends, prepend=0)[headings]
         words: npt.NDArray[np.int32] = self.words[slice_places(self.ends[headings] - sizes, sizes)]

@@ -133,12 +133,8 @@ def rows_of_documents(
         direction = query_direction(vectors[document.id], encoder.dimension)
         table = replace(table, vectors=np.tile(direction, (len(table), 1)))
         columns[document.id] = words_and_vectors(document, table, read_as)
-    made = []
-    for document in documents:
-        its = columns.get(document.id)
-        sentences = [] if its is None else _sentences(document, its, settings)
-        made.append(StoredDocument(document.id, digest(document, settings), document.metadata, sentences))
-    return made
+    rows = {d.id: _sentences(d, columns[d.id], settings) for d in with_text}
+    return [StoredDocument(d.id, digest(d, settings), d.metadata, rows.get(d.id, [])) for d in documents]
 
 
 def _sentences(document: Document, columns: Columns, settings: HybridSettings) -> list[StoredSentence]:

@@ -32,8 +32,7 @@ def dots(rows: FloatArray, vector: FloatArray) -> FloatArray:
     """(n,) dot product of each row with a vector. rows: (n, d). vector: (d,)."""
     if not len(rows):
         return np.zeros(0, dtype=np.float32)
-    products: FloatArray = np.asarray(simsimd.cdist(vector[None], rows, "dot", out_dtype="float32"))[0]
-    return products
+    return np.asarray(simsimd.cdist(vector[None], rows, "dot", out_dtype="float32")).ravel()
 
 
 def linear(rows: FloatArray, weight: FloatArray) -> FloatArray:

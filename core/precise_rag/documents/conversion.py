@@ -66,8 +66,7 @@ class Converter:
             if len(line) > MOST_BYTES:
                 return {"error": f"its text has more than {MOST_BYTES:,} bytes; split it"}
             return {"error": f"the converter ended, or took more than {SECONDS} seconds"}
-        reply: dict[str, Any] = json.loads(line)
-        return reply
+        return dict(json.loads(line))
 
 
 def _start(file: Path) -> "subprocess.Popen[bytes]":

@@ -3,6 +3,7 @@
 import os
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -70,8 +71,7 @@ def read_documents(
     first: dict[str, int] = {}
     wrong: list[InputError] = []  # of a file: the first error, as often as there are errors
     note = (lambda error: wrong.append(wrong[0] if wrong else error)) if on_error else _raise
-    converter = Converter()
-    try:
+    with closing(Converter()) as converter:
         for root, path in enumerate(roots):
             for file, name in document_files(path, exclude, report):
                 if first.setdefault(os.path.realpath(file), root) != root:
@@ -93,8 +93,6 @@ def read_documents(
                     more = f" (the first of {len(wrong):,} errors in this file)" * (len(wrong) > 1)
                     report(InputError(f"{wrong[0]}{more}"))
                     wrong.clear()
-    finally:
-        converter.close()
 
 
 def _documents(file: Path, name: str, converter: Converter, report: Report) -> Iterator[Document]:

@@ -333,5 +333,4 @@ def query_direction(vector: Any, dimension: int) -> FloatArray:
             f"the query's vector must be finite numbers of shape {(dimension,)} as those indexed, "
             f"got {row.shape}"
         )
-    direction: FloatArray = unit_rows(row[None])[0]
-    return direction
+    return unit_rows(row[None]).ravel()

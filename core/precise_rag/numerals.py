@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 from functools import partial, reduce
+from itertools import chain
 
 from precise_rag._data import packaged_toml
 
@@ -34,8 +35,10 @@ _DAY_OF_YEAR = re.compile(r"\d{4}-\d\d-\d\d")
 
 
 def in_one_form(text: str) -> str:
-    """Return a text with its numbers and dates written alike; of 3/5/2021 nobody knows the month."""
-    return _each_date(lambda date: _iso(date) or date[0], _NUMBER.sub(_ungrouped, ascii_digits(text)))
+    """Return a text with its numbers and dates written alike; 3/5/2021 may be of March or of May: both."""
+    return _each_date(
+        lambda date: " ".join(_iso(date)) or date[0], _NUMBER.sub(_ungrouped, ascii_digits(text))
+    )
 
 
 def with_one_form(text: str) -> str:
@@ -57,22 +60,23 @@ def coarser(iso: str) -> tuple[str, ...]:
 
 
 def _and_iso(date: re.Match[str]) -> str:
-    iso = _iso(date)
-    return " ".join((*(form.replace("-", "") for form in (iso, *coarser(iso)) if form), date[0]))
+    forms = chain.from_iterable((iso, *coarser(iso)) for iso in _iso(date))
+    return " ".join((*(form.replace("-", "") for form in forms), date[0]))
 
 
 def _ungrouped(number: re.Match[str]) -> str:
     return "".join(filter(str.isdigit, number[1]))
 
 
-def _iso(date: re.Match[str]) -> str:
-    """A date as in ISO 8601; "" if it is none, or its month is unknown."""
+def _iso(date: re.Match[str]) -> list[str]:
+    """The dates that it may be, as in ISO 8601; none if it is no date."""
     order = date.lastgroup or ""
     part = dict(zip(order, [one for one in date.groups() if one][1:], strict=False))
     month = int(part["m"]) if part["m"].isdigit() else _MONTHS.get(part["m"].lower(), 0)
     day = int(part.get("d", 0))
-    is_unsure = order == "dmy_or_mdy" and max(month, day) <= 12 and month != day
-    month, day = (day, month) if month > 12 else (month, day)
-    if is_unsure or not 0 < month <= 12 or day > 31:
-        return ""
-    return "-".join(filter(None, (part.get("y"), f"{month:02}", f"{day:02}" if day else "")))
+    pairs = [(month, day), (day, month)] if order == "dmy_or_mdy" else [(month, day)]
+    return [
+        "-".join(filter(None, (part.get("y"), f"{month:02}", f"{day:02}" if day else "")))
+        for month, day in dict.fromkeys(pairs)
+        if 0 < month <= 12 and day <= 31
+    ]

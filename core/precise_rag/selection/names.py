@@ -39,7 +39,8 @@ def name_bearers(
     while bearing := [row for row, there in asked.items() if there & names]:
         _, _, chosen = max((len(asked[row] & missing), len(asked[row]), -row) for row in bearing)
         there = asked.pop(-chosen)
-        spelled = next(word for word in query.split() if there & names & set(read_words(word).stems))
+        bears = there & names
+        spelled = next((word for word in query.split() if bears & {*read_words(word).stems}), max(bears))
         yield -chosen, spelled.strip(".,;:?!()\"'“”‘’")
         names, missing = names - there, missing - there
 

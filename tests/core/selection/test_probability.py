@@ -133,6 +133,8 @@ def test_a_name_or_number_that_nothing_kept_mentions_brings_the_sentence_with_th
     bus = "Is there a bus to the Mill on Sundays?"
     assert list(name_bearers(bus, [sentence("On Sundays", 0.02)], rows)) == [(1, "Mill")]
     assert named(sentence("It was 1996.", 0.01), query="What did she do in 1996?") == [(0, "1996")]
+    fair, row = sentence("The May fair of 2021 had 3 days.", 0.9), sentence("2021-05-03: Ada", 0.01)
+    assert list(name_bearers("Who wrote the report on 3 May 2021?", [fair], [row])) == [(0, "20210503")]
 
 
 def test_a_row_of_what_the_question_names_takes_the_place_of_a_likelier_one_of_something_else():

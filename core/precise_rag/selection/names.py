@@ -27,7 +27,8 @@ def name_bearers(
     others: the candidates that are not kept, the likeliest first.
     """
     words = read_words(query)
-    if sum(words.marked) > _MOST * len(words.stems):
+    is_capital = [is_name for s, is_name in zip(*words, strict=True) if not s[0].isdigit()]
+    if sum(is_capital) > _MOST * len(is_capital):
         return
     terms = frozenset(words.stems) - QUESTION_WORDS
     names = {s for s, is_name in zip(words.stems, words.marked, strict=True) if is_name} & terms

@@ -25,16 +25,19 @@ import numpy as np
 
 from precise_rag._data import packaged_toml
 from precise_rag.evidence.records import records
-from precise_rag.rerank.query_terms import begins_with_name
+from precise_rag.stems import QUESTION_WORDS, read_words
 from precise_rag.structure import Block, BlockKind, heading_title, read_structure
 from precise_rag.structure.marks import FIELD, TIME, TURN, WHEN, ends_in_colon, ends_sentence
-from precise_rag.types import Stretch
+from precise_rag.types import FloatArray, Stretch
 
 LONGEST_BEFORE = 60
 """Tokens of a sentence that is taken along because another one leans on it, at most."""
 
 LONGEST_ANNOUNCED = 150
 """Tokens that are taken along because they are announced, at most."""
+
+LONGEST_SECTION = 240
+"""Tokens of a section, entry or table that are taken along because the question is about it, at most."""
 
 _ANNOUNCED: tuple[BlockKind, ...] = ("item", "code", "table", "quote")
 _BESIDE_ITEMS: tuple[BlockKind, ...] = ("code", "table", "quote")
@@ -131,8 +134,8 @@ def needs(stretch: Stretch) -> Iterator[tuple[int, int]]:
             yield row, needed
 
 
-def of_entry(query: str, stretch: Stretch, row: int) -> Iterator[tuple[int, int]]:
-    """What an entry's beginning, or its comment, needs: 60 tokens below it, or 150 if the query names it."""
+def of_entry(stretch: Stretch, row: int) -> Iterator[tuple[int, int]]:
+    """What an entry's beginning, a heading, a table's head or a comment needs: 240 tokens below it."""
     first, *rest = stretch.sentences[row:]
     is_comment = [one.above for one in rest[:2]] == [first.above[:-1], first.above] != [()] * 2
     head, inside = (rest[0], first) if is_comment else (first, next(iter(rest), first))
@@ -140,10 +143,25 @@ def of_entry(query: str, stretch: Stretch, row: int) -> Iterator[tuple[int, int]
     is_entry = head.above == path[:-1] != path
     below = takewhile(lambda one: one is head or (is_entry and one.above[: len(path)] == path), rest)
     sizes = accumulate(0 if one is head else one.n_tokens or 0 for one in below)
-    names = [head.text, *" ".join(path[-1:]).split()]
-    most = LONGEST_ANNOUNCED if begins_with_name(query, names).any() else LONGEST_BEFORE
-    for after, _ in enumerate(takewhile(most.__ge__, sizes), row + 1):
+    for after, _ in enumerate(takewhile(LONGEST_SECTION.__ge__, sizes), row + 1):
         yield row, after
+
+
+def of_named(query: str, stretch: Stretch, worth: FloatArray) -> Iterator[tuple[int, int]]:
+    """What the likeliest sentence below a title needs whose words are all in the query: its short section.
+
+    worth: of each sentence. A section of half of the stretch is not short.
+    """
+    asked = frozenset(read_words(query).stems)
+    sections: dict[tuple[str, ...], list[int]] = {}
+    for row, one in enumerate(stretch.sentences):
+        for end in range(1, len(one.above) + 1):
+            sections.setdefault(one.above[:end], []).append(row)
+    for path, rows in sections.items():
+        title = {*filter(str.isalpha, read_words(path[-1]).stems)} - QUESTION_WORDS
+        is_named = title and title <= asked and 2 * len(rows) <= len(stretch.sentences)
+        if is_named and sum(stretch.sentences[row].n_tokens or 0 for row in rows) <= LONGEST_SECTION:
+            yield from product([max(rows, key=worth.__getitem__)], rows)
 
 
 def _said_with(row: int, sentence: _Sentence, before: _Sentence) -> Iterator[tuple[int, int]]:

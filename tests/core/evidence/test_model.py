@@ -20,7 +20,7 @@ from precise_rag.evidence.features import (
     stretch_features,
 )
 from precise_rag.evidence.model import REACH
-from precise_rag.evidence.needs import language_of, leans, needs, of_entry
+from precise_rag.evidence.needs import language_of, leans, needs, of_entry, of_named
 from precise_rag.evidence.records import records
 from precise_rag.evidence.stretches import split_into_sentences
 from precise_rag.evidence.texts import FoundTexts
@@ -150,16 +150,16 @@ def test_a_sentence_needs_what_it_leans_on_its_lead_in_and_what_it_announces(tex
     assert pairs(text) == set(map(tuple, needed)) | both_ways(*map(tuple, both))
 
 
-def test_the_beginning_of_an_entry_needs_the_sixty_tokens_below_it() -> None:
+def test_the_beginning_of_an_entry_needs_what_is_below_it() -> None:
     text = "Options\n\n" + "".join(
-        f"  -{sign}\n      Waits long.\n" + "      It leaves.\n" * 25 for sign in "abc"
+        f"  -{sign}\n      Waits long.\n" + "      It leaves.\n" * 90 for sign in "abc"
     )
     stretch = split_into_sentences(Candidate("d", 0, len(text), text, 0.0, "rank"))
     (row,) = (row for row, one in enumerate(stretch.sentences) if "-b" in one.text)
-    needed = [after for _, after in of_entry("How long?", stretch, row)]
+    needed = [after for _, after in of_entry(stretch, row)]
     n_tokens = sum(stretch.sentences[after].n_tokens or 0 for after in needed)
-    assert (needed[0], n_tokens <= 60 < n_tokens + 8) == (row + 1, True)
-    assert not [*of_entry("How long?", stretch, needed[0])]
+    assert (needed[0], n_tokens <= 240 < n_tokens + 8) == (row + 1, True)
+    assert not [*of_entry(stretch, needed[0])]
     call = "  lock_of (boat)->left = key_of (side);\n" * 7
     function = (
         "/* Leave with boat {0}.  */\nint leave_{0}(int side) {{\n  int left = 0;\n\n"
@@ -169,9 +169,18 @@ def test_the_beginning_of_an_entry_needs_the_sixty_tokens_below_it() -> None:
     text = "".join(map(function.format, "abc"))
     stretch = split_into_sentences(Candidate("d", 0, len(text), text, 0.0, "rank"))
     (row,) = (row for row, one in enumerate(stretch.sentences) if "boat b" in one.text)
-    brought = [stretch.sentences[after].text for _, after in of_entry("What does leave_b do?", stretch, row)]
+    brought = [stretch.sentences[after].text for _, after in of_entry(stretch, row)]
     assert ("leave_b" in brought[0], "key_of" in brought[-1]) == (True, True)
-    assert len([*of_entry("What is returned?", stretch, row)]) < len(brought)
+
+
+def test_the_likeliest_sentence_of_a_short_section_that_the_question_names_needs_all_of_it() -> None:
+    steps = "Shut the valve.\n\nOpen the lid.\n\nLet it run dry.\n\n"
+    text = f"# Pump\n\n## Flushing\n\n{steps}## Storage\n\n{'Keep it dry and warm. ' * 60}"
+    stretch = split_into_sentences(Candidate("d", 0, len(text), text, 0.0, "rank"))
+    worth = np.array([float("lid" in one.text) for one in stretch.sentences], dtype=np.float32)
+    named = {stretch.sentences[row].text for _, row in of_named("How is the flushing done?", stretch, worth)}
+    assert named == {"Shut the valve.", "Open the lid.", "Let it run dry."}
+    assert not [*of_named("How is the storage of the pump done?", stretch, worth)]
 
 
 def test_the_heading_at_the_end_of_a_text_is_above_the_text_that_begins_behind_it() -> None:
@@ -309,15 +318,15 @@ def test_a_heading_grows_to_what_it_stands_above_and_no_sentence_comes_along_ove
     text = "# Pump\n\nIt needs oil.\n\n## Service\n\nDo it every year. Ask Ada.\n\n## Storage\n\nKeep it dry."
     index = HybridIndex.build([Document("pump", text)], HashEncoder())
     grown = grow(index, half_model, find(index, "Do it every year."))
-    assert [c.text for c in grown.kept] == ["Do it every year.", "## Service", "Ask Ada."]
+    assert [c.text for c in grown.kept] == ["Do it every year.", "Ask Ada.", "## Service"]
     flat = HybridIndex.build([Document("pump", text)], HashEncoder(), headings=False)
     grown = grow(flat, half_model, find(flat, "Do it every year."))
     assert "It needs oil." in [c.text for c in grown.kept]
     grown = grow(index, half_model, find(index, "## Service"))
     assert {c.text: round(c.score, 2) for c in grown.kept} == {
-        "## Service": 0.4,
-        "Do it every year.": 0.4,
-        "Ask Ada.": 0.4,
+        "## Service": 0.8,
+        "Do it every year.": 0.8,
+        "Ask Ada.": 0.8,
     }
     reasons = dict(zip((c.text for c in grown.kept), grown.reasons, strict=True))
-    assert reasons["## Service"] == "found, 0.80; a heading is no more probable than the sentence below it"
+    assert reasons["## Service"] == "found, 0.80"

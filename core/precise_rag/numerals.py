@@ -1,4 +1,4 @@
-"""Numbers and dates in one form each: 1,200 is 1200, 3 May 2021 is 2021-05-03, and May 2021 is 2021-05."""
+"""Numbers, times and dates in one form each: 1,200 is 1200, 5 pm 17h00, and 3 May 2021 is 2021-05-03."""
 
 import re
 from collections.abc import Callable
@@ -10,6 +10,20 @@ from precise_rag._data import packaged_toml
 ascii_digits = partial(re.compile(r"[^\D0-9]").sub, lambda digit: str(int(digit[0])))
 """Writes the digits of every script as 0 to 9."""
 _NUMBER = re.compile(r"(?<![\d.,])(\d{1,3}(?:[,.'’\u00a0\u202f]\d{3})+)(?!\d)(?:[.,]00(?!\d))?")
+_POWERS = {"k": 10**3, "t": 10**3, "m": 10**6, "b": 10**9}
+_OTHERS = re.compile(
+    r"(?<![\w.:,-])(?:(\d+(?:[.,]\d\d?)?)"
+    r"(?:([kK]|bn)|[ -]([tT]housand|[tT]ausend|[mM]illion\w*|Mio|[bB]illion))\b"
+    r"|(\d\d?)(?:[:.](\d\d))?[ \u00a0\u202f]?([aApP])\.?[mM]\b|(\d\d?):(\d\d)(?![\w:]|[.,]\d)"
+    r"|(\+?(?:\(?\d{1,7}\)?[- /]){1,7}\d{1,7})(?![\w:]|[.,-]\d))"
+)
+"""A number with its power in a word, a time of twelve hours, one of 24, digits in groups as of telephones."""
+_FEWEST_DIGITS = 9
+_GLUED = re.compile(
+    r"(?<![\w.:,-])(\d+(?:[.,]\d+)?)(?=(?:[kKMGT]i?B|[kcmµ]m|[kmµ]?g|k?V|mA|[kKMG]?Wh?|[kKMG]?Hz|ms|min|ml)\b)"
+)
+_ROMAN = re.compile(r"(?<=[^\W\d_] )(?=[IVX]{2}|[VX])(X{0,3})(IX|IV|V?I{0,3})\b(?![-'’])")
+_UNITS = ("", "I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX")
 _MONTHS = {
     name: number
     for number, names in enumerate(packaged_toml("stems.toml")["months"], 1)
@@ -36,9 +50,8 @@ _DAY_OF_YEAR = re.compile(r"\d{4}-\d\d-\d\d")
 
 def in_one_form(text: str) -> str:
     """Return a text with its numbers and dates written alike; 3/5/2021 may be of March or of May: both."""
-    return _each_date(
-        lambda date: " ".join(_iso(date)) or date[0], _NUMBER.sub(_ungrouped, ascii_digits(text))
-    )
+    text = _OTHERS.sub(lambda one: _other(one) or one[0], _NUMBER.sub(_ungrouped, _read(text)))
+    return _each_date(lambda date: " ".join(_iso(date)) or date[0], text)
 
 
 def with_one_form(text: str) -> str:
@@ -46,8 +59,29 @@ def with_one_form(text: str) -> str:
 
     "3 May 2021" by 20210503, 202105 and 0503: the day, the month, and the day of any year.
     """
-    text = _NUMBER.sub(lambda number: f"{number[0]} {_ungrouped(number)}", ascii_digits(text))
-    return _each_date(_and_iso, text)
+    text = _OTHERS.sub(lambda one: f"{_other(one)} {one[0]}".lstrip(), _read(text))
+    return _each_date(_and_iso, _NUMBER.sub(lambda number: f"{number[0]} {_ungrouped(number)}", text))
+
+
+def _read(text: str) -> str:
+    """A text with ASCII digits, Roman numbers as Arabic ones, and a space before units."""
+    return _ROMAN.sub(_arabic, _GLUED.sub(r"\1 ", ascii_digits(text)))
+
+
+def _arabic(roman: re.Match[str]) -> str:
+    return f"{10 * len(roman[1]) + _UNITS.index(roman[2])}"
+
+
+def _other(found: re.Match[str]) -> str:
+    number, power, word, hour, minute, half, hour_of_24, minute_of_24, digits = found.groups()
+    if number:
+        return f"{float(number.replace(',', '.')) * _POWERS[(power or word)[0].lower()]:.0f}"
+    if digits:
+        joined = "".join(filter(str.isdigit, digits))
+        return joined if len(joined) >= _FEWEST_DIGITS and not _DAY_OF_YEAR.match(digits) else ""
+    if half:
+        return f"{int(hour) % 12 + 12 * (half in 'pP'):02}h{minute or '00'}"
+    return f"{int(hour_of_24):02}h{minute_of_24}"
 
 
 def _each_date(written: Callable[[re.Match[str]], str], text: str) -> str:

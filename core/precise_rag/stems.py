@@ -24,6 +24,14 @@ WORD = re.compile(rf"[{_UNSPACED}]|[^\W{_UNSPACED}]+")
 """A word. Each ideograph, kana, and letter of Thai, Lao, Khmer or Burmese is one: they put no spaces between
 words."""
 
+_WORD_OF_NAME = r"[A-Z][a-z][\w'’]{0,30}"
+_BETWEEN = "(?: (?:of|for|and|the|on|in|de|der|für|&)){0,2}[ -]"
+LONG_NAME = re.compile(
+    r"\b(?!(?:The|An|In|On|At|Of|For|What|Which|Who|When|Where|How|Did|Does|Do|Is|Are)\b)"
+    rf"{_WORD_OF_NAME}(?:{_BETWEEN}{_WORD_OF_NAME}){{2,6}}"
+)
+"""A name of three words or more, such as World Health Organization, which may have initials."""
+
 _ENDINGS = ("ingly", "edly", "ing", "ies", "ied", "ed", "es", "ly", "s", "e")
 
 
@@ -42,13 +50,19 @@ _SOFT_HYPHEN = re.compile(r"\u00ad(?:\r?\n[ \t]*)?")
 _PARTED = re.compile(r"(?<![^\W\d_])([^\W\d_]+)[-\u2010][ \t]*\r?\n[ \t]*([^\W\d_]+)")
 
 
+def initials(name: str) -> str:
+    """Return the capital letters of a name: WHO."""
+    return "".join(filter(str.isupper, name))
+
+
 def with_parted_words(text: str) -> str:
     """Return a text for its words: of "ware-" and "house" on the next line it has "warehouse", too.
 
     Of a hundred such words in plain text sixty are one word and forty are two, as in "case-insensitive".
-    Digits of all scripts are 0 to 9, and "3 May 2021" has "20210503", too.
+    Digits of all scripts are 0 to 9; "3 May 2021" has "20210503", and a name of several words its initials.
     """
-    return _PARTED.sub(_and_joined, _SOFT_HYPHEN.sub("", with_one_form(text)))
+    text = LONG_NAME.sub(lambda name: f"{name[0]} {initials(name[0])}", with_one_form(text))
+    return _PARTED.sub(_and_joined, _SOFT_HYPHEN.sub("", text))
 
 
 def _and_joined(parts: re.Match[str]) -> str:

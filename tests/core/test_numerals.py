@@ -6,7 +6,7 @@ import pytest
 
 from precise_rag import Document, PreciseRAG
 from precise_rag.numerals import in_one_form
-from precise_rag.stems import read_words
+from precise_rag.stems import initials, read_words
 from support.documents import read_cases
 
 
@@ -27,3 +27,11 @@ def test_a_row_is_found_by_its_date_or_number_however_that_is_written(asked: str
     rag = PreciseRAG.from_documents([Document("log", "\n".join(["day,pump,litres", *rows]))])
     kept = sorted(rag.retrieve(f"Which pump ran {asked}?").kept, key=lambda found: -found.score)
     assert rows[3 if "14" in asked else 4] in [found.text for found in kept[:2]]
+
+
+def test_a_name_of_several_words_finds_its_initials() -> None:
+    names = [f"{first} {second} Office" for first in ("Harbour", "Ferry", "Tidal") for second in ("Rope", "Oil")]
+    said = [f"The {initials(name)} paid for {n} boats, as the clerk wrote." for n, name in enumerate(names)]
+    parts = [" ".join(f"The {name} ({initials(name)}) is old." for name in names), *said]
+    rag = PreciseRAG.from_documents([Document("book", "\n\n".join(parts))])
+    assert said[3] in [one.text for one in rag.retrieve("What did the Ferry Oil Office pay for?").kept]

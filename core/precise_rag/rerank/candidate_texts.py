@@ -1,5 +1,6 @@
 """What rerankers get of candidates: titles above, text around, cosines, and long texts by their sentences."""
 
+import re
 from collections.abc import Sequence, Set
 from dataclasses import replace
 from functools import cache
@@ -13,7 +14,7 @@ from precise_rag.protocols import Encoder, Neighbours, Reranker
 from precise_rag.rerank.query_terms import QueryTerms
 from precise_rag.sentences import load_sentence_splitter
 from precise_rag.sentences.words import without_markup
-from precise_rag.stems import IdfTable, read_words
+from precise_rag.stems import LONG_NAME, IdfTable, initials, read_words
 from precise_rag.titles import joined_titles, titles_above
 from precise_rag.tokens import estimate_tokens
 from precise_rag.types import Candidate, FloatArray
@@ -46,6 +47,19 @@ def with_headings(query: str, candidates: Sequence[Candidate], idf_table: IdfTab
         else candidate
         for candidate, title in zip(candidates, above, strict=True)
     ]
+
+
+def with_names_as_asked(query: str, candidates: Sequence[Candidate]) -> Sequence[Candidate]:
+    """Write the query's names before their initials: "WHO" is read as "World Health Organization (WHO)".
+
+    Returns the candidates in their order.
+    """
+    for name in LONG_NAME.findall(query):
+        short = re.compile(rf"\b{initials(name)}\b(?!\))")
+        candidates = [
+            replace(one, text=short.sub(f"{name} ({initials(name)})", one.text)) for one in candidates
+        ]
+    return candidates
 
 
 def _adds(terms: QueryTerms, named: Set[str], text: str) -> bool:

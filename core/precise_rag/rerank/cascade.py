@@ -21,7 +21,12 @@ from precise_rag.checks import check_number
 from precise_rag.encoders.devices import runs_on_onnx
 from precise_rag.encoders.local import packaged_tokenizer
 from precise_rag.errors import InputError, ModelError
-from precise_rag.rerank.candidate_texts import default_encoder, with_cosines, with_headings
+from precise_rag.rerank.candidate_texts import (
+    default_encoder,
+    with_cosines,
+    with_headings,
+    with_names_as_asked,
+)
 from precise_rag.rerank.features import retrieval_scores
 from precise_rag.rerank.logistic_regression import LogisticRegression, log_odds, matched
 from precise_rag.rerank.packaged import packaged_reranker
@@ -130,6 +135,7 @@ class CascadeReranker(Loaded):
 
     def shortlist(self, query: str, candidates: Sequence[Candidate]) -> Shortlist:
         """Judge n > 0 candidates with the packaged reranker, and the best of them with the cross-encoder."""
+        candidates = with_names_as_asked(query, candidates)
         headed = with_headings(query, candidates, packaged_reranker().idf_table)
         alone = alone_with_code(query, [one.text for one in headed])
         alone = np.maximum(alone, begins_with_name(query, [one.text for one in candidates]))

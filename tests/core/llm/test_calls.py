@@ -92,9 +92,9 @@ def test_a_call_that_takes_too_long_is_left_behind_and_what_one_raises_is_raised
         raise TimeoutError("its own")
 
     release = threading.Event()
-    with closing(Deadline(Budget(seconds=60.0).start(), 60.0)) as deadline:
-        with pytest.raises(TimeoutError, match="its own"):
-            deadline.call(fails)
+    own = pytest.raises(TimeoutError, match="its own")
+    with closing(Deadline(Budget(seconds=60.0).start(), 60.0)) as deadline, own:
+        deadline.call(fails)
     with closing(Deadline(Budget(seconds=seconds).start(), most)) as deadline:
         for _ in range(2):
             with pytest.raises(error, match=r"left behind|seconds over budget"):

@@ -79,7 +79,9 @@ def share_places(query: str, candidates: Sequence[Candidate], n_places: int) -> 
     candidates: best first.
     n_places: how many are read.
     """
-    repeats = _repeats(query, candidates)
+    first: dict[tuple[str, frozenset[str]], str] = {}
+    originals = [first.setdefault((_wording(c.text), _asked_above(query, c)), c.id) for c in candidates]
+    repeats = {c.id: original for c, original in zip(candidates, originals, strict=True) if original != c.id}
     rest = [candidate for candidate in candidates if candidate.id not in repeats]
     rows, is_shared = in_turns(rest, n_places)
     chosen, last = {rest[row].id for row in rows}, max(rows, default=-1)
@@ -236,14 +238,3 @@ def _groups(text: str) -> tuple[Hashable, ...]:
     hashed = np.fromiter(words, np.int64, len(words)) % _PRIME
     least = ((hashed * _FACTORS + _SHIFTS) % _PRIME).min(axis=1).reshape(_BANDS, _ROWS)
     return tuple((band, *row) for band, row in enumerate(least.tolist()))
-
-
-def _repeats(query: str, candidates: Sequence[Candidate]) -> dict[str, str]:
-    """The id of the first candidate with the same text, by the ids of those after it."""
-    first: dict[tuple[str, frozenset[str]], str] = {}
-    originals = {}
-    for candidate in candidates:
-        key = _wording(candidate.text), _asked_above(query, candidate)
-        if first.setdefault(key, candidate.id) != candidate.id:
-            originals[candidate.id] = first[key]
-    return originals

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from precise_rag.structure.blocks import DEEPEST, BlockStart
@@ -63,11 +64,8 @@ def is_data(text: str) -> bool:
     """Check whether a text is nested data: JSON, lines of it, Python's notation, YAML, settings in braces."""
     body = text.strip()
     if body[:1] in ("{", "["):
-        try:
+        with suppress(ValueError, RecursionError):
             value, end = json.JSONDecoder(strict=False).raw_decode(body)
-        except (ValueError, RecursionError):
-            pass
-        else:
             rest = body[end:].lstrip()
             if value and (rest[:1] in ("{", "[") if rest else "," in body):
                 return True
@@ -121,7 +119,7 @@ def data_blocks(text: str) -> Iterator[tuple[BlockStart, int, tuple[str, ...]]]:
     An object of a list, or a document of several, that is more than one block has its first values as a key.
     """
     body = text[:READ].strip()
-    root = _by_indents(text) if _is_yaml(body) else _Brackets(text, _is_braced(body)).read()
+    root = _by_indents(text) if _is_yaml(body) else _by_brackets(text, _is_braced(body))
     root.is_only = True
     waiting: list[tuple[_Value, int, tuple[str, ...], tuple[str, ...]]] = [(root, 0, (), ())]
     """Values, the start of the first block in each, what is above that, and what is above the others."""
@@ -166,51 +164,43 @@ def _words(data: str) -> str:
     return " ".join(", ".join(filter(None, lines)).split()).replace(":,", ":").strip(" ,:-")
 
 
-class _Brackets:
-    """Reads the values between the commas of objects and lists, or of each line, which ends them outside."""
+def _by_brackets(text: str, by_lines: bool) -> _Value:
+    """The values between the commas of objects and lists, or of each line, which ends them outside."""
+    around, start = [_Value(0, len(text))], 0
+    """The objects and lists that are open, the outermost first, and where the value that is read begins."""
+    closed: _Value | None = None
+    """The last one that ended, with the value that is being read."""
 
-    def __init__(self, text: str, by_lines: bool) -> None:
-        self.text, self.start, self.by_lines = text, 0, by_lines
-        self.around = [_Value(0, len(text))]
-        """The objects and lists that are open, the outermost first."""
-        self.closed: _Value | None = None
-        """The last one that ended, with the value that is being read."""
-
-    def read(self) -> _Value:
-        for token in _TOKEN.finditer(self.text, _rest_of_string(self.text)):
-            ends_line = token[0] == "\n" and (self.by_lines or len(self.around) == 1)
-            if token[0] in "[{":
-                self._open(token.start())
-            elif token[0] in "]}":
-                self._end_value(token.start())
-                self._close()
-            elif ends_line or (token[0] == "," and not self.by_lines):
-                self._end_value(token.end())
-        self._end_value(len(self.text))
-        while len(self.around) > 1:
-            self._close()
-            self._end_value(len(self.text))
-        return self.around[0]
-
-    def _open(self, place: int) -> None:
-        if self.closed:
-            self._end_value(place)
-        self.around.append(_Value(self.start))
-        self.start = place + 1
-
-    def _close(self) -> None:
-        if len(self.around) > 1:
-            self.closed = self.around.pop()
-            self.start = self.closed.start
-
-    def _end_value(self, end: int) -> None:
-        first = after_space(self.text, self.start)
+    def end_value(end: int) -> None:
+        nonlocal start, closed
+        first = after_space(text, start)
         if first < end:
-            value = self.closed or _Value(0)
-            value.start = max(self.text.rfind("\n", self.start, first) + 1, self.start)
+            value = closed or _Value(0)
+            value.start = max(text.rfind("\n", start, first) + 1, start)
             value.end = end
-            self.around[-1].values.append(value)
-        self.start, self.closed = end, None
+            around[-1].values.append(value)
+        start, closed = end, None
+
+    for token in _TOKEN.finditer(text, _rest_of_string(text)):
+        ends_line = token[0] == "\n" and (by_lines or len(around) == 1)
+        if token[0] in "[{":
+            if closed:
+                end_value(token.start())
+            around.append(_Value(start))
+            start = token.start() + 1
+        elif token[0] in "]}":
+            end_value(token.start())
+            if len(around) > 1:
+                closed = around.pop()
+                start = closed.start
+        elif ends_line or (token[0] == "," and not by_lines):
+            end_value(token.end())
+    end_value(len(text))
+    while len(around) > 1:
+        closed = around.pop()
+        start = closed.start
+        end_value(len(text))
+    return around[0]
 
 
 def _rest_of_string(text: str) -> int:

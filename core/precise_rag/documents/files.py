@@ -65,9 +65,8 @@ def document_files(path: Path, exclude: Sequence[str], report: Report) -> Iterat
             else:
                 others[file.suffix or file.name] += 1
         for what, names in ((_OTHERS, others), (_LEFT_OUT, left_out)):
-            named = [f"{visible_line(name)} ({n})" for name, n in names.most_common(_NAMED)] + ["…"] * (
-                len(names) > _NAMED
-            )
+            named = [f"{visible_line(name)} ({n})" for name, n in names.most_common(_NAMED)]
+            named += ["…"] * (len(names) > _NAMED)
             if names:
                 _log.warning("%s: %s: %s", path, what, ", ".join(named))
         if not found:

@@ -15,6 +15,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from operator import eq, ge, gt, le, lt
 from typing import Any, Literal, TypeVar
 
 from precise_rag.checks import shown
@@ -242,12 +243,11 @@ def _kind(value: object) -> str:
     return "number" if is_number else type(value).__name__
 
 
-def _equal(value: object, wanted: object) -> bool:
-    return _kind(value) == _kind(wanted) and value == wanted
-
-
-def _ordered(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
+def _of_one_kind(compare: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
     return lambda value, wanted: _kind(value) == _kind(wanted) and compare(value, wanted)
+
+
+_equal = _of_one_kind(eq)
 
 
 def _contains(value: object, wanted: object) -> bool:
@@ -258,10 +258,10 @@ def _contains(value: object, wanted: object) -> bool:
 
 _COMPARE: Mapping[str, Callable[[Any, Any], bool]] = {
     "$eq": _equal,
-    "$gt": _ordered(lambda value, wanted: value > wanted),
-    "$gte": _ordered(lambda value, wanted: value >= wanted),
-    "$lt": _ordered(lambda value, wanted: value < wanted),
-    "$lte": _ordered(lambda value, wanted: value <= wanted),
+    "$gt": _of_one_kind(gt),
+    "$gte": _of_one_kind(ge),
+    "$lt": _of_one_kind(lt),
+    "$lte": _of_one_kind(le),
     "$in": lambda value, wanted: any(_equal(value, item) for item in wanted),
     "$contains": _contains,
 }

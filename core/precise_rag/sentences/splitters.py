@@ -92,10 +92,8 @@ class BlockSplitter:
         """The ends of all sentences, ascending, each after the white space that follows it."""
         for (first, last), is_sentence in block_spans(text, structure):
             block = text[first:last]
-            own_ends = (
-                [] if is_sentence or block.isascii() else [*_ends_by_marks(block), *_ends_by_space(block)]
-            )
-            if not own_ends and (is_sentence or _STOP.search(block.rstrip(_LAST_MARKS)) is None):
+            own_ends = [] if block.isascii() else [*_ends_by_marks(block), *_ends_by_space(block)]
+            if is_sentence or (not own_ends and _STOP.search(block.rstrip(_LAST_MARKS)) is None):
                 yield last
                 continue
             reached = 0
@@ -122,10 +120,8 @@ def _ends_in_parts(block: str, ends: SentenceEnds) -> Iterator[int]:
         sure = _READ - _AHEAD
         sure_ends = [end for end in ends(part) if 0 < end <= sure]
         yield from (start + end for end in sure_ends)
-        if sure_ends and sure_ends[-1] >= sure // 2:
-            start += sure_ends[-1]
-        else:
-            start += part.rfind(" ", sure // 2, sure) + 1 or sure
+        last = sure_ends[-1] if sure_ends else 0
+        start += last if last >= sure // 2 else part.rfind(" ", sure // 2, sure) + 1 or sure
     yield from (start + end for end in ends(block[start:]))
 
 
@@ -241,12 +237,8 @@ def _with_words(text: str, spans: Iterable[Span]) -> Iterator[Span]:
 def _cut(text: str, start: int, end: int) -> Iterator[Span]:
     """Cut a sentence into pieces of at most MAX_CHARACTERS, not counting surrounding white space."""
     end_of_words = start + len(text[start:end].rstrip())
-    while True:
-        first = after_space(text, start, end)
-        limit = first + MAX_CHARACTERS
-        if end_of_words <= limit:
-            break
-        late = limit - MAX_CHARACTERS // 3
+    while (limit := after_space(text, start, end) + MAX_CHARACTERS) < end_of_words:
+        first, late = limit - MAX_CHARACTERS, limit - MAX_CHARACTERS // 3
         cut = text.rfind("\n", late, limit) + 1 or text.rfind(" ", first, limit) + 1 or limit
         cut = after_space(text, cut, end)
         yield Span(start, cut)

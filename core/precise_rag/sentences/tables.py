@@ -98,9 +98,8 @@ def _split(documents: list[Document], encoder: Encoder, splitter: SentenceSplitt
             structure = read_structure(text)
             sentences = without_page_lines(text, split_structured(text, structure, splitter))
         except Exception as error:
-            raise InputError(
-                f"document {document.id!r:.100}: {str(error) or type(error).__name__}"
-            ) from error
+            reason = str(error) or type(error).__name__
+            raise InputError(f"document {document.id!r:.100}: {reason}") from error
         spans.append(np.array(sentences, dtype=np.int64).reshape(-1, 2))
         paragraphs.append(paragraph_ids(text, sentences))
         shown = (without_rules(text[start:end]) for start, end in sentences)

@@ -67,9 +67,7 @@ class Structure:
             heads of tables.
         """
         ends = [start for start, _, _ in starts[1:]] + [len(text)] * bool(starts)
-        blocks = tuple(
-            Block(start, end, kind, level) for (start, kind, level), end in zip(starts, ends, strict=True)
-        )
+        blocks = tuple(Block(one[0], end, *one[1:]) for one, end in zip(starts, ends, strict=True))
         return cls(text_format, blocks, tuple(_above(text, text_format, blocks) if above is None else above))
 
     def block_numbers(self, positions: Sequence[int] | IntArray) -> IntArray:
@@ -214,8 +212,7 @@ def _line(text: str, start: int) -> str:
 
 def _indent(line: str) -> int:
     """The columns before a line, or before the meaning of a term that begins after a colon."""
-    meaning = _MEANING.match(line)
-    return meaning.end() if meaning else indent_of(line)
+    return meaning.end() if (meaning := _MEANING.match(line)) else indent_of(line)
 
 
 def _lost_indent(text: str) -> int:

@@ -27,9 +27,8 @@ def head_size(rows: Sequence[Cells], n_marked: int, *, has_empty_head: bool) -> 
     A table of two columns has a head only if that holds in both, so that labels and values have none.
     Below merged cells the head goes on until its columns differ.
     """
-    size = n_marked
-    if size:
-        size = 0 if _is_data(rows[size - 1], rows[size:]) else size
+    if n_marked:
+        size = 0 if _is_data(rows[n_marked - 1], rows[n_marked:]) else n_marked
     else:
         n_over = sum(1 for _ in takewhile(is_over_all, rows))
         is_head = n_over + 1 < len(rows) and _is_head(rows[n_over], rows[n_over + 1 :], has_empty_head)

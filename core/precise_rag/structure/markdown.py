@@ -68,9 +68,8 @@ def _rest_of_code(text: str) -> int:
     first, second = (*islice(_FENCE.finditer(text), 2), None, None)[:2]
     if first is None or first[1].strip():
         return 0
-    if second is not None:
-        return first.end() if second[1].strip() else 0
-    return first.end() if text[first.end() : first.end() + 1] in ("\n", "") else 0
+    is_end = second[1].strip() if second else text[first.end() : first.end() + 1] in ("\n", "")
+    return first.end() if is_end else 0
 
 
 def _part_end(text: str, start: int) -> int:
@@ -168,7 +167,8 @@ def _numbered_titles(tokens: Sequence[Token], lines: Sequence[str]) -> set[int]:
 
 def _kind(token: Token, lines: Sequence[str]) -> tuple[BlockKind | None, int]:
     """The kind and level of the block that a token begins; None if it begins none."""
-    line, below = (*lines[slice(*token.map or (0, 0))], "", "")[:2]
+    rows = lines[slice(*token.map or (0, 0))]
+    line, below = (*rows, "", "")[:2]
     if token.type in ("paragraph_open", "code_block") and begins_table(line.strip(), below.strip()):
         return "table", 0
     match token.type:
@@ -177,11 +177,9 @@ def _kind(token: Token, lines: Sequence[str]) -> tuple[BlockKind | None, int]:
         case "paragraph_open":
             if _DEFINITION.match(line) or FORMULA.match(line):
                 return "code", 0
-            rows = lines[slice(*token.map or (0, 0))]
             if len(rows) >= FEWEST_ROWS and 1.5 * sum(map(bool, map(COLUMNS.match, rows))) >= len(rows):
                 return "table", 0
-            is_bold = token.map is not None and len(range(*token.map)) == 1 and BOLD_LINE.match(line)
-            return ("heading", 6) if is_bold else ("paragraph", 0)
+            return ("heading", 6) if len(rows) == 1 and BOLD_LINE.match(line) else ("paragraph", 0)
         case "fence" | "code_block":
             return "code", 0
         case "table_open":

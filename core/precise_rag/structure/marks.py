@@ -217,8 +217,6 @@ _CLOSING_TAG = re.compile(r"</?[A-Za-z][^<>]{0,200}>\Z")
 def ends_in_colon(text: str) -> bool:
     """Check whether the last line of a text ends in a colon, apart from emphasis and tags."""
     tail = text[-400:].rstrip()
-    if ":" not in tail and "：" not in tail:
-        return False
     while tail.endswith(">") and (tag := _CLOSING_TAG.search(tail)) is not None:
         tail = tail[: tag.start()].rstrip()
     return _LEAD_IN.search(tail[-8:]) is not None

@@ -86,19 +86,17 @@ class _Mark(NamedTuple):
 _NUMBER, _ROMAN = re.compile(r"\w+(?:\.\w+)*"), re.compile(r"[ivx]+|[IVX]+")
 
 
-def _kinds_of(word: str, last: str) -> tuple[str, ...]:
-    """The kinds of a mark after another one: "(i)" follows "(h)", otherwise it is a Roman number."""
+def _kind_of(word: str, last: str) -> str:
+    """The kind of a mark after another one: "(i)" follows "(h)", otherwise it is a Roman number."""
     number = _NUMBER.search(word)
     if number is None:
-        return (word,)
+        return word
     inside = number[0]
-    kind = word.replace(inside, "a" if inside.islower() else "A")
     if inside[0].isdigit():
-        return (re.sub(r"\d+", "1", word),)
-    if _ROMAN.fullmatch(inside) is None:
-        return (kind,)
+        return re.sub(r"\d+", "1", word)
     is_next = len(inside) == 1 and last.strip("().") == chr(ord(inside) - 1)
-    return (kind,) if is_next else (f"roman {kind}",)
+    kind = word.replace(inside, "a" if inside.islower() else "A")
+    return f"roman {kind}" if _ROMAN.fullmatch(inside) and not is_next else kind
 
 
 def plain_blocks(text: str) -> Iterator[BlockStart]:
@@ -200,26 +198,24 @@ class _Reader:
     def _is_term(self, number: int) -> bool:
         """Whether a line is a term, or an option, whose meaning is indented below it."""
         line, *below = self.lines[number : number + 3]
-        before = self.lines[max(number - 1, 0)]
-        is_rest = before.indent == line.indent or line.words.count("[") < line.words.count("]")
-        is_rest = is_rest or (line.words[0] == "[" and _COMMAND.match(before.words) is not None)
+        words, before = line.words, self.lines[max(number - 1, 0)]
+        is_rest = before.indent == line.indent or words.count("[") < words.count("]")
+        is_rest = is_rest or (words[0] == "[" and _COMMAND.match(before.words) is not None)
         if (is_rest and not line.after_blank) or not below:
             return False
         if below[0].after_blank:
-            return _LITERALS.fullmatch(line.words) is not None and below[0].indent > line.indent + 1
-        if label_end(" " * line.indent + line.words, " " * below[0].indent + below[0].words):
+            return _LITERALS.fullmatch(words) is not None and below[0].indent > line.indent + 1
+        if label_end(" " * line.indent + words, " " * below[0].indent + below[0].words):
             return True
-        if len(line.words) > _LONGEST_TERM:
-            return False
-        if line.words.removesuffix("...").endswith(STOP) or has_two_sentences(line.words):
+        if len(words) > _LONGEST_TERM or words.removesuffix("...").endswith(STOP) or has_two_sentences(words):
             return False
         if below[0].indent <= line.indent + 1:
-            return below[0].words.startswith(": ") and not ITEM.match(line.words)
-        if line.words[0] in "`\"'<-([$*:" or _COMMAND.match(line.words):
+            return below[0].words.startswith(": ") and not ITEM.match(words)
+        if words[0] in "`\"'<-([$*:" or _COMMAND.match(words):
             return True
-        n_words = len(line.words.split()) + len(WIDE.findall(line.words)) // 2
+        n_words = len(words.split()) + len(WIDE.findall(words)) // 2
         is_above_term = any(not one.after_blank and one.indent > below[0].indent + 1 for one in below[1:])
-        is_short = n_words <= _WORDS_OF_TERM or line.words.isupper()
+        is_short = n_words <= _WORDS_OF_TERM or words.isupper()
         return is_short and (is_above_term or fits_above(line, below[0]))
 
     def _lead_in(self, number: int) -> tuple[BlockKind, int] | None:
@@ -243,14 +239,14 @@ class _Reader:
         mark_before = ITEM.match(f"{line.words} ")
         word = normalize("NFKC", mark_before[0]).strip() if mark_before else line.words.split()[0]
         for step, mark in reversed(list(enumerate(same))):
-            if mark.kind in _kinds_of(word, mark.word):
+            if mark.kind == _kind_of(word, mark.word):
                 del self.marks[len(self.marks) - len(same) + step :]
                 self.marks.append(mark._replace(word=word))
                 return step
         if same and _NUMBER.search(word) and not _NUMBER.search(same[-1].word):
             del self.marks[len(self.marks) - len(same) :]
             same = []
-        self.marks.append(_Mark(line.indent, _kinds_of(word, "")[0], word))
+        self.marks.append(_Mark(line.indent, _kind_of(word, ""), word))
         return len(same)
 
     def _goes_on(self, line: Line) -> bool:

@@ -112,9 +112,8 @@ class Condition(Filter):
             raise InputError(f"filter: a field must be a non-empty string, got {shown(self.field)}")
         _check_text(f"filter: the field {shown(self.field)}", self.field)
         if self.field.startswith(RESERVED) and self.field != ID:
-            raise InputError(
-                f"filter: unknown operator {self.field!r}; use '$and', '$or', '$not', '$id' or a field's name"
-            )
+            known = "'$and', '$or', '$not', '$id' or a field's name"
+            raise InputError(f"filter: unknown operator {self.field!r}; use {known}")
         values = self.value if isinstance(self.value, tuple) else (self.value,)
         if isinstance(self.value, tuple) and self.operator != "$in":
             raise InputError(f"filter: {self.operator} of {self.field!r} takes one value, $in takes several")

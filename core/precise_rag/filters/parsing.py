@@ -26,10 +26,8 @@ def as_filter(given: Filter | Mapping[str, Any]) -> Filter:
     if isinstance(given, Filter):
         return given
     if not isinstance(given, Mapping):
-        raise InputError(
-            "filter: must be a Filter or a mapping like {'year': {'$gte': 2020}}, "
-            f"got {type(given).__name__}"
-        )
+        wanted = "a Filter or a mapping like {'year': {'$gte': 2020}}"
+        raise InputError(f"filter: must be {wanted}, got {type(given).__name__}")
     try:
         parts = [part for name, value in given.items() for part in _parts(name, value)]
     except RecursionError:
@@ -55,9 +53,8 @@ def _parts(name: object, value: Any) -> list[Filter]:
 
 def _comparison(field: Any, operator: object, value: Any) -> Filter:
     if operator not in _OPERATORS:
-        raise InputError(
-            f"filter: unknown operator {operator!r} of {field!r}; the operators are {', '.join(_OPERATORS)}"
-        )
+        known = ", ".join(_OPERATORS)
+        raise InputError(f"filter: unknown operator {operator!r} of {field!r}; the operators are {known}")
     if operator == "$not":
         return ~as_filter({field: value})
     if operator == "$exists":
@@ -93,9 +90,8 @@ def parse_assignments(texts: Iterable[str]) -> Filter | None:
                 raise InputError(f"filter {text!r} is not valid: {error}") from error
             continue
         if not (name and equals):
-            raise InputError(
-                f'filter {text!r} must be FIELD=VALUE, or JSON like \'{{"year": {{"$gte": 2020}}}}\''
-            )
+            example = '{"year": {"$gte": 2020}}'
+            raise InputError(f"filter {text!r} must be FIELD=VALUE, or JSON like {example!r}")
         values.setdefault(name, []).extend(_plain_values(value))
     parts += [Condition(name, "$in", tuple(wanted)) for name, wanted in values.items()]
     return None if not parts else parts[0] if len(parts) == 1 else AllOf(tuple(parts))

@@ -31,6 +31,7 @@ def html_blocks(text: str) -> Iterator[BlockStart]:
     heading = 0
     at = 0
     unfound: set[str] = set()
+    """Names of elements, such as a script, that are never closed: they end with their tag."""
     closed = False
     """Whether only closing tags and white space follow the last block so far; they belong to it."""
     while (tag := _TAG.search(text, at)) is not None:
@@ -48,7 +49,9 @@ def html_blocks(text: str) -> Iterator[BlockStart]:
             depth[name] = max(0, depth[name] - 1)
             heading = 0 if name == f"h{heading}" else heading
         elif name in _RAW_END:
-            at = _raw_end(text, tag, unfound)
+            end = None if name in unfound else _RAW_END[name].search(text, tag.end(2))
+            unfound.update([name] if end is None else ())
+            at = at if end is None else end.end()
             if at - tag.start() >= _LONG_RAW and not depth["table"]:
                 yield waiting, "code", 0
                 waiting, closed = after_space(text, at), True
@@ -60,19 +63,6 @@ def html_blocks(text: str) -> Iterator[BlockStart]:
             heading = int(name[1]) if name[0] == "h" and name[1:].isdigit() else heading
     if waiting < len(text) and (_has_words(text, waiting, len(text)) or not waiting):
         yield waiting, *_kind(depth, heading)
-
-
-def _raw_end(text: str, tag: re.Match[str], unfound: set[str]) -> int:
-    """Return where an element such as a script ends, or its tag if the element is never closed.
-
-    unfound: names of elements that are never closed; one is added when it is found.
-    """
-    name = tag[2].lower()
-    end = None if name in unfound else _RAW_END[name].search(text, tag.start() + len(name) + 1)
-    if end is None:
-        unfound.add(name)
-        return tag.end()
-    return end.end()
 
 
 def _kind(depth: Counter[str], heading: int) -> tuple[BlockKind, int]:

@@ -92,13 +92,13 @@ class BlockSplitter:
         """The ends of all sentences, ascending, each after the white space that follows it."""
         for (first, last), is_sentence in block_spans(text, structure):
             block = text[first:last]
-            own_ends = [] if block.isascii() else [*_ends_by_marks(block), *_ends_by_space(block)]
-            if is_sentence or (not own_ends and _STOP.search(block.rstrip(_LAST_MARKS)) is None):
+            own = [] if is_sentence or block.isascii() else [*_ends_by_marks(block), *_ends_by_space(block)]
+            if is_sentence or (not own and _STOP.search(block.rstrip(_LAST_MARKS)) is None):
                 yield last
                 continue
             reached = 0
             false_ends = FalseEnds(block)
-            for end in heapq.merge(sorted(own_ends), _ends_in_parts(block, self.ends)):
+            for end in heapq.merge(sorted(own), _ends_in_parts(block, self.ends)):
                 mark = _NOTE_MARK.match(block, end)
                 following = after_space(block, mark.end() if mark else end)
                 is_label = following < len(block) and _NUMBER_ALONE.fullmatch(block, reached, end)

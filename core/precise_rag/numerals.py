@@ -103,7 +103,7 @@ def _ungrouped(number: re.Match[str]) -> str:
 
 
 def _iso(date: re.Match[str]) -> list[str]:
-    """The dates that it may be, as in ISO 8601; none if it is no date."""
+    """A date in ISO 8601; two where day and month may be exchanged, none for a day that no calendar has."""
     order = date.lastgroup or ""
     part = dict(zip(order, [one for one in date.groups() if one][1:], strict=False))
     month = int(part["m"]) if part["m"].isdigit() else _MONTHS.get(part["m"].lower(), 0)

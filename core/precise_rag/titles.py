@@ -105,9 +105,9 @@ def titles_at(
 
 
 def paths_below(titles: Titles, structure: Structure, n_own: int = 0) -> Callable[[int, int], Titles]:
-    """Return a function from a part of a text, its start and end, to the titles above it.
+    """Return a function that takes the start and the end of a part of a text, and gives the titles above it.
 
-    titles: above the text, see `titles_at`. The first `n_own` are no headings.
+    titles: above the text, see `titles_at`. n_own: how many of them, from the first on, are not headings.
     """
     is_marked = structure.format in ("markdown", "html")
     levels = (b.level if is_marked and b.kind == "heading" else len(titles) + 1 for b in structure.blocks)

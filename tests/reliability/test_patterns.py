@@ -175,7 +175,7 @@ def test_patterns_that_take_longer_are_noticed(slow: str, method: str) -> None:
     [
         *(("", "|-|-|\n"), ("|a||\n|-|-|\n", "|a||\n"), ("# x\n\n> ", "a\n"), ("# x\n\n- ", "a\n")),
         *(("<html>", "<dl><dt>a"), ("<html><table>", "<tr><td rowspan=99 colspan=99>a")),
-        *(('{"a": [1, "', '\\"b'), ("".join(f"{' ' * n}a:\n" for n in range(2_000)), "          \n")),
+        ('{"a": 1}\n{"b": "', '\\"'),
     ],
 )
 def test_a_text_of_parts_that_come_again_is_read_in_linear_time(head: str, unit: str) -> None:

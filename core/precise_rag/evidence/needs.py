@@ -148,9 +148,10 @@ def of_entry(stretch: Stretch, row: int) -> Iterator[tuple[int, int]]:
 
 
 def of_named(query: str, stretch: Stretch, worth: FloatArray) -> Iterator[tuple[int, int]]:
-    """What the likeliest sentence below a title needs whose words are all in the query: its short section.
+    """A short section whose title has only words of the query: its likeliest sentence needs all of it.
 
-    worth: of each sentence. A section of half of the stretch is not short.
+    worth: the probability of each sentence. A section is short if it has at most 240 tokens, and at most half
+        of the stretch.
     """
     asked = frozenset(read_words(query).stems)
     sections: dict[tuple[str, ...], list[int]] = {}

@@ -53,7 +53,9 @@ def test_what_is_pruned_or_replaced_leaves_the_files(tmp_path, precise, monkeypa
         (docs / f"{name}.txt").write_text(f"The plant is called {name}.")
     assert precise("index", docs, "--out", index)[0] == 0
     (docs / "Sorrel.txt").write_text("The plant has no name.")
-    assert precise("index", docs, "--out", index)[0] == 0
+    for further in ((), ("--prune",)):  # which finds nothing to remove
+        assert precise("index", docs, "--out", index, *further)[0] == 0
+    assert b"called Sorrel" not in b"".join(file.read_bytes() for file in index.iterdir())
     (docs / "Tansy.txt").unlink()
     with monkeypatch.context() as full:
         full.setattr("precise_rag.index.index.write_index", Mock(side_effect=IndexWriteError("disk full")))

@@ -202,8 +202,10 @@ def _cut_json(
 ) -> tuple[str, tuple[Excerpt, ...]] | None:
     """The best elements of the outermost lists that fit; None without lists, or if the best is too long."""
     lists = _outermost_lists(text)
+    if not any(lists):
+        return None
     frame, mark = map(int, count([_with_marks(text, lists, ()), f', "{_mark(len(text))}"']))
-    if not any(lists) or frame >= max_tokens:
+    if frame >= max_tokens:
         return None
     spans = [*chain(*lists)]
     sizes = (count([text[start:end] for start, end in spans]) + mark).tolist()

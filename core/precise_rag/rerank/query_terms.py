@@ -189,12 +189,15 @@ def begins_with_name(query: str, texts: Sequence[str]) -> FloatArray:
 
     Where none does, a name with a sign, or an operator, may begin any line: a row of a short table.
     """
-    shown = [without_tags(text[:_BEGINNING]) if text.lstrip().startswith("<") else text for text in texts]
-    query, *texts = map(in_one_form, (query, *shown))
+    query = in_one_form(query)
     asked = {one for one in _CODE.findall(query.casefold()) if not one.isalnum()} | _codes(query)
+    signed = {*_SIGNED.findall(query)}  # "-a in kill-pane" is in the entry of kill-pane
+    if not asked | signed:
+        return np.zeros(len(texts), dtype=np.float32)
+    shown = (without_tags(text[:_BEGINNING]) if text.lstrip().startswith("<") else text for text in texts)
+    texts = [*map(in_one_form, shown)]
     firsts = [_ENTRY.match(text.casefold()) if asked else None for text in texts]
     begun = [{first[1]} & asked if first else set[str]() for first in firsts]
-    signed = {*_SIGNED.findall(query)}  # "-a in kill-pane" is in the entry of kill-pane
     for n_lines in (1, None) if signed else ():
         if not any(begun):
             lines = ("\n".join(text.strip().split("\n")[:n_lines]) for text in texts)

@@ -56,16 +56,23 @@ def of_something_else(query: str, candidates: Sequence[Candidate]) -> Iterator[t
     query: may be empty. candidates: the likeliest first; each is compared with the first 100.
     """
     terms = frozenset(read_words(query).stems) - QUESTION_WORDS
-    told = [one for one in candidates if terms and titles_above(one)]
-    asked = {one.id: _mentioned(one) & terms for one in told}
-    above = {one.id: frozenset(read_words(joined_titles(titles_above(one))).stems) for one in told}
-    said = {one.id: frozenset(filter(str.isalpha, read_words(one.text).stems)) for one in told}
-    for one, other in product(told, told[:_MOST_COMPARED]):
-        is_else = asked[one.id] < asked[other.id] and above[other.id] & asked[other.id] - asked[one.id]
-        if is_else and len(titles_above(one)) == len(titles_above(other)):
-            words, others = said[one.id], said[other.id]
-            if 2 * len(words & others) >= len(words | others) > 0:
-                yield one.id, other.id
+    told = [
+        (
+            one.id,
+            len(titles_above(one)),
+            _mentioned(one) & terms,
+            {*read_words(joined_titles(titles_above(one))).stems},
+            {*filter(str.isalpha, read_words(one.text).stems)},
+        )
+        for one in candidates
+        if terms and titles_above(one)
+    ]
+    for (like, depth, asked, _, words), (one, as_deep, more, above, others) in product(
+        told, told[:_MOST_COMPARED]
+    ):
+        is_else = depth == as_deep and asked < more and above & (more - asked)
+        if is_else and 2 * len(words & others) >= len(words | others) > 0:
+            yield like, one
 
 
 def _mentioned(candidate: Candidate) -> frozenset[str]:

@@ -5,7 +5,7 @@ from itertools import product
 
 from precise_rag.stems import QUESTION_WORDS, read_words
 from precise_rag.titles import joined_titles, titles_above
-from precise_rag.types import Candidate
+from precise_rag.types import Candidate, Titles
 
 _MOST = 0.5
 """Where a greater share of the query's words looks like names, capitals mean nothing."""
@@ -56,19 +56,22 @@ def of_something_else(query: str, candidates: Sequence[Candidate]) -> Iterator[t
     query: may be empty. candidates: the likeliest first; each is compared with the first 100.
     """
     terms = frozenset(read_words(query).stems) - QUESTION_WORDS
-    told = [
+    told = [one for one in candidates if terms and titles_above(one)]
+    said: dict[Titles, set[str]] = {}
+    for one in told:
+        said.setdefault(titles_above(one), set()).update(_mentioned(one) & terms)
+    read = [
         (
             one.id,
             len(titles_above(one)),
-            _mentioned(one) & terms,
+            said[titles_above(one)],
             {*read_words(joined_titles(titles_above(one))).stems},
             {*filter(str.isalpha, read_words(one.text).stems)},
         )
-        for one in candidates
-        if terms and titles_above(one)
+        for one in told
     ]
     for (like, depth, asked, _, words), (one, as_deep, more, above, others) in product(
-        told, told[:_MOST_COMPARED]
+        read, read[:_MOST_COMPARED]
     ):
         is_else = depth == as_deep and asked < more and above & (more - asked)
         if is_else and 2 * len(words & others) >= len(words | others) > 0:

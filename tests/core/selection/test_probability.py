@@ -144,6 +144,16 @@ def test_a_row_of_what_the_question_names_takes_the_place_of_a_likelier_one_of_s
     assert [one.text for one in selection.kept] == ["Mill 10:15"]
 
 
+def test_a_row_of_the_section_that_has_the_words_of_the_question_is_not_of_something_else() -> None:
+    entries = [("Limit the size of a field.", 0.5, "limit_size"), ("Default: 8190", 0.5, "limit_size")]
+    entries += [("Default: 100", 0.1, "limit of the field")]
+    rows = [sentence(text, worth, title=title) for text, worth, title in entries]
+    selection = ProbabilitySelector(min_keep=1).select(
+        rows, query="What is the limit of the size of a field?"
+    )
+    assert {one.text for one in selection.kept} >= {"Limit the size of a field.", "Default: 8190"}
+
+
 @pytest.mark.parametrize("query", [QUERY.lower(), QUERY.upper(), QUERY.title(), ""])
 def test_without_capitals_that_tell_names_there_are_none(query):
     assert named(COLDPLAY, query=query) == []

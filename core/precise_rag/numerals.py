@@ -24,11 +24,10 @@ _GLUED = re.compile(
 )
 _ROMAN = re.compile(r"(?<=[^\W\d_] )(?=[IVX]{2}|[VX])(X{0,3})(IX|IV|V?I{0,3})\b(?![-'’])")
 _UNITS = ("", "I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX")
-_MONTHS = {
-    name: number
-    for number, names in enumerate(packaged_toml("stems.toml")["months"], 1)
-    for name in names.split()
-}
+_WORDS = packaged_toml("stems.toml")
+_MONTHS = {name: number for number, names in enumerate(_WORDS["months"], 1) for name in names.split()}
+NUMBER_WORDS = {word: digits for digits, words in _WORDS["numbers"].items() for word in words.split()}
+"""The digits of the words that mean a number."""
 _MONTH = r"([^\W\d_]{3,10})\b\.?"
 _DAY = r"(\d\d?)(?:st|nd|rd|th|er|\.|º)?"
 _DATES = (

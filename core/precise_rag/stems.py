@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from precise_rag._data import packaged_toml
 from precise_rag._memory import remembers
-from precise_rag.numerals import with_one_form
+from precise_rag.numerals import NUMBER_WORDS, with_one_form
 
 IdfTable = npt.NDArray[np.uint8]
 """Rarity of each stem, at the index `slot(stem, len(table))`, in units of 1 / IDF_STEPS."""
@@ -95,8 +95,9 @@ def read_words(text: str) -> Words:
 def stem(word: str) -> str:
     """Remove a common English ending from a lower-case word, leaving at least three letters.
 
-    A word with a digit is its own stem: E420 and E4200 are two codes.
+    A word with a digit is its own stem: E420 and E4200 are two codes. That of "three" is 3.
     """
+    word = NUMBER_WORDS.get(word, word)
     if any(map(str.isdigit, word)):
         return word
     for ending in _ENDINGS:

@@ -5,6 +5,7 @@ from datetime import date, timedelta
 import pytest
 
 from precise_rag import Document, PreciseRAG, prune
+from precise_rag.index.words import split_words
 from precise_rag.numerals import in_one_form
 from precise_rag.stems import initials, read_words
 from support.documents import read_cases
@@ -35,3 +36,9 @@ def test_a_name_of_several_words_finds_its_initials() -> None:
     said = [f"The {initials(name)} paid for {n} boats, as the clerk wrote." for n, name in enumerate(names)]
     parts = [" ".join(f"The {name} ({initials(name)}) is old." for name in names), *said]
     assert said[5] in prune("\n\n".join(parts), "What did the Ferry Oil Office pay for?", 60).text
+
+
+@pytest.mark.parametrize("words", ["three days", "drei tage", "trois jours", "tres días", "ТРИ дня", "três"])
+def test_a_number_in_words_is_the_number_but_no_name(words: str) -> None:
+    assert (read_words(f". {words}").stems[0], split_words(words)[0]) == ("3", "3")
+    assert not any(read_words(words).marked)

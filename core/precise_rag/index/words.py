@@ -16,6 +16,7 @@ from precise_rag._data import packaged_text
 from precise_rag._extras import require
 from precise_rag.checks import items_of, shown
 from precise_rag.errors import InputError
+from precise_rag.numerals import NUMBER_WORDS
 from precise_rag.stems import with_parted_words
 from precise_rag.types import IntArray
 
@@ -91,12 +92,12 @@ def split_words(text: str) -> list[str]:
     """Split a text into words to match by, case folded and without accents.
 
     One-letter words are kept; "C++" and "C#" are words. A run of characters of scripts without spaces between
-    words, from Chinese to Thai, becomes overlapping pairs of them. See also `with_parted_words`.
+    words, from Chinese to Thai, becomes overlapping pairs of them. "Three" is 3. See `with_parted_words`.
     """
     words: list[str] = []
     for word in _WORD.findall(folded(text)):
         is_run = len(word) > 1 and _UNSPACED_RUN.match(word)
-        words += map("".join, pairwise(word)) if is_run else [word]
+        words += map("".join, pairwise(word)) if is_run else [NUMBER_WORDS.get(word, word)]
     return words
 
 

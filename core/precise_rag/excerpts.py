@@ -10,9 +10,10 @@ of their own; those that overlap or meet exactly are joined.
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import groupby
+from itertools import chain, groupby, pairwise
 from typing import Any, Literal, NamedTuple
 
+from precise_rag.structure.marks import ends_in_colon
 from precise_rag.titles import joined_titles, new_sections
 from precise_rag.tokens import Counts, candidate_tokens, estimate_tokens
 from precise_rag.types import Candidate, Decision, Excerpt, Selection, Stretch
@@ -104,6 +105,8 @@ def within(
 ) -> Selection:
     """Return a selection whose excerpts fit: of what is kept, the best as many as do, then any that does.
 
+    A lead-in fits with what follows it, or not at all, unless both together take more than half of the tokens.
+
     max_tokens: most tokens of the excerpts as they are written, see `written_tokens`; None: no limit.
     order, piece_tokens: as for `excerpts_of`.
     written: counts the tokens of excerpts as they are written; default: `written_tokens`.
@@ -121,16 +124,35 @@ def within(
         n_tokens = written(excerpts) if written else written_tokens(excerpts, piece_tokens)
         return fitting, max_tokens - n_tokens
 
-    fits = len(kept) - bisect_left(range(len(kept), 0, -1), True, key=lambda n: only(kept[:n])[1] >= 0)
-    chosen = [*kept[:fits]]
+    units = _together(selection, max_tokens)
+    fits = len(units) - bisect_left(
+        range(len(units), 0, -1), True, key=lambda n: only([*chain(*units[:n])])[1] >= 0
+    )
+    chosen = [*chain(*units[:fits])]
     best, left = only(chosen)
-    for candidate in kept[fits + 1 :]:
-        if candidate_tokens(candidate) <= left:
-            more, then_left = only([*chosen, candidate])
+    for unit in units[fits + 1 :]:
+        if sum(map(candidate_tokens, unit)) <= left:
+            more, then_left = only([*chosen, *unit])
             if then_left >= 0:
                 best, left = more, then_left
-                chosen.append(candidate)
+                chosen += unit
     return best
+
+
+def _together(selection: Selection, max_tokens: int) -> list[list[Candidate]]:
+    """What is kept, best first, each lead-in with what follows it, see `within`."""
+    beside = (pair for stretch in selection.stretches for pair in pairwise(stretch.sentences))
+    after = {one.id: two.id for one, two in beside if ends_in_colon(one.text)}
+    left = {candidate.id: candidate for candidate in selection.kept}
+    units = []
+    for key in [*left]:
+        unit = [left.pop(key)] if key in left else []
+        while unit and (following := left.get(after.get(unit[-1].id, ""))) is not None:
+            if 2 * sum(map(candidate_tokens, (*unit, following))) > max_tokens:
+                break
+            unit.append(left.pop(following.id))
+        units.append(unit)
+    return [unit for unit in units if unit]
 
 
 def _excerpt(start: int, end: int, text: str, n_tokens: int, decisions: Sequence[Decision]) -> Excerpt:

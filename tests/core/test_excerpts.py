@@ -148,6 +148,13 @@ def test_what_is_kept_fits_as_it_is_written(order: Order) -> None:
     assert within(selection, None, order) is selection
 
 
+def test_a_lead_in_fits_with_what_follows_it_or_not_at_all() -> None:
+    text = f"Ada left {'home ' * 9}.\n\nThe wheel wears:\n\n- a seal of felt\n\nIt is old."
+    selection = keeping(text, {"Ada": 0.9, "The wheel": 0.8, "- a seal": 0.5, "It is": 0.4})
+    kept = {n: [one.text for one in within(selection, n).kept][1:] for n in (24, 20)}
+    assert kept == {24: ["The wheel wears:", "- a seal of felt"], 20: ["It is old."]}
+
+
 def test_what_stands_above_counts_once_for_each_section() -> None:
     selection = keeping(MILL, {"The mill": 0.9, "The gate": 0.8})
     above = Selection.of(

@@ -9,7 +9,7 @@ import numpy as np
 
 from precise_rag.checks import check_number
 from precise_rag.evidence.model import REACH, EvidenceModel, Growth, evidence_model
-from precise_rag.evidence.needs import needs, of_entry, of_named
+from precise_rag.evidence.needs import needs, of_entry, of_section
 from precise_rag.protocols import Neighbours
 from precise_rag.selection import ratio_scores
 from precise_rag.types import INSISTENT, UNSCORED, Candidate, Selection, Stretch, best_first, check_query
@@ -98,7 +98,7 @@ class EvidenceGrower:
 
 
 def _with_needs(query: str, stretch: Stretch, growth: Growth) -> tuple[Growth, dict[int, int]]:
-    """Give what a sentence needs its probability; see `needs`, and for the best ones `of_entry`, `of_named`.
+    """Give what a sentence needs its probability; see `needs`, for the best ones `of_entry` and `of_section`.
 
     It gets a trifle less, the less likely it is alone: if a record does not fit, its likeliest fields do.
     Returns the growth, and for each row that became more probable the row that needs it.
@@ -108,8 +108,8 @@ def _with_needs(query: str, stretch: Stretch, growth: Growth) -> tuple[Growth, d
     best = int(growth.alone.argmax())
     probability[best] = max(probability[best], growth.alone[best])  # a heading is worth its section
     worth = probability.copy()
-    named = of_named(query, stretch, growth.alone)
-    for row, needed in chain(needs(stretch), of_entry(stretch, best), named):
+    sections = of_section(query, stretch, growth.alone)
+    for row, needed in chain(needs(stretch), of_entry(stretch, best), sections):
         nearly = worth[row] * (_NEARLY + (1 - _NEARLY) * growth.alone[needed])
         if nearly > probability[needed]:
             probability[needed] = nearly

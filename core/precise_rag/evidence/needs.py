@@ -66,6 +66,8 @@ _ASKS = re.compile(rf"[\s{{\[,]{{0,100}}\"[^\n]{{0,400}}[?？؟]\"|{WHEN.pattern
 """A value of nested data, or a row with a time, that asks."""
 _BELOW_HEADING, _WHOLE_TURN = 16, 240
 """Sentences below a heading that its fields are about, and characters of a turn that is sent whole."""
+_BARE = 2
+"""Words of a lead-in that says nothing of its own, such as "For example:", at most."""
 _PROSE: tuple[BlockKind, ...] = ("paragraph", "item", "quote", "turn")
 
 
@@ -147,11 +149,12 @@ def of_entry(stretch: Stretch, row: int) -> Iterator[tuple[int, int]]:
         yield row, after
 
 
-def of_named(query: str, stretch: Stretch, worth: FloatArray) -> Iterator[tuple[int, int]]:
-    """A short section whose title has only words of the query: its likeliest sentence needs all of it.
+def of_section(query: str, stretch: Stretch, worth: FloatArray) -> Iterator[tuple[int, int]]:
+    """What the likeliest sentence of a section needs: all of it if it is short, and named or among the best.
 
-    worth: the probability of each sentence. A section is short if it has at most 240 tokens, and at most half
-        of the stretch.
+    worth: the probability of each sentence. A section has at most half of the sentences of the stretch. It is
+        named if its title has only words of the query, and then short if it has at most 240 tokens. Otherwise
+        its likeliest sentence is at least half as likely as the best one, and it has at most 150.
     """
     asked = frozenset(read_words(query).stems)
     sections: dict[tuple[str, ...], list[int]] = {}
@@ -160,9 +163,13 @@ def of_named(query: str, stretch: Stretch, worth: FloatArray) -> Iterator[tuple[
             sections.setdefault(one.above[:end], []).append(row)
     for path, rows in sections.items():
         title = {*filter(str.isalpha, read_words(path[-1]).stems)} - QUESTION_WORDS
-        is_named = title and title <= asked and 2 * len(rows) <= len(stretch.sentences)
-        if is_named and sum(stretch.sentences[row].n_tokens or 0 for row in rows) <= LONGEST_SECTION:
-            yield from product([max(rows, key=worth.__getitem__)], rows)
+        is_named = title and title <= asked
+        best = max(rows, key=worth.__getitem__)
+        is_likely = 2 * worth[best] >= worth.max() and stretch.sentences[best].above == path
+        longest = LONGEST_SECTION if is_named else LONGEST_ANNOUNCED if is_likely else 0
+        size = sum(stretch.sentences[row].n_tokens or 0 for row in rows)
+        if 2 * len(rows) <= len(stretch.sentences) and size <= longest:
+            yield from product([best], rows)
 
 
 def _said_with(row: int, sentence: _Sentence, before: _Sentence) -> Iterator[tuple[int, int]]:
@@ -306,6 +313,9 @@ def _announcing(row: int, sentences: Sequence[_Sentence]) -> Iterator[int]:
     block, before = sentences[row].block, sentences[row - 1].block
     if _announces(sentences[row - 1], block):
         yield row - 1
+        is_bare = len(sentences[row - 1].text.split()) <= _BARE
+        if is_bare and row > 1 and sentences[row - 2].block == before:
+            yield row - 2
     if before.kind in _PROSE and block.kind in _BESIDE_ITEMS:
         for lead in range(row - 2, -1, -1):
             if sentences[lead].block != before:
@@ -330,12 +340,13 @@ def _announces(sentence: _Sentence, following: Block) -> bool:
 
 
 def _announced(row: int, sentences: Sequence[_Sentence]) -> Iterator[int]:
-    """The rows of the list, code or table that begins at a row, up to LONGEST_ANNOUNCED tokens."""
+    """The rows of the list, with code in it, code or table that begins at a row: LONGEST_ANNOUNCED tokens."""
     start, left = sentences[row].block, LONGEST_ANNOUNCED
     for after in range(row, len(sentences)):
         block = sentences[after].block
         left -= sentences[after].n_tokens
-        is_list = start.kind == block.kind == "item" and block.level >= start.level
+        is_in_item = block.kind in _BESIDE_ITEMS or (block.kind == "item" and block.level >= start.level)
+        is_list = start.kind == "item" and is_in_item
         if left < 0 or not (is_list or block == start):
             return
         yield after

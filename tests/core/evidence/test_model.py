@@ -20,7 +20,7 @@ from precise_rag.evidence.features import (
     stretch_features,
 )
 from precise_rag.evidence.model import REACH
-from precise_rag.evidence.needs import language_of, leans, needs, of_entry, of_named
+from precise_rag.evidence.needs import language_of, leans, needs, of_entry, of_section
 from precise_rag.evidence.records import records
 from precise_rag.evidence.stretches import split_into_sentences
 from precise_rag.evidence.texts import FoundTexts
@@ -173,14 +173,19 @@ def test_the_beginning_of_an_entry_needs_what_is_below_it() -> None:
     assert ("leave_b" in brought[0], "key_of" in brought[-1]) == (True, True)
 
 
-def test_the_likeliest_sentence_of_a_short_section_that_the_question_names_needs_all_of_it() -> None:
+def test_the_likeliest_sentence_of_a_short_section_needs_all_of_it_if_it_is_named_or_likely() -> None:
     steps = "Shut the valve.\n\nOpen the lid.\n\nLet it run dry.\n\n"
     text = f"# Pump\n\n## Flushing\n\n{steps}## Storage\n\n{'Keep it dry and warm. ' * 60}"
     stretch = split_into_sentences(Candidate("d", 0, len(text), text, 0.0, "rank"))
     worth = np.array([float("lid" in one.text) for one in stretch.sentences], dtype=np.float32)
-    named = {stretch.sentences[row].text for _, row in of_named("How is the flushing done?", stretch, worth)}
+    named = {
+        stretch.sentences[row].text for _, row in of_section("How is the flushing done?", stretch, worth)
+    }
     assert named == {"Shut the valve.", "Open the lid.", "Let it run dry."}
-    assert not [*of_named("How is the storage of the pump done?", stretch, worth)]
+    unnamed = "How is the storage of the pump done?"
+    assert {row for _, row in of_section(unnamed, stretch, worth)} >= {*np.flatnonzero(worth)}
+    worth[-1] = 3.0
+    assert not [*of_section(unnamed, stretch, worth)]
 
 
 def test_the_heading_at_the_end_of_a_text_is_above_the_text_that_begins_behind_it() -> None:

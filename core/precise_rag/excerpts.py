@@ -105,7 +105,7 @@ def within(
 ) -> Selection:
     """Return a selection whose excerpts fit: of what is kept, the best as many as do, then any that does.
 
-    A lead-in fits with what follows it, or not at all, unless both together take more than half of the tokens.
+    A lead-in fits with what follows it, or not at all, if both together take half of the tokens at most.
 
     max_tokens: most tokens of the excerpts as they are written, see `written_tokens`; None: no limit.
     order, piece_tokens: as for `excerpts_of`.

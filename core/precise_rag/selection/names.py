@@ -70,12 +70,12 @@ def of_something_else(query: str, candidates: Sequence[Candidate]) -> Iterator[t
         )
         for one in told
     ]
-    for (like, depth, asked, _, words), (one, as_deep, more, above, others) in product(
+    for (key, depth, asked, _, words), (other, as_deep, more, above, others) in product(
         read, read[:_MOST_COMPARED]
     ):
         is_else = depth == as_deep and asked < more and above & (more - asked)
         if is_else and 2 * len(words & others) >= len(words | others) > 0:
-            yield like, one
+            yield key, other
 
 
 def _mentioned(candidate: Candidate) -> frozenset[str]:

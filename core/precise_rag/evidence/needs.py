@@ -340,7 +340,7 @@ def _announces(sentence: _Sentence, following: Block) -> bool:
 
 
 def _announced(row: int, sentences: Sequence[_Sentence]) -> Iterator[int]:
-    """The rows of the list, code or table that begins at a row, up to LONGEST_ANNOUNCED tokens, and of code in the list."""
+    """The rows of the list, with code in it, code or table that begins at a row: LONGEST_ANNOUNCED tokens."""
     start, left = sentences[row].block, LONGEST_ANNOUNCED
     for after in range(row, len(sentences)):
         block = sentences[after].block

@@ -150,7 +150,7 @@ def parse_scores(reply: str, ids: Collection[str]) -> dict[str, Relevance]:
     complete. So are ids that lack a score, have one outside [0, 1], or have two different sets of scores.
     """
     by_id: defaultdict[str, set[Relevance]] = defaultdict(set)
-    for item in json_objects(reply, "scores"):
+    for item in json_objects(reply, "scores")[0]:
         scores: Any = [_unit_number(item.get(stage)) for stage in RELEVANCE_STAGES]
         if isinstance(key := item.get("id"), str) and key in ids and None not in scores:
             by_id[key].add(Relevance(*scores))
@@ -159,7 +159,7 @@ def parse_scores(reply: str, ids: Collection[str]) -> dict[str, Relevance]:
 
 def parse_score(reply: str) -> float | None:
     """Read a single score in [0, 1], given as JSON or as a bare number; None without one."""
-    scores = {_unit_number(item["score"]) for item in json_objects(reply) if "score" in item}
+    scores = {_unit_number(item["score"]) for item in json_objects(reply)[0] if "score" in item}
     scores = scores or {_unit_number(reply.strip())}
     return scores.pop() if len(scores) == 1 else None
 

@@ -289,8 +289,8 @@ def _read(reply: Completion, prompt: Prompt) -> tuple[Judgement, str]:
         return unread, f"the judgement is cut off ({_CUT_OFF[reply.cut_off]})"
     if judgement.status == "unparsed":
         return judgement, "the judgement could not be read"
-    if prompt.shows(reply.spoken):
-        return unread, "the judge repeats its instructions instead of judging"
+    if prompt.shows(reply.spoken, in_data=True):
+        return unread, "the judge repeats its prompt instead of judging"
     return judgement, ""
 
 

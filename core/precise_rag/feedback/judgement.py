@@ -10,13 +10,13 @@ from precise_rag.types import Judgement
 
 Adjustment = Literal[-1, 0, 1]
 
-_KEEP: Adjustment = 0
 _NUMBER = r"([+\-−–]?\d++(?:\.\d++)?+)(?![A-Za-z\d])"
 _IS = r"(?: ?\([^()\n]{1,20}\))?[\"'*_`\s:=\[(]*(?:is\s+|of\s+)?"
-_SCORE = re.compile(rf"score{_IS}{_NUMBER}(?!\s*+[-–]\s*\d)", re.I)
+_SCORE = re.compile(rf"score{_IS}{_NUMBER}(?!\s*+[-–]\s*\d|(?<=\b1) (?!of)\w{{2,3}} 10\b)", re.I)
 _ADJUSTMENT = re.compile(
-    rf"adjustment{_IS}(?:{_NUMBER}(?![ \t]*+,[ \t]*+[+\-−–]?\d)|(more|less|none|keep))", re.I
+    rf"adjustment{_IS}(?:{_NUMBER}(?![ \t]*+(?:,|or)[ \t]*+[+\-−–]?\d)|(more|less|none|keep))", re.I
 )
+_OUT_OF_TEN = re.compile(r"(?: ?/| of|(?<!\b1) \w{2,3}) ?10\b")
 _SCORE_KEYS = ("score", "evaluation score", "rating")
 _ADJUSTMENT_KEYS = ("adjustment", "context adjustment", "context")
 _WORDS: Mapping[str, Adjustment] = {"more": 1, "less": -1, "none": 0, "keep": 0}
@@ -25,30 +25,26 @@ _WORDS: Mapping[str, Adjustment] = {"more": 1, "less": -1, "none": 0, "keep": 0}
 def parse_judgement(text: str) -> Judgement:
     """Return the judgement in `text`, with status "unparsed" if it has no score from 1 to 10.
 
-    A JSON object counts with its own fields, not with what it quotes; lines count in a reply without one.
-    Verdicts that differ are unparsed, too. A score is rounded down: 8.9 is 8. An adjustment that is missing
-    or unreadable is 0.
+    A JSON object counts with its own fields, not with what it quotes; lines beside objects count, too, unless
+    one of them is malformed, which may quote them. Verdicts that differ are unparsed. A score is rounded
+    down: 8.9 is 8. An adjustment that is missing or unreadable is 0.
     """
-    verdicts = _verdicts(text)
-    score, adjustment = verdicts.pop() if len(verdicts) == 1 else (None, _KEEP)
+    objects, lines = json_objects(text)
+    scores: set[int | None] = set()  # None: not from 1 to 10
+    changes: set[Adjustment] = set()
+    for fields in objects:
+        named = [(str(key).lower().replace("_", " "), item) for key, item in fields.items()]
+        found = {_score(item) for key, item in named if key in _SCORE_KEYS and item is not None}
+        told = [item for wanted in _ADJUSTMENT_KEYS for key, item in named if key == wanted]
+        scores |= found
+        changes |= {_adjustment(told[0])} if found and told else set()
+    if scores or not OBJECT.search(lines):
+        scores |= {*map(_score, _SCORE.findall(lines))}
+        changes |= {_adjustment(number or word) for number, word in _ADJUSTMENT.findall(lines)}
+    score = scores.pop() if len(scores) == 1 and len(changes) <= 1 else None
     if score is None:
         return Judgement(None, 0, "unparsed", text)
-    return Judgement(score, adjustment, "parsed", text)
-
-
-def _verdicts(text: str) -> set[tuple[int | None, Adjustment]]:
-    """The scores and adjustments in a reply, in pairs; None for a score that is not from 1 to 10."""
-    if OBJECT.search(text):
-        verdicts: set[tuple[int | None, Adjustment]] = set()
-        for fields in json_objects(text):
-            named = [(str(key).lower().replace("_", " "), item) for key, item in fields.items()]
-            told = dict(named)
-            change = _adjustment(next((told[key] for key in _ADJUSTMENT_KEYS if key in told), None))
-            scores = (item for key, item in named if key in _SCORE_KEYS and item is not None)
-            verdicts |= {(_score(score), change) for score in scores}
-        return verdicts
-    changes = {_adjustment(number or word) for number, word in _ADJUSTMENT.findall(text)} or {_KEEP}
-    return {(_score(score), change) for score in _SCORE.findall(text) for change in changes}
+    return Judgement(score, changes.pop() if changes else 0, "parsed", text)
 
 
 def _score(value: Any) -> int | None:
@@ -65,10 +61,10 @@ def _adjustment(value: Any) -> Adjustment:
 
 
 def _number(value: Any) -> float | None:
-    """The number in 8, 8.5, "8", "8/10" or "less context (-1)"; None without a number."""
+    """The number in 8, 8.5, "8/10" or "less context (-1)"; None for a text without one, or with several."""
     if isinstance(value, str):
-        match = re.search(_NUMBER, value)
-        return float(match[1].translate(_MINUS)) if match else None
+        found = {*re.findall(_NUMBER, _OUT_OF_TEN.sub("", value))}
+        return float(found.pop().translate(_MINUS)) if len(found) == 1 else None
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     try:

@@ -16,18 +16,20 @@ _SLIPS = re.compile(r"(?<=:)\s*+\+(?=\d)|,(?=\s*+[}\]])")
 _STRING_OR_BRACE = re.compile(r'"(?:[^"\\]|\\.)*+"?|[{}]', re.S)
 
 
-def json_objects(text: str, list_name: str = "") -> Iterator[Mapping[str, Any]]:
-    """Yield the JSON objects in `text` that stand in no other object, in their order.
+def json_objects(text: str, list_name: str = "") -> tuple[list[Mapping[str, Any]], str]:
+    """Return the JSON objects in `text` that stand in no other object, in their order, and the other text.
 
-    list_name: an object's list of this name stands for the object: its items are yielded, also those before
+    list_name: an object's list of this name stands for the object: its items are returned, also those before
         the place where the reply is cut off.
 
     An object may quote others, and what it quotes is not the model's own word. So one that is malformed, cut
-    off, or has a name twice is skipped with all that is in it. One that holds an object or a list and
+    off, or has a name twice is other text with all that is in it. One that holds an object or a list and
     nothing else only wraps it. Nothing is read after an object that is too deep for the decoder.
     """
+    objects: list[Mapping[str, Any]] = []
+    other: list[str] = []
     opening = re.compile(rf'\{{\s*"{re.escape(list_name)}"\s*:\s*\[')
-    at = read = 0  # read: where the last malformed object ends; only one around others is read by its list
+    at = read = done = 0  # read: the end of the last malformed object; only an outer one is read by its list
     decoder = json.JSONDecoder(strict=False, object_pairs_hook=without_repeats)
     with suppress(RecursionError):
         while start := OBJECT.search(text, at):
@@ -35,12 +37,15 @@ def json_objects(text: str, list_name: str = "") -> Iterator[Mapping[str, Any]]:
             found = text[start.start() : at]
             for spelled in (found, _SLIPS.sub("", found)):
                 with suppress(ValueError):  # also for a whole number of thousands of digits
-                    yield from _unwrapped(decoder.decode(spelled), list_name)
+                    objects += _unwrapped(decoder.decode(spelled), list_name)
+                    other.append(text[done : start.start()])
+                    done = at
                     break
             else:
                 opened = opening.match(found) if list_name and read <= start.start() else None
                 read = max(read, at)
                 at = start.start() + opened.end() if opened else at
+    return objects, "\n".join([*other, text[done:]])
 
 
 def _end_of_braces(text: str, start: int) -> int:

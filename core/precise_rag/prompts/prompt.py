@@ -37,10 +37,11 @@ class Prompt(NamedTuple):
     mark: str = ""
     context: str = ""
 
-    def shows(self, reply: str) -> bool:
-        """Return whether the instructions show this reply, for instance as an example."""
+    def shows(self, reply: str, *, in_data: bool = False) -> bool:
+        """Return whether the instructions show this reply, as an example; with `in_data` also the texts."""
         said = reply[reply.find("{") : reply.rfind("}") + 1] if "{" in reply else ""
-        return "".join((said or reply).split()) in "".join(self.messages[0].content.split())
+        shown = " ".join(one.content for one in self.messages[: 1 + in_data])
+        return "".join((said or reply).split()) in "".join(shown.split())
 
 
 class Shown(NamedTuple):

@@ -91,25 +91,30 @@ _PASSAGES = (
     "(?:passage|context|text|document|source|excerpt|material)s?(?: (?:above|given|provided))?"
 )
 _NOT = "(?: ?n.t| not|not)"
-_SAY = (
-    r"(?:\w+ly )?(?:contain|mention|sa[yi]|state|provid|give|includ|specif|indicat|answer|address|discuss"
-    r"|descri|explain|tell|offer|find|found|know|determin|help|assist)\w*"
-)
-_IS_NOT = rf"[^.,;]{{1,60}}? (?:is|are|was|were|can|could|be){_NOT}"
+_TELL = "(?:mention|sa[yi]|state|specif|indicat|answer|address|discuss|descri|explain|tell|know|determin)"
+_SAY = rf"(?:\w+ly )?(?:{_TELL}|contain|provid|give|includ|offer|find|found|help|assist)\w*"
+_IS = r"[^.,;]{1,60}? (?:is|are|was|were|can|could|be)"
+_IN = f" (?:in|from|by|based on) {_PASSAGES}"
+_NONE = r"(?:there.(?:is|are|s) ?)?(?:no|n.t \w+|insufficient)(?: \w+)? (?:information|mention|answer)\b"
+*_WORDS, _QUESTION = packaged_toml("prompts/refusals.toml").values()
 _DENIALS = (
     rf"{_PASSAGES} (?:only [^.,;]{{1,60}} and )?(?:do|does|did){_NOT} {_SAY}",
+    rf"{_PASSAGES} do(?:es)?{_NOT} have (?:\w+ ){{1,2}}(?:information|answer)",
     rf"{_PASSAGES} {_SAY} (?:no|nothing)\b",
+    rf"{_PASSAGES} {_SAY} [^.;]{{1,80}}? (?:but|and) (?:not {_QUESTION}|(?:they )?do(?:es)?{_NOT} {_TELL})",
     rf"(?:none|neither|nothing|no)(?: of| in)? {_PASSAGES} {_SAY}",
-    rf"(?:there is )?no (?:information|mention|answer)\b[^.,;]{{0,60}} (?:{_PASSAGES}$|given|provided)",
-    rf"(?:I (?:do|ca|can|could){_NOT}|(?:I['’]?m |I am )?(?:unable|not able) to) (?:have enough|{_SAY})",
-    rf"{_IS_NOT} (?:be )?(?:{_SAY} )?(?:in|from|by) {_PASSAGES}$",
-    rf"(?:based on|according to) {_PASSAGES}, {_IS_NOT} {_SAY}",
-    rf"(?:not {_SAY}|n/a|unknown)$",
-    "".join(f"(?=[^,;:]*?(?:{words}))" for words in packaged_toml("prompts/refusals.toml").values()),
+    rf"{_NONE}(?: (?:about|on|of|to|that|is|was|can|could|given|provided|found)\b[^.,;]{{0,60}}?)?"
+    rf"(?:{_IN}(?: (?:about|on|to)\b| {_QUESTION}|$)| (?:found|available)$| provided(?: about\b|$))",
+    rf"(?:I (?:do|ca|can|could){_NOT}|(?:I.{{1,2}}m )?(?:un|not )able to) (?:have enough|see any|{_SAY})",
+    rf"{_IS}{_NOT} (?:in|from) {_PASSAGES}$",
+    rf"{_IS}(?:{_NOT} (?:be )?| un)(?:{_SAY}|available|clear){_IN}(?:$| {_QUESTION})",
+    rf"(?:based on|according to|from) {_PASSAGES}, (?:{_NONE}|{_IS}{_NOT} (?:be |possible to )?{_TELL})",
+    rf"(?:not (?:{_TELL}|provid|give|found)\w*(?:{_IN})?|n/a|unknown)$",
+    "".join(f"(?=[^,;:]*?(?:{words}))" for words in _WORDS),
 )
 _REFUSAL = re.compile(
-    rf"(?:(?:I['’]?m sorry|sorry|unfortunately|note|answer|but)[\W\d]++)*+(?:{'|'.join(_DENIALS)})"
-    r"(?:(?! but\b| however\b)[^,;])*",
+    rf"(?:(?:(?:I.?m )?sorry|unfortunately|note|answer|but|therefore|so)[\W\d]++)*+(?:{'|'.join(_DENIALS)})"
+    rf"(?:(?! but\b| however\b)[^,;]|, (?:(?:or |and )?{_QUESTION}|so I (?:do|ca|can|could|am){_NOT}))*",
     re.I,
 )
 """A sentence that says that the passages do not contain the answer, or do not say something else."""

@@ -109,6 +109,8 @@ def test_a_passage_costs_eight_tokens_beside_its_text_and_title():
     ("draft", "problem"),
     [
         *read_cases("prompts.json", "drafts"),
+        *((text, "finds no answer") for text in read_cases("prompts.json", "refusals")),
+        *((text, "") for text in read_cases("prompts.json", "answers that say no")),
         (NOT_IN_PASSAGES, "finds no answer"),
         (f"Sorry, {NOT_IN_PASSAGES} It is not in the passages.", "finds no answer"),
         (f"Sure.\n{EVERY[0].messages[0].content}", "repeats the prompt"),

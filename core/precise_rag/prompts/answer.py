@@ -47,6 +47,7 @@ def numbered(draft: str, mark: str) -> str:
 
 def problem_of(draft: str, mark: str, question: str) -> str:
     """Return what keeps a prompt's draft from being an answer; an empty string if nothing does."""
+    draft = _TOKENS.sub("", draft)
     uncited = _CITATION.sub("", draft)
     said = [one.strip() for one in _SENTENCE.findall(uncited)] or [""]
     rest = (one for one in said[1:] if not _AFTER_REFUSAL.match(one))
@@ -55,8 +56,9 @@ def problem_of(draft: str, mark: str, question: str) -> str:
         return REFUSED
     lines = [" ".join(line.split()) for line in draft.splitlines()]
     of_prompt = [line for line in lines if len(line) > len(NOT_IN_PASSAGES) and line in _OURS]
-    marks = [word for word in re.findall(r"\w+", draft.lower()) if word.rstrip(string.digits) == mark]
-    if of_prompt or marks or draft.split() == question.split() != []:
+    spoken, asked = (re.findall(r"\w+", text.lower()) for text in (draft, question))
+    marks = [word for word in spoken if word.rstrip(string.digits) == mark]
+    if of_prompt or marks or (asked and spoken in (asked, ["question", *asked])):
         return "the reply repeats the prompt"
     shown = "".join(filter(str.isprintable, _CITATION.sub(" ", " ".join(lines))))
     words = re.findall(r"<[^<>\s]*>|\w{1,40}", shown) or "".join(shown.split())
@@ -123,6 +125,7 @@ _OF_ANSWER = re.compile(
     re.I,
 )
 """What a refusal speaks of if it cites: "The document has no personal data [1]." is an answer."""
+_TOKENS = re.compile(r"<(?:\|[^<>|\s]{1,60}\||/s|[be]os|(?:end|start)_of_turn)>(?:(?:assistant|model)\b)?")
 _SENTENCE = re.compile(r"\w[^.!?。！？\n]*+")
 _AFTER_REFUSAL = re.compile(r"(?:they|the passages|please)\b", re.I)
 _OURS = " ".join([*(ANSWER_TASK.format(form=form) for form in FORMS.values()), DATA_RULE])

@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Mapping
+from copy import deepcopy
 from typing import Any
 
 from langchain_core.documents import Document
@@ -51,7 +52,8 @@ class StoreSource(RetrieverSource):
         named = {} if filter is None else {_filter_argument(store): filter}
         if twice := named.keys() & search_kwargs.keys():
             raise InputError(f"pass filter= or search_kwargs={{{twice.pop()!r}: …}}, not both")
-        self.store, self.fetch_k, self.search_kwargs = store, fetch_k, {**search_kwargs, **named}
+        self.store, self.fetch_k, given = store, fetch_k, {**search_kwargs, **named}.items()
+        self.search_kwargs = {name: deepcopy(one) if isinstance(one, dict) else one for name, one in given}
 
     def _retriever(self, filter: Any, top_k: int) -> RetrieverLike:
         given = {} if filter is None else {_filter_argument(self.store): filter}

@@ -1,7 +1,8 @@
 """The retriever over the whole retrieval path."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from copy import deepcopy
 from inspect import unwrap
 from typing import Any, Self
 
@@ -55,7 +56,7 @@ class PreciseRetriever(OverPipeline, BaseRetriever):
         check_number("similarity_top_k", similarity_top_k, least=1, whole=True, none="excerpts")
         self._rag = check_pipeline(rag)
         self.similarity_top_k = similarity_top_k
-        self.filters = filters
+        self.filters = to_core_filter(filters) if isinstance(filters, Mapping) else deepcopy(filters)
 
     @property
     def rag(self) -> PreciseRAG:

@@ -138,9 +138,12 @@ def test_documents_are_changed_and_filters_are_set_once_or_for_one_call(framewor
     over.add_documents(given)
     assert owners({"who": "me"}) == {"me"}
     assert owners({"who": "nobody"}) == set()
-    neither = framework.filtered({"who": {"$nin": ["me", "you"]}})
+    excluded = ["me", "you"]
+    neither = framework.filtered({"who": {"$nin": excluded}})
     made = framework.retriever.from_documents(given, HashEncoder(), **neither)
-    for whole in (made, framework.retriever.from_index(index, **neither)):
+    made = made, framework.retriever.from_index(index, **neither)
+    excluded.append("them")  # changes no retriever
+    for whole in made:
         assert {framework.metadata(piece)["who"] for piece in framework.find(whole, "cat")} == {"them"}
         answered = framework.answer(framework.loop.from_rag(whole.rag), "cat").sources
         assert {framework.metadata(piece)["who"] for piece in answered} == {"them"}

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
-from copy import copy
+from copy import copy, deepcopy
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Literal, Self, TypeAlias, Unpack, overload
@@ -182,17 +182,17 @@ class PreciseRAG:
     def with_filter(self, filter: Any) -> Self:
         """Return a pipeline that applies a filter to every search, beside its own; for None, this pipeline.
 
-        The filter of a question applies as well. Raises InputError for a second filter unless an index is
-        searched: nothing else can join two.
+        It is copied. That of a question applies as well. Raises InputError for a second filter unless an
+        index is searched: nothing else can join two.
         """
         if filter is None:
             return self
-        if self.filter is not None:
-            if not isinstance(self.index, Index):
-                raise InputError("what is searched has a filter for every question, and takes no second one")
-            filter = as_filter(self.filter) & as_filter(filter)
+        if isinstance(self.index, Index):
+            filter = as_filter(filter) if self.filter is None else as_filter(self.filter) & as_filter(filter)
+        elif self.filter is not None:
+            raise InputError("what is searched has a filter for every question, and takes no second one")
         other = copy(self)
-        other.filter = filter
+        other.filter = deepcopy(filter) if isinstance(filter, dict) else filter
         return other
 
     def retrieve(

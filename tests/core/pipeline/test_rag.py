@@ -8,6 +8,7 @@ from precise_rag import Document, GradientSelector, PreciseRAG, load_reranker
 from precise_rag.answer import Answer
 from precise_rag.candidate_filters import RelevanceFilter
 from precise_rag.errors import InputError, LLMServerError
+from precise_rag.filters import Field
 from precise_rag.testing import HashEncoder, ScriptedLLM
 from precise_rag.trace import Trace
 from precise_rag.types import Candidate, Selection
@@ -247,6 +248,12 @@ async def test_any_source_is_searched_with_a_filter_only_if_there_is_one_and_giv
     over = PreciseRAG(Source(), selector=rag.path.selector)
     assert over.retrieve(QUESTION) == await over.aretrieve(QUESTION, filter={"year": 1931})
     assert asked == [("search", {}), ("asearch", {"filter": {"year": 1931}})]
+    base = {"year": {"$in": [1931]}}
+    kept = over.with_filter(base), rag.with_filter(base)
+    base["year"]["$in"].append(1932)
+    kept[0].retrieve(QUESTION)
+    assert asked[-1] == ("search", {"filter": {"year": {"$in": [1931]}}})
+    assert kept[1].filter == Field("year").is_in([1931])
 
 
 def test_a_follow_up_question_is_made_self_contained_first_and_stays_if_that_fails(rag):

@@ -386,11 +386,24 @@ def test_a_folder_with_other_files_is_not_touched(name: str, with_index: bool, t
     for file, text in FOREIGN[name].items():
         (path / file).parent.mkdir(parents=True, exist_ok=True)
         (path / file).write_text(text)
-    before = tree(path)
+    before, stays = tree(path), with_index and name in ("a file named data-*", "notes", "hidden")
+    refusal = r"holds other files.*give an empty or new folder"
     for attempt in (build("dense").save, lambda p: HybridIndex.lock(p).__enter__()):
-        with pytest.raises(InputError, match=r"holds other files.*give an empty or new folder"):
+        with nullcontext() if stays else pytest.raises(InputError, match=refusal):
             attempt(path)
-        assert tree(path) == before
+        assert stays or tree(path) == before
+    assert all((path / file).read_text() == text for file, text in FOREIGN[name].items())
+
+
+def test_an_index_with_a_backup_of_hard_links_is_saved_and_the_backup_stays(tmp_path: Path) -> None:
+    index = build("dense")
+    index.save(tmp_path / "index")
+    shutil.copytree(tmp_path / "index", tmp_path / "backup", copy_function=os.link)
+    before = tree(tmp_path / "backup")
+    index.add([Document("new", "My text.")])
+    index.save(tmp_path / "index")
+    assert "new" in load_index(tmp_path / "index", ENCODER).document_ids
+    assert tree(tmp_path / "backup") == before
 
 
 @pytest.mark.parametrize("link", [os.symlink, os.link], ids=["symbolic", "hard"])

@@ -122,8 +122,8 @@ def locked(path: str | Path, timeout: float = WAIT) -> Iterator[None]:
     path: the folder; made if it is not there. timeout: seconds to wait for another writer.
     A thread may hold it several times. The operating system frees it when the process that holds it ends.
     A folder that was made for an index which was not saved is removed again.
-    Raises InputError if it holds other files, IndexLockedError when the time is over, and IndexWriteError if
-    it cannot be made.
+    Raises InputError if it holds other files and no index, IndexLockedError when the time is over, and
+    IndexWriteError if it cannot be made.
     """
     path = as_path("path", path)
     check_number("timeout", timeout, least=0, most=_LONGEST_WAIT)
@@ -363,7 +363,7 @@ def _check_regular(file: Path) -> None:
 
 
 def _data_files(path: Path) -> list[Path]:
-    """The data files in `path`. Raises InputError if it holds anything that no save leaves there."""
+    """The data files in `path`. Raises InputError for what no save makes, but for files beside an index."""
     if not os.path.lexists(path):
         return []
     if not path.is_dir():
@@ -373,8 +373,9 @@ def _data_files(path: Path) -> list[Path]:
     data = [name for name in is_file if _DATA_NAME.fullmatch(name)]
     known = {MANIFEST, _PART, LOCK_FILE, *data}
     others = [name for name, is_plain in is_file.items() if not is_plain or name not in known]
-    if has_index(path) and not others and not _is_our_manifest(path / MANIFEST, bool(data)):
-        others = [MANIFEST]
+    if is_file.get(MANIFEST):
+        is_ours = _is_our_manifest(path / MANIFEST, bool(data) and not others)
+        others = [name for name in others if name in known] if is_ours else [*others, MANIFEST]
     if others:
         raise InputError(f"{path} holds other files ({others[0]!r}); give an empty or new folder")
     return [path / name for name in data]
@@ -382,8 +383,9 @@ def _data_files(path: Path) -> list[Path]:
 
 def _is_plain(entry: os.DirEntry[str]) -> bool:
     """Whether it is a file, and no link where one is opened to write: a lock would empty what it names."""
-    linked = entry.name == LOCK_FILE and entry.stat(follow_symlinks=False).st_nlink > 1
-    return entry.is_file(follow_symlinks=False) and not linked
+    if entry.name == LOCK_FILE and (its := entry.stat(follow_symlinks=False)).st_nlink > 1 and its.st_size:
+        return False
+    return entry.is_file(follow_symlinks=False)
 
 
 def _is_our_manifest(file: Path, beside_data: bool) -> bool:

@@ -105,7 +105,7 @@ def within(
 ) -> Selection:
     """Return a selection whose excerpts fit: of what is kept, the best as many as do, then any that does.
 
-    A lead-in fits with what follows it, or not at all, if both together take half of the tokens at most.
+    A lead-in fits with what follows it, or not at all, if these two do.
 
     max_tokens: most tokens of the excerpts as they are written, see `written_tokens`; None: no limit.
     order, piece_tokens: as for `excerpts_of`.
@@ -124,7 +124,7 @@ def within(
         n_tokens = written(excerpts) if written else written_tokens(excerpts, piece_tokens)
         return fitting, max_tokens - n_tokens
 
-    units = _together(selection, max_tokens)
+    units = _together(selection, lambda several: only(several)[1] >= 0)
     fits = len(units) - bisect_left(
         range(len(units), 0, -1), True, key=lambda n: only([*chain(*units[:n])])[1] >= 0
     )
@@ -139,17 +139,15 @@ def within(
     return best
 
 
-def _together(selection: Selection, max_tokens: int) -> list[list[Candidate]]:
-    """What is kept, best first, each lead-in with what follows it, see `within`."""
+def _together(selection: Selection, fit: Callable[[Sequence[Candidate]], bool]) -> list[list[Candidate]]:
+    """What is kept, best first, each lead-in with what follows it, if these fit."""
     beside = (pair for stretch in selection.stretches for pair in pairwise(stretch.sentences))
     after = {one.id: two.id for one, two in beside if ends_in_colon(one.text)}
     left = {candidate.id: candidate for candidate in selection.kept}
     units = []
     for key in [*left]:
         unit = [left.pop(key)] if key in left else []
-        while unit and (following := left.get(after.get(unit[-1].id, ""))) is not None:
-            if 2 * sum(map(candidate_tokens, (*unit, following))) > max_tokens:
-                break
+        while unit and (following := left.get(after.get(unit[-1].id, ""))) and fit([*unit, following]):
             unit.append(left.pop(following.id))
         units.append(unit)
     return [unit for unit in units if unit]

@@ -23,7 +23,7 @@ from precise_rag.structure import read_structure
 from precise_rag.structure.marks import indent_of
 from precise_rag.structure.tables import table_rows
 from precise_rag.titles import joined_titles, new_sections
-from precise_rag.tokens import Counts, CountTokens, counting, estimate_tokens
+from precise_rag.tokens import Counts, CountTokens, candidate_tokens, counting, estimate_tokens
 from precise_rag.types import Candidate, Decision, Excerpt, Selection, Span, Stretch, best_first, check_query
 
 _LONGEST_QUESTION = 2_000
@@ -46,6 +46,8 @@ _PARTS = (
 """Where a unit that does not fit is cut: at lines, fields on a line, ends of long clauses, and some words."""
 _SIGN = re.compile(r"""(?:["']([^"'\n]{1,80})["']\s?:\s{0,9})?([{\[])|[}\]]|"(?:[^"\\\n]|\\.){0,300}+\"""")
 """What opens a value with others in it, after its key, or closes one; or a string, which may hold signs."""
+_LONG_SHARE = 0.25
+"""The share of the limit up to which a unit is sent whole or not at all, unless it is the likeliest."""
 _NEARLY = 0.5
 """The share of the likeliest unit's probability above which another is not much less likely."""
 _STRING_OR_LIST = re.compile(r'"(?:[^"\\]++|\\.)*+"|\[\s*', re.DOTALL)
@@ -117,18 +119,21 @@ def _cut(
     worth = ProbabilitySelector(enough_tokens=None)
     selection = EvidenceExtractor(reranker, worth).select(question, found)
     fits = fitting(selection)
-    if unit := _best_left_out(selection, fits):
+    if unit := _best_left_out(selection, fits, max_tokens):
         fits = fitting(_with_parts_of(unit, selection, question, reranker))
     excerpts = excerpts_of(fits, piece_tokens=lambda piece: mark)
     shown = _with_holes(text, excerpts, max_tokens)
     return (shown, excerpts) if excerpts or written(()) <= max_tokens else ("", ())
 
 
-def _best_left_out(selection: Selection, fits: Selection) -> Candidate | None:
-    """The likeliest unit that does not fit, if it is not much less likely than the best one."""
+def _best_left_out(selection: Selection, fits: Selection, max_tokens: int) -> Candidate | None:
+    """The likeliest unit that does not fit, if it is long or the best, and not much less likely than that."""
     ids = {unit.id for unit in fits.kept}
     unit = next((unit for unit in selection.kept if unit.id not in ids), None)
-    return unit if unit and unit.score >= _NEARLY * selection.kept[0].score else None
+    if unit is None or unit.score < _NEARLY * selection.kept[0].score:
+        return None
+    is_long = candidate_tokens(unit) > _LONG_SHARE * max_tokens
+    return unit if is_long or unit == selection.kept[0] else None
 
 
 def _with_parts_of(unit: Candidate, selection: Selection, question: str, reranker: Reranker) -> Selection:

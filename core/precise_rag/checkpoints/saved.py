@@ -73,15 +73,17 @@ def new_file(path: Path) -> Iterator[BufferedRandom]:
         os.fsync(file.fileno())
 
 
-def load_checkpoint(folder: str | Path) -> tuple[dict[str, Any], Tensors]:
-    """Load a saved model.
+def load_checkpoint(
+    folder: str | Path, kinds: Mapping[str, type] = MappingProxyType({})
+) -> tuple[dict[str, Any], Tensors]:
+    """Load a saved model. kinds: what some of its settings must be.
 
     Returns its config and its tensors by name.
     Raises ModelError if a file is missing, too large or broken, if the checksum of the weights or of
-    the config is wrong, or if a weight is not finite.
+    the config is wrong, if a setting is of another kind, or if a weight is not finite.
     """
     folder = Path(folder)
-    config = load_config(folder)
+    config = load_config(folder, kinds)
     weights = read_checked(folder, _WEIGHTS, config.get(_WEIGHTS_SUM))
     try:
         tensors = load(weights)
@@ -93,7 +95,7 @@ def load_checkpoint(folder: str | Path) -> tuple[dict[str, Any], Tensors]:
     return config, tensors
 
 
-def load_config(folder: Path) -> dict[str, Any]:
+def load_config(folder: Path, kinds: Mapping[str, type] = MappingProxyType({})) -> dict[str, Any]:
     """Return the config of a saved model. Raises ModelError as `load_checkpoint` does."""
     data = read_model_file(folder / _CONFIG)
     try:
@@ -106,6 +108,7 @@ def load_config(folder: Path) -> dict[str, Any]:
         refuse(folder / _CONFIG, f"has no {_CONFIG_SUM}, so it is not of a model of precise-rag")
     if config[_CONFIG_SUM] != _settings_sha256(config):
         refuse(folder / _CONFIG, f"was changed: its {_CONFIG_SUM} is not that of its settings")
+    check_config(folder, config, kinds)
     return config
 
 

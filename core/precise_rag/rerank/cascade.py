@@ -10,13 +10,7 @@ import numpy as np
 
 from precise_rag._extras import require
 from precise_rag._processes import Loaded, PerProcess
-from precise_rag.checkpoints.saved import (
-    check_config,
-    dequantized,
-    load_checkpoint,
-    packaged_model,
-    read_model_file,
-)
+from precise_rag.checkpoints.saved import dequantized, load_checkpoint, packaged_model, read_model_file
 from precise_rag.checks import check_number
 from precise_rag.encoders.devices import runs_on_onnx
 from precise_rag.encoders.local import packaged_tokenizer
@@ -108,8 +102,7 @@ class CascadeReranker(Loaded):
                 'load_reranker("packaged") works without the cross-encoder'
             )
         self._folder = Path(folder)
-        self._config, _ = load_checkpoint(folder)
-        check_config(folder, self._config, _SETTINGS)
+        self._config, _ = load_checkpoint(folder, _SETTINGS)
         self.weights_sha256: str = self._config["weights_sha256"]
         self._again = partial(type(self), folder, n_read=n_read, least=least, device=device)
         self._regression = LogisticRegression(self._config["blend"])

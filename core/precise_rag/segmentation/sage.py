@@ -70,8 +70,7 @@ class SageModel(NetworkModel):
         as "cpu"; default: CUDA if there is one.
         Raises ModelError if a file is missing, damaged or foreign.
         """
-        config, tensors = load_checkpoint(folder)
-        check_config(folder, config, _SETTINGS)
+        config, tensors = load_checkpoint(folder, _SETTINGS)
         if encoder is None and config["encoder"].startswith("openai:"):
             raise ModelError(f"{folder} names an encoder that is paid for; pass encoder= to use one")
         check_tensors(folder, tensors, _shapes(config))

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from precise_rag.checkpoints.saved import check_config, load_config, packaged_model
+from precise_rag.checkpoints.saved import load_config, packaged_model
 from precise_rag.checks import as_path
 from precise_rag.errors import InputError, ModelError
 from precise_rag.facts import copied
@@ -204,8 +204,7 @@ def load_model(
     Raises ModelError if the model does not exist, or its files are damaged or foreign.
     """
     folder = model_folder(name)
-    config = load_config(folder)
-    check_config(folder, config, {"family": str, "options": dict})
+    config = load_config(folder, {"family": str, "options": dict})
     family, options = config["family"], dict(config["options"])
     if family == "small":
         return SmallModel.load(folder, device=device), options

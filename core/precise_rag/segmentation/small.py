@@ -9,7 +9,6 @@ from typing import Any, Self
 import numpy as np
 
 from precise_rag.checkpoints.saved import (
-    check_config,
     check_tensors,
     dequantized,
     load_checkpoint,
@@ -59,8 +58,7 @@ class SmallModel(NetworkModel):
     @classmethod
     def load(cls, folder: Path, *, device: str | None = None) -> Self:
         """Load the model saved in `folder`. Raises ModelError if a file is missing, damaged or foreign."""
-        config, tensors = load_checkpoint(folder)
-        check_config(folder, config, _SETTINGS)
+        config, tensors = load_checkpoint(folder, _SETTINGS)
         data = read_checked(folder, "vocabulary.txt", config.get("vocabulary_sha256"))
         try:
             word_pieces = WordPieces(data.decode("utf-8").split("\n"))

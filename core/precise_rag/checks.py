@@ -21,9 +21,9 @@ def check_number(
     name: str,
     value: Any,
     *,
-    least: float | None = None,
+    least: float = -math.inf,
     above_zero: bool = False,
-    most: float | None = None,
+    most: float = math.inf,
     whole: bool = False,
     none: str | None = None,
 ) -> None:
@@ -34,11 +34,7 @@ def check_number(
     if value is None and none is not None:
         return
     is_number = _is_number(value, whole)
-    if is_number and not (
-        (least is not None and value < least)
-        or (above_zero and value <= 0)
-        or (most is not None and value > most)
-    ):
+    if is_number and least <= value <= most and (value > 0 or not above_zero):
         return
     rule = _range(least, above_zero, most)
     if not is_number:
@@ -128,14 +124,11 @@ def _is_number(value: Any, whole: bool) -> bool:
         return False
 
 
-def _range(least: float | None, above_zero: bool, most: float | None) -> str:
-    if least is not None and most is not None:
+def _range(least: float, above_zero: bool, most: float) -> str:
+    if least > -math.inf and most < math.inf:
         return f"from {least:g} to {most:g}"
-    if above_zero:
-        return "positive" if most is None else f"positive and at most {most:g}"
-    if least is not None:
-        return f"at least {least:g}"
-    return "" if most is None else f"at most {most:g}"
+    lowest = "positive" if above_zero else f"at least {least:g}" if least > -math.inf else ""
+    return " and ".join(filter(None, [lowest, f"at most {most:g}" if most < math.inf else ""]))
 
 
 def shown(value: Any) -> str:

@@ -53,6 +53,7 @@ class LocalEncoder(Loaded):
     name: (attribute) the model's name; for a folder, its name and a hash of its weights and settings.
     source: (attribute) the name or folder for `load_encoder` that loads the encoder again.
     tokenizer: (attribute) its `tokenizers.Tokenizer` without truncation, or None if it has none.
+    Raises ModelError if a folder has no weights, or a file of a packaged model has the wrong checksum.
 
     Threads can share an encoder. A copy is the encoder itself; a pickle has no weights, and the model is
     loaded again.
@@ -61,7 +62,12 @@ class LocalEncoder(Loaded):
     tokenizer: Any
 
     def __init__(self, name_or_path: str | Path, *, device: str | None = None) -> None:
-        self.source, self._folder, self.name = located(name_or_path)
+        self.source = self.name = str(name_or_path).removeprefix("sentence-transformers/")
+        self._folder: Path | None = None  # on this machine
+        if self.source in PACKAGED:
+            self._folder = packaged_encoder(self.source)
+        elif (folder := Path(name_or_path)).is_dir():
+            self.source, self._folder, self.name = str(folder.resolve()), folder, content_name(folder)
         self.device = device
         self._last: tuple[list[str], TokenIds | None] = [], None
 
@@ -161,19 +167,6 @@ def packaged_encoder(name: str) -> Path:
                 "pip install --force-reinstall --no-deps precise-rag"
             )
     return folder
-
-
-def located(name_or_path: str | Path) -> tuple[str, Path | None, str]:
-    """Return the source of a model, its folder if it is on this machine, and its name.
-
-    Raises ModelError if a folder has no weights, or a file of the packaged model has the wrong checksum.
-    """
-    source, folder = str(name_or_path).removeprefix("sentence-transformers/"), Path(name_or_path)
-    if source in PACKAGED:
-        return source, packaged_encoder(source), source
-    if not folder.is_dir():
-        return source, None, source
-    return str(folder.resolve()), folder, content_name(folder)
 
 
 def check_no_code(folder: Path) -> None:

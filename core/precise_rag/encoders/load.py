@@ -1,6 +1,7 @@
 """Loading an encoder from a name, a folder or an object."""
 
 import os
+from functools import cache
 from pathlib import Path
 
 from precise_rag.checks import given_kind
@@ -53,3 +54,9 @@ def load_encoder(
         f"{argument} must be the name of a model, a folder, an embedding object of LlamaIndex or LangChain, "
         f"or an object with encode, encode_queries and count_tokens, got {given_kind(source)}"
     )
+
+
+@cache
+def default_encoder() -> Encoder:
+    """Return the default encoder, which stays loaded."""
+    return load_encoder()

@@ -1,16 +1,15 @@
 """What rerankers get of candidates: titles above, text around, cosines, and long texts by their sentences."""
 
 import re
-from collections.abc import Sequence, Set
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import cache
 
 import numpy as np
 
 from precise_rag.encoded import encode_documents, encode_queries
 from precise_rag.encoders.geometry import with_levels
-from precise_rag.encoders.load import load_encoder
-from precise_rag.protocols import Encoder, Neighbours, Reranker
+from precise_rag.encoders.load import default_encoder
+from precise_rag.protocols import Neighbours, Reranker
 from precise_rag.rerank.query_terms import QueryTerms
 from precise_rag.sentences import load_sentence_splitter
 from precise_rag.sentences.words import without_markup
@@ -42,10 +41,11 @@ def with_headings(query: str, candidates: Sequence[Candidate], idf_table: IdfTab
     above = [joined_titles(titles_above(candidate))[-_TITLES:] for candidate in candidates]
     named = {text: terms.positions(read_words(text)).keys() for text in set(above)}
     return [
-        replace(candidate, text=f"{title}: {candidate.text}")
-        if _adds(terms, named[title], candidate.text)
-        else candidate
-        for candidate, title in zip(candidates, above, strict=True)
+        replace(one, text=f"{title}: {one.text}")
+        if terms.coverage(named[title]) > _LEAST_SHARE  # first, as it costs little
+        and terms.coverage(named[title] - terms.positions(read_words(one.text)).keys()) > _LEAST_SHARE
+        else one
+        for one, title in zip(candidates, above, strict=True)
     ]
 
 
@@ -56,23 +56,9 @@ def with_names_as_asked(query: str, candidates: Sequence[Candidate]) -> Sequence
     """
     for name in LONG_NAME.findall(query):
         short = re.compile(rf"\b{initials(name)}\b(?!\))")
-        candidates = [
-            replace(one, text=short.sub(f"{name} ({initials(name)})", one.text)) for one in candidates
-        ]
+        both = f"{name} ({initials(name)})"
+        candidates = [replace(one, text=short.sub(both, one.text)) for one in candidates]
     return candidates
-
-
-def _adds(terms: QueryTerms, named: Set[str], text: str) -> bool:
-    """Whether a heading with these terms of the query adds enough to a text."""
-    if terms.coverage(named) <= _LEAST_SHARE:
-        return False
-    return terms.coverage(named - terms.positions(read_words(text)).keys()) > _LEAST_SHARE
-
-
-@cache
-def default_encoder() -> Encoder:
-    """Return the default encoder, which stays loaded."""
-    return load_encoder()
 
 
 def with_cosines(query: str, candidates: Sequence[Candidate]) -> list[Candidate]:
@@ -126,10 +112,8 @@ def score_texts(query: str, candidates: Sequence[Candidate], reranker: Reranker)
     sentences, and has the score of the best one. Short texts are scored whole, beside those sentences.
     """
     longest = getattr(reranker, "longest_text", None)
-    is_long = [
-        longest is not None and len(c.text) > longest and estimate_tokens(c.text) > longest
-        for c in candidates
-    ]
+    most = np.inf if longest is None else longest
+    is_long = [len(c.text) > most and estimate_tokens(c.text) > most for c in candidates]
     if not any(is_long):
         return reranker.score(query, candidates)
     parts: list[Candidate] = []
@@ -143,12 +127,10 @@ def score_texts(query: str, candidates: Sequence[Candidate], reranker: Reranker)
 def _sentences(text: Candidate) -> list[Candidate]:
     """The sentences of a text, without the retrieval scores, which say little about each; at least one."""
     sentences = []
-    for span in load_sentence_splitter().split(text.text):
-        sentence = text.text[span.start : span.end]
+    for start, end in load_sentence_splitter().split(text.text):
+        sentence = text.text[start:end]
         if sentence.strip():
-            before, after = text_around(text.text, *span)
-            start, end = text.start + span.start, text.start + span.end
-            sentences.append(
-                replace(text, start=start, end=end, text=sentence, scores={}, before=before, after=after)
-            )
+            before, after = text_around(text.text, start, end)
+            alone = replace(text, text=sentence, scores={}, before=before, after=after)
+            sentences.append(replace(alone, start=text.start + start, end=text.start + end))
     return sentences or [text]

@@ -13,14 +13,10 @@ from precise_rag._processes import Loaded, PerProcess
 from precise_rag.checkpoints.saved import dequantized, load_checkpoint, packaged_model, read_model_file
 from precise_rag.checks import check_number
 from precise_rag.encoders.devices import runs_on_onnx
+from precise_rag.encoders.load import default_encoder
 from precise_rag.encoders.local import packaged_tokenizer
 from precise_rag.errors import InputError, ModelError
-from precise_rag.rerank.candidate_texts import (
-    default_encoder,
-    with_cosines,
-    with_headings,
-    with_names_as_asked,
-)
+from precise_rag.rerank.candidate_texts import with_cosines, with_headings, with_names_as_asked
 from precise_rag.rerank.features import retrieval_scores
 from precise_rag.rerank.logistic_regression import LogisticRegression, log_odds, matched
 from precise_rag.rerank.packaged import packaged_reranker

@@ -66,7 +66,9 @@ def features(query: str, candidates: Sequence[Candidate], idf_table: IdfTable) -
     columns = _covered(terms, texts, positions)
     columns |= {f"here_{name}": values for name, values in _covered(here, texts, positions).items()}
     columns |= _texts(terms, candidates, texts, positions)
-    columns |= _retrieval(terms, candidates)
+    columns |= {name: retrieval_scores(candidates, name) for name in ("dense", "core")}
+    for name in ("bm25", "bm25_passage"):  # relative to the rarity of the query, as they grow with it
+        columns[f"{name}_share"] = retrieval_scores(candidates, name) / terms.total
     columns |= _standing(candidates, columns)
     columns |= _neighbourhood(terms, candidates, positions, columns)
     of_query = {
@@ -121,13 +123,6 @@ def _texts(
 
 def _lengths(texts: Sequence[Words]) -> FloatArray:
     return np.array([max(len(words.stems), 1) for words in texts], dtype=np.float32)
-
-
-def _retrieval(terms: QueryTerms, candidates: Sequence[Candidate]) -> FeatureColumns:
-    """The retrieval's scores; those by word relative to the rarity of the query, as they grow with it."""
-    by_meaning = {name: retrieval_scores(candidates, name) for name in ("dense", "core")}
-    by_word = {name: retrieval_scores(candidates, name) for name in ("bm25", "bm25_passage")}
-    return by_meaning | {f"{name}_share": scores / terms.total for name, scores in by_word.items()}
 
 
 def retrieval_scores(candidates: Sequence[Candidate], name: str) -> FloatArray:

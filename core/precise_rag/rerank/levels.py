@@ -96,7 +96,10 @@ class LevelledReranker:
         levels = score_texts(query, candidates, self.levels)
         pair = {"order": log_odds(matched(own, levels)), "levels": log_odds(levels)}
         joint = np.maximum(self._regression(pair), self._least(pair))
-        return Judged(own, _as_probable(joint, levels))
+        if len(levels) and joint.max() < levels.max():  # then the best of both is as probable
+            shift = float(log_odds(levels.max()) - log_odds(joint.max()))
+            joint = LogisticRegression({"joint": 1.0, "offset": shift})({"joint": log_odds(joint)})
+        return Judged(own, joint)
 
 
 class LogitReranker:
@@ -119,14 +122,6 @@ class LogitReranker:
         """Return (n,) logits, one per candidate, in their order."""
         chance = -math.log(max(len(candidates) - 1, 1))
         return log_odds(score_texts(query, candidates, self.reranker)) - np.float32(chance)
-
-
-def _as_probable(joint: FloatArray, levels: FloatArray) -> FloatArray:
-    """Shift the log-odds of `joint` so that its best is at least as probable as the best of `levels`."""
-    if not len(levels) or joint.max() >= levels.max():
-        return joint
-    shift = float(log_odds(levels.max()) - log_odds(joint.max()))
-    return LogisticRegression({"joint": 1.0, "offset": shift})({"joint": log_odds(joint)})
 
 
 def calibrated(reranker: Reranker) -> Reranker:

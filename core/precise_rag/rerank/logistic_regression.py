@@ -26,9 +26,8 @@ class LogisticRegression:
         columns: values by name, (n,) or one number for all. Columns without a weight are ignored.
         Raises KeyError if a column that has a weight is missing.
         """
-        odds = sum(
-            (w * np.asarray(columns[name], np.float64) for name, w in self._weights.items()), self._offset
-        )
+        weights = self._weights.items()
+        odds = sum((w * np.asarray(columns[name], np.float64) for name, w in weights), self._offset)
         probabilities: FloatArray = (1.0 / (1.0 + np.exp(-np.clip(odds, -700.0, 700.0)))).astype(np.float32)
         return probabilities
 

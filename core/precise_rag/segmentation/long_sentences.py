@@ -38,10 +38,8 @@ def inside_words(text: str, spans: IntArray) -> BoolArray:
     Only there can the word pieces of a text differ from those of its parts. Tokenizers remove other
     characters that Python takes for white space.
     """
-    ends = spans[:-1, 1].tolist()
-    return np.array(
-        [not any(c in " \t\r\n" for c in text[end - 1 : end + 1]) for end in ends], dtype=np.bool_
-    )
+    beside = (text[end - 1 : end + 1] for end in spans[:-1, 1].tolist())
+    return np.array([not any(c in " \t\r\n" for c in both) for both in beside], dtype=np.bool_)
 
 
 def cut_recounted(

@@ -39,10 +39,8 @@ class SegmenterOptions:
         if not isinstance(self.threshold, Real) or not 0 < self.threshold < 1:
             raise InputError(f"threshold must be a number between 0 and 1, got {shown(self.threshold)}")
         check_number("max_tokens", self.max_tokens, least=1, whole=True)
-        for name, default in (
-            ("target_tokens", self.max_tokens * 4 // 5),
-            ("min_tokens", self.max_tokens // 16),
-        ):
+        defaults = {"target_tokens": self.max_tokens * 4 // 5, "min_tokens": self.max_tokens // 16}
+        for name, default in defaults.items():
             if getattr(self, name) is None:
                 object.__setattr__(self, name, default)
             check_number(name, getattr(self, name), least=0, most=self.max_tokens, whole=True)

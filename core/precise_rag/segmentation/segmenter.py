@@ -106,20 +106,13 @@ class Segmenter:
         document = text if isinstance(text, Document) else Document("text", text)
         if not document.text.strip():
             return []
-        segmentation = self.explain(document, table)
-        spans, cuts = segmentation.spans, segmentation.cuts
-        path = paths_below(titles_of(document.metadata, PATH_KEYS), segmentation.structure)
+        body, metadata, found = document.text, document.metadata, self.explain(document, table)
+        spans, cuts = found.spans, found.cuts
+        path = paths_below(titles_of(metadata, PATH_KEYS), found.structure)
         starts, ends = spans[np.append(0, cuts + 1), 0].tolist(), spans[np.append(cuts, -1), 1].tolist()
         return [
-            Chunk(
-                document.id,
-                start,
-                end,
-                document.text[start:end],
-                length,
-                with_header_path(copied(document.metadata), path(start, end)),
-            )
-            for start, end, length in zip(starts, ends, segmentation.lengths.tolist(), strict=True)
+            Chunk(document.id, a, b, body[a:b], length, with_header_path(copied(metadata), path(a, b)))
+            for a, b, length in zip(starts, ends, found.lengths.tolist(), strict=True)
         ]
 
     def explain(self, text: str | Document, table: SentenceTable | None = None) -> Segmentation:
@@ -138,7 +131,8 @@ class Segmenter:
         gains = gap_gains(logits, np.diff(paragraphs) > 0, self.options.threshold)
         limit = self.options.max_tokens
         ties = structure_ties(sentences, blocks, structure, counts, limit)
-        worth = np.clip(gains, *_GAIN_RANGE) + topic_gains(logits) - ties
+        topics = np.clip(_TOPIC_WEIGHT * (logits[:, 1] + _TOPIC_PRIOR), *_TOPIC_RANGE)
+        worth = np.clip(gains, *_GAIN_RANGE) + topics - ties
         inner = np.zeros(len(gains), dtype=np.bool_)
         if counts.max() > limit:
             spans, counts, owners = cut_long(body, spans, counts, limit, self._counts)
@@ -160,15 +154,16 @@ class Segmenter:
         cuts, lengths = cut_recounted(body, spans, counts, worth, cuts, unsure, limit, self._counts)
         scores = same_scores(gains, self.options.threshold)
         begins = np.append(is_kind(structure, blocks, "heading")[1:] & (np.diff(blocks) > 0), False)
-        reasons = cut_reasons(
-            cuts,
-            (inner, "long sentence"),
-            (begins, "heading"),
-            (scores < self.options.threshold, "topic"),
-            (forced, "option"),
-            (np.diff(paragraphs) > 0, "paragraph"),
-        )
-        return Segmentation(spans, counts, paragraphs, scores, cuts, lengths, structure, blocks, reasons)
+        reasons: dict[CutReason, BoolArray] = {
+            "long sentence": inner,
+            "heading": begins,
+            "topic": scores < self.options.threshold,
+            "option": forced,
+            "paragraph": np.diff(paragraphs) > 0,
+            "length": np.ones(len(gains), dtype=np.bool_),
+        }
+        why = tuple(next(one for one, holds in reasons.items() if holds[gap]) for gap in cuts.tolist())
+        return Segmentation(spans, counts, paragraphs, scores, cuts, lengths, structure, blocks, why)
 
     def _spans(self, body: str, structure: Structure, table: SentenceTable | None) -> IntArray:
         if table is not None:
@@ -176,7 +171,10 @@ class Segmenter:
         sentences = split_structured(body, structure, self.splitter)
         spans = np.array(sentences, dtype=np.int64).reshape(-1, 2)
         are_crumbs = len(spans) > _MANY_SENTENCES and len(body) < _CRUMB * len(spans)
-        return joined_crumbs(spans) if are_crumbs and self.options.paragraphs == "soft" else spans
+        if not are_crumbs or self.options.paragraphs == "hard":
+            return spans
+        first = np.flatnonzero(np.diff(spans[:, 0] // _PIECE, prepend=-1))
+        return np.stack([spans[first, 0], spans[np.append(first[1:], len(spans)) - 1, 1]], axis=1)
 
     def segment_many(
         self, texts: Iterable[str | Document], *, show_progress: bool = False
@@ -226,18 +224,6 @@ def model_folder(name: str | Path) -> Path:
     return folder
 
 
-def joined_crumbs(spans: IntArray) -> IntArray:
-    """Return (m, 2) spans of about _PIECE characters, each of whole neighbouring ones. spans: (n, 2)."""
-    first = np.flatnonzero(np.diff(spans[:, 0] // _PIECE, prepend=-1))
-    ends = spans[np.append(first[1:] - 1, len(spans) - 1), 1]
-    return np.stack([spans[first, 0], ends], axis=1)
-
-
-def cut_reasons(cuts: IntArray, *reasons: tuple[BoolArray, CutReason]) -> tuple[CutReason, ...]:
-    """Return why each cut was made: the first reason, (n - 1,) each, that holds at its gap, else "length"."""
-    return tuple(next((reason for holds, reason in reasons if holds[gap]), "length") for gap in cuts.tolist())
-
-
 def _at_pieces(row: FloatArray, owners: IntArray, inner: BoolArray) -> FloatArray:
     """Return the values of gaps between sentences at the gaps between their pieces, in sentences `owners`."""
     outer = row[np.minimum(owners[:-1], len(row) - 1)] if len(row) else np.float32(0)
@@ -263,12 +249,7 @@ _GAIN_RANGE = (-6.0, 3.0)
 _TOPIC_WEIGHT = 0.5
 _TOPIC_PRIOR = 2.0
 _TOPIC_RANGE = (-1.0, 2.0)
-
-
-def topic_gains(logits: FloatArray) -> FloatArray:
-    """Return the (n - 1,) further gain of a cut where a section ends, and not only a paragraph."""
-    return np.asarray(np.clip(_TOPIC_WEIGHT * (logits[:, 1] + _TOPIC_PRIOR), *_TOPIC_RANGE), np.float32)
-
+"""Of the further gain of a cut where a section ends, and not only a paragraph, by the logit of that."""
 
 _BREAK_EVIDENCE = 0.25
 """Added to the log-odds of a boundary at a blank line. Low, because the words predict boundaries better

@@ -95,10 +95,8 @@ class SmallModel(NetworkModel):
         cues = t["cues"][ids[np.concatenate([np.minimum(first, len(ids) - 1), np.maximum(last, 0)], axis=1)]]
         cues *= np.concatenate([first < ends[:, None], last >= starts[:, None]], axis=1)[..., None]
         length = np.log((ends - starts).astype(np.float32))[:, None] / 4
-        x = np.concatenate(
-            [pooled, cues.reshape(len(starts), -1), length, length > 0.6], axis=1, dtype=np.float32
-        )
-        rows = with_context(x, t)
+        columns = [pooled, cues.reshape(len(starts), -1), length, length > 0.6]
+        rows = with_context(np.concatenate(columns, axis=1, dtype=np.float32), t)
         likeness = cohesion(pooled, c["windows"])
         gap = np.concatenate([rows, shifted(rows, -1), pooled * shifted(pooled, -1), likeness], axis=1)
         return gap_logits(gap, t)

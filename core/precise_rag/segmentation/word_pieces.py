@@ -45,13 +45,6 @@ class WordPieces(dict[str, tuple[int, ...]]):
     def __missing__(self, word: str) -> tuple[int, ...]:
         if len(self) >= _CACHED_WORDS:
             self.clear()
-        pieces = self[word] = self._pieces_of(word)
-        return pieces
-
-    def __reduce__(self) -> tuple[type[Self], tuple[tuple[str, ...]]]:
-        return type(self), (self.pieces,)
-
-    def _pieces_of(self, word: str) -> tuple[int, ...]:
         ids: list[int] = []
         start = 0
         while start < len(word):
@@ -64,7 +57,11 @@ class WordPieces(dict[str, tuple[int, ...]]):
                 number, end = self._unknown[0], start + 1
             ids.append(number)
             start = end
-        return tuple(ids)
+        pieces = self[word] = tuple(ids)
+        return pieces
+
+    def __reduce__(self) -> tuple[type[Self], tuple[tuple[str, ...]]]:
+        return type(self), (self.pieces,)
 
     def encode(self, texts: Iterable[str]) -> TokenIds:
         """Return the pieces of texts, at most MAX_READ of each; a text without words is one unknown piece."""
@@ -85,9 +82,9 @@ def train_word_pieces(texts: Iterable[str], size: int) -> WordPieces:
 
     counts = Counter(chain.from_iterable(map(split_words_and_marks, texts)))
     letters: Counter[str] = Counter()
-    for word, count in counts.items():
+    for word, n in counts.items():
         for letter in word:
-            letters[letter] += count
+            letters[letter] += n
     alphabet = sorted(letters, key=lambda letter: (-letters[letter], letter))[: size // 5]
     inside = {letter for word in counts for letter in word[1:]}.intersection(alphabet)
     tokenizer = Tokenizer(models.WordPiece(unk_token=UNKNOWN_PIECE))
@@ -99,9 +96,7 @@ def train_word_pieces(texts: Iterable[str], size: int) -> WordPieces:
         show_progress=False,
     )
     known = set(alphabet)
-    repeated = (
-        f"{word} " * min(count, 1000) for word, count in sorted(counts.items()) if known.issuperset(word)
-    )
+    repeated = (f"{word} " * min(n, 1000) for word, n in sorted(counts.items()) if known.issuperset(word))
     tokenizer.train_from_iterator(repeated, trainer)
     ids: dict[str, int] = tokenizer.get_vocab()
     return WordPieces(sorted(ids, key=ids.__getitem__))

@@ -1,18 +1,16 @@
 """Progress bars that take no lock unless they are shown."""
 
 from collections.abc import Iterable, Iterator
-from typing import Any, Self
+from contextlib import AbstractContextManager
+from typing import Any
 
 
-class _NoBar:
+class _NoBar(AbstractContextManager["_NoBar"]):
     def __init__(self, items: Iterable[Any]) -> None:
         self._items = items
 
     def __iter__(self) -> Iterator[Any]:
         return iter(self._items)
-
-    def __enter__(self) -> Self:
-        return self
 
     def __exit__(self, *_: object) -> None:
         return

@@ -221,13 +221,9 @@ def _cut(stretch: Stretch, wanted: dict[str, Decision], hole: int) -> Iterator[E
         run = [row for _, row in group]
         first, last = run[0], run[-1]
         start, end = _with_indent(stretch, first), sentences[last].end
-        yield _excerpt(
-            start,
-            end,
-            stretch.text[start - origin : end - origin],
-            sum(candidate_tokens(sentence) for sentence in sentences[first : last + 1]),
-            [wanted[sentences[row].id] for row in run],
-        )
+        n_tokens = sum(map(candidate_tokens, sentences[first : last + 1]))
+        decisions = [wanted[sentences[row].id] for row in run]
+        yield _excerpt(start, end, stretch.text[start - origin : end - origin], n_tokens, decisions)
 
 
 def _with_indent(stretch: Stretch, row: int) -> int:

@@ -100,9 +100,8 @@ def candidate_facts(candidate: Candidate, reason: str = "") -> dict[str, Any]:
     facts = place_facts(candidate.doc_id, Span(candidate.start, candidate.end))
     facts |= {"score": candidate.score, "score_scale": candidate.score_scale}
     if candidate.scores:
-        facts["scores"] = {
-            name: None if math.isnan(score) else float(score) for name, score in candidate.scores.items()
-        }
+        scores = candidate.scores.items()
+        facts["scores"] = {name: None if math.isnan(score) else float(score) for name, score in scores}
     if candidate.n_tokens is not None:
         facts["n_tokens"] = int(candidate.n_tokens)
     if candidate.passage is not None:

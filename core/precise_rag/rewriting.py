@@ -26,7 +26,7 @@ LONGEST_QUESTION = 400
 """Most characters of a question that a model wrote."""
 
 HISTORY_TOKENS = 2_000
-"""Most tokens of a conversation that are shown to a model, estimated; older messages are left out."""
+"""Most tokens of a conversation that are shown to a model, estimated; at least its last message is."""
 
 _RANK_OFFSET = 60
 _LABEL = re.compile(r"\A\W*(?:\w+[ -]){0,2}(?:question|query)\W{0,4}:", re.I)
@@ -93,10 +93,12 @@ def make_standalone(
     A reply that fails, or that is not a question of a single short line, leaves the question as it is, with
     a note in the trace.
     """
-    recent = recent_messages(history)
-    if not recent:
+    if not history:
         return question
-    written = yield from _one_line("standalone", None, wording.standalone(question, recent), session)
+    totals = accumulate(estimate_tokens(message.content) for message in reversed(history))
+    n_recent = sum(1 for _ in takewhile(HISTORY_TOKENS.__ge__, totals))
+    prompt = wording.standalone(question, history[-max(n_recent, 1) :])
+    written = yield from _one_line("standalone", None, prompt, session)
     if written and _QUESTION_MARKS & {*question} and not _QUESTION_MARKS & {*written}:
         session.trace.notes.append(f"the question was {_LEFT['standalone']}: the reply is no question")
         return question
@@ -111,13 +113,6 @@ def read_history(history: Iterable[Any]) -> tuple[Message, ...]:
     Raises InputError for anything else.
     """
     return tuple(filter(None, map(_message, items_of("history", history, object))))
-
-
-def recent_messages(history: Sequence[Message]) -> tuple[Message, ...]:
-    """Return the last messages, of at most HISTORY_TOKENS together; the last one always."""
-    totals = accumulate(estimate_tokens(message.content) for message in reversed(history))
-    n_recent = sum(1 for _ in takewhile(HISTORY_TOKENS.__ge__, totals))
-    return tuple(history[-max(n_recent, 1) :])
 
 
 def _message(given: Any) -> Message | None:

@@ -98,9 +98,8 @@ def titles_at(
     first_end = structure.blocks[0].end if structure.blocks else 0
     is_row = bool(titles) and _COLUMNS in titles[-1] and "|" in text[:first_end]
     n_own = len(titles_of(metadata, TITLE_KEYS[: -len(PATH_KEYS)]))
-    first = later = paths_below(titles, structure, n_own)
-    if is_row:
-        later = paths_below(titles[:-1], structure, n_own)
+    first = paths_below(titles, structure, n_own)
+    later = paths_below(titles[:-1], structure, n_own) if is_row else first
     return [(first if place < first_end else later)(place, place) for place in places]
 
 

@@ -137,12 +137,8 @@ class _Reader:
         while number < len(self.lines):
             if self.lines[number].indent <= self.term:
                 self.term = _NO_TERM
-            taken = (
-                self._title(number)
-                or self._table(number)
-                or self._directive(number)
-                or self._loose_cells(number)
-            )
+            readers = (self._title, self._table, self._directive, self._loose_cells)
+            taken = next(filter(None, (read(number) for read in readers)), None)
             if taken is not None:
                 kind, level, n_lines = taken
                 around = self.kind, self.level, self.indent

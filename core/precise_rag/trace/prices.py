@@ -4,7 +4,7 @@ import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from precise_rag._data import packaged_toml
 from precise_rag.checks import check_number, of_kind
@@ -76,7 +76,8 @@ class PriceTable:
         """
         try:
             own = {} if path is None else tomllib.loads(Path(path).read_text("utf-8"))
-            return cls(_read(packaged_toml("trace/prices.toml") | own))
+            rows = packaged_toml("trace/prices.toml") | own
+            return cls({model: Price(row["input"], row["output"]) for model, row in rows.items()})
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
             raise InputError(
                 f"{path} is not a price table ({error}); expected a table for each model: "
@@ -91,7 +92,3 @@ class PriceTable:
         """Compute the dollars for one call; None for a model without a price."""
         price = self.price(model)
         return None if price is None else call_cost(input_tokens, output_tokens, price)
-
-
-def _read(rows: Mapping[str, Any]) -> dict[str, Price]:
-    return {model: Price(row["input"], row["output"]) for model, row in rows.items()}

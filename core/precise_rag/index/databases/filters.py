@@ -22,9 +22,8 @@ unescaped_json = partial(json.dumps, ensure_ascii=False)
 
 def where_clause(wanted: Filter) -> Clause:
     """The condition that a filter means."""
-    clause: Clause = wanted.fold(
-        _clause, partial(_combined, "AND", "true"), partial(_combined, "OR", "false")
-    )
+    both, either = partial(_combined, "AND", "true"), partial(_combined, "OR", "false")
+    clause: Clause = wanted.fold(_clause, both, either)
     return clause
 
 

@@ -9,6 +9,8 @@ from typing import Any, BinaryIO, NamedTuple
 
 _LARGER, _TITLE = 1.15, 200
 """Size of a heading, as a share of the text's, and most characters of one."""
+_FULL, _FEWEST_ACROSS = 0.7, 6
+"""The share of a column that its lines fill, and of them that do; and lines that are drawn across both."""
 _PARTED = re.compile(r"(?<=[^\W\d_])-\n([^\W\d_])")
 _LEADERS = re.compile(r"(?: ?\.){5,}")
 _SUPERSCRIPT = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
@@ -19,13 +21,18 @@ _BULLET = re.compile(r"[•●▪■◦○‣·\x7f\uf0a7\uf0b7]\s+")
 
 
 class Line(NamedTuple):
-    """A line of a page. size: the height of its signs. left, bottom: its place on the page. All in points."""
+    """A line of a page. size: the height of its signs. left, bottom, right: its place on the page, in points.
+
+    sides: the places of what is before and behind its first wide gap.
+    """
 
     page: int
     text: str
     size: float
     left: float
     bottom: float
+    right: float
+    sides: tuple[tuple[float, float, float], ...]
 
 
 def pdf_markdown(stream: BinaryIO) -> dict[str, Any]:
@@ -35,7 +42,7 @@ def pdf_markdown(stream: BinaryIO) -> dict[str, Any]:
     """
     from pypdfium2 import PdfDocument
 
-    pages = [list(lines_of(page, number)) for number, page in enumerate(PdfDocument(stream))]
+    pages = [by_column([*lines_of(page, number)]) for number, page in enumerate(PdfDocument(stream))]
     sizes: Counter[float] = Counter()
     for line in chain.from_iterable(pages):
         sizes[line.size] += len(line.text)
@@ -73,28 +80,71 @@ def lines_of(page: Any, number: int) -> Iterator[Line]:
     from pypdfium2.raw import FPDFText_GetUnicode
 
     read = page.get_textpage()
-    text, boxes = "", list[tuple[float, ...]]()
+    text, boxes, gaps = "", list[tuple[float, ...]](), list[int]()
     for place in range(read.count_chars() + 1):
         sign = chr(FPDFText_GetUnicode(read, place)) if place < read.count_chars() else "\n"
         box = None if sign.isspace() or sign == _HYPHEN else read.get_charbox(place, loose=True)
         is_next = box and boxes and box[0] < boxes[-1][0] and 2 * box[3] < boxes[-1][1] + boxes[-1][3]
         if boxes and (is_next or sign in "\r\n" + _HYPHEN):
-            lefts, bottoms, _, tops = zip(*boxes, strict=True)
-            size = median(top - bottom for top, bottom in zip(tops, bottoms, strict=True))
+            size = median(box[3] - box[1] for box in boxes)
             text = _LEADERS.sub(" ...", text.strip()) + "-" * (sign == _HYPHEN)
             if bullet := _BULLET.match(text):
                 text = "- " + text[bullet.end() :]
-            yield Line(number, text, round(size, 1), min(lefts), median(bottoms))
-            text, boxes = "", []
+            gap = (*gaps, len(boxes))[0]
+            sides = tuple(map(_place, filter(None, (boxes[:gap], boxes[gap:]))))
+            yield Line(number, text, round(size, 1), *_place(boxes), sides)
+            text, boxes, gaps = "", [], []
         if box:
             if boxes and box[0] - boxes[-1][2] > 1.2 * (box[3] - box[1]):
                 text = text.rstrip() + ("   " if not sign == text.rstrip()[-1] == "." else "")
+                gaps.append(len(boxes))
             is_raised = sign.isdecimal() and boxes and _is_raised(box, boxes[-1])
             text += sign.translate(_SUPERSCRIPT) if is_raised else sign
             if not is_raised:  # the next one may be raised, too
                 boxes.append(box)
         elif boxes:
             text += " "
+
+
+def _place(boxes: list[tuple[float, ...]]) -> tuple[float, float, float]:
+    """The left end, the bottom and the right end of some signs."""
+    lefts, bottoms, rights, _ = zip(*boxes, strict=True)
+    return min(lefts), median(bottoms), max(rights)
+
+
+def by_column(lines: list[Line]) -> list[Line]:
+    """The lines of a page; of two columns that are drawn line by line across both, one after the other.
+
+    So are many lines with one wide gap that ends at one place, nearly all of them with words up to there, and
+    behind it up to the margin, some of which go on with a small letter: rows of a table are shorter.
+    """
+    parts = {line: line.text.split("   ") for line in lines if line.sides[1:] and line.text.count("   ") == 1}
+    middle = median([line.sides[1][0] for line in parts] or [0.0])
+    pairs = {
+        line: [
+            Line(line.page, text, line.size, *side, ()) for text, side in zip(texts, line.sides, strict=True)
+        ]
+        for line, texts in parts.items()
+        if abs(line.sides[1][0] - middle) < 3
+    }
+    for side in zip(*pairs.values(), strict=True):
+        wide = _FULL * max(one.right - one.left for one in side)
+        n_full = sum(one.right - one.left > wide and one.text.count(" ") > 2 for one in side)
+        if n_full < _FULL * len(side) or 4 * sum(one.text[:1].islower() for one in side) < len(side):
+            return lines
+    if len(pairs) < _FEWEST_ACROSS:
+        return lines
+    done, left, right = list[Line](), list[Line](), list[Line]()
+    for line in lines:
+        if line in pairs:
+            left.append(pairs[line][0])
+            right.append(pairs[line][1])
+        elif line.left < middle - 3 < line.right:  # over both
+            done += [*left, *right, line]
+            left, right = [], []
+        else:
+            (left if line.left < middle - 3 else right).append(line)
+    return [*done, *left, *right]
 
 
 def _is_raised(box: tuple[float, ...], before: tuple[float, ...]) -> bool:

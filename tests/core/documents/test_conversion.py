@@ -1,6 +1,7 @@
 """Files that need a converter, made by the programs' own libraries."""
 
 import json
+import textwrap
 import zipfile
 from pathlib import Path
 
@@ -184,3 +185,28 @@ def test_the_converter_imports_nothing_from_here(tmp_path: Path, monkeypatch: py
     monkeypatch.chdir(tmp_path)
     assert [document.id for document in read_documents(tmp_path / "a.html")] == ["a.html"]
     assert not (tmp_path / "imported").exists()
+
+
+@pytest.mark.parametrize("lower", [0, 5])
+def test_two_columns_that_are_drawn_line_by_line_are_read_one_after_the_other(
+    lower: int, tmp_path: Path
+) -> None:
+    canvas = pytest.importorskip("reportlab.pdfgen.canvas").Canvas(
+        str(tmp_path / "a.pdf"), pagesize=(600, 800)
+    )
+    texts = [
+        f"The {what} was built in {year} by the men of the ferry house, and it has stood there since. " * 4
+        for what, year in (("mill", 1911), ("quay", 1934))
+    ]
+    canvas.drawString(50, 760, "The yearbook of the harbour, and of all who work in it, for the year 1951")
+    for row, lines in enumerate(zip(*(textwrap.wrap(text, 40) for text in texts), strict=True)):
+        for x, y, line in zip((50, 320), (0, lower), lines, strict=True):
+            canvas.drawString(x, 730 - 14 * row - y, line)
+    for row, name in enumerate(("mill", "quay", "lock", "shed", "ferry", "wheel", "boat", "rope")):
+        canvas.drawString(50, 500 - 14 * row, name)
+        canvas.drawString(200, 500 - 14 * row, f"of {row} planks")
+    canvas.save()
+    (made,) = read_documents(tmp_path / "a.pdf")
+    text = made.text.replace("\n", " ")
+    assert text.index("1951") < text.index(texts[0].strip()) < text.index(texts[1].strip())
+    assert "rope   of 7 planks" in text

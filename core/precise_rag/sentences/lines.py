@@ -15,10 +15,13 @@ _ALIKE = 0.8
 _SHARE_BROKEN_EARLY = 0.4
 """Share of lines that end although the next word would have fitted."""
 _FEW = 0.2
+_NARROW = 30
+"""Columns to which no text is wrapped."""
 _LONGEST = 400
 """Characters of a line that is one unit."""
 _END_WITHIN = re.compile(
-    r"[^\W\d_]{2}[)\"'”’]?[.!?؟।][)\"'”’]? +[\"'“‘(]?[^\W\d_a-z]|[。！？｡][」』”’）)]?[^\s」』”’）)]"
+    r"[.!?](?<=[^\s\d_.(][^\s\d_.].)[)\"'”’]? +[\"'“‘(]?[^\W\d_a-z]"
+    rf"|[{''.join(STOPS[4:])}։][」』”’）)]? *[^\s」』”’）)]"
 )
 _GOES_ON = re.compile(r"[,;\-–—/(，；、（]\Z")
 _WORD = re.compile(rf"{WIDE.pattern}{{1,2}}|\S+")
@@ -32,8 +35,8 @@ def are_units(lines: Sequence[str]) -> bool:
     """Whether each line stands for itself.
 
     Lines do if some begin with a time, or nearly all alike with a number or a name with its sign; if they are
-    many, as those of a list, see `_is_list`; or if most of them end before the width is used, and neither end
-    nor begin as a sentence that goes on.
+    many, as those of a list, see `_is_list`; or if most of them end early, before the width is used, and
+    neither end nor begin as a sentence that goes on.
 
     lines: of one paragraph, without white space around them. A mark of comments before each is not read.
     """
@@ -43,12 +46,14 @@ def are_units(lines: Sequence[str]) -> bool:
         return False
     (beginning, n_alike), *_ = Counter(map(_beginning, lines)).most_common(1)
     is_log = sum(map(bool, map(TIME.match, lines))) >= max(_FEW * len(lines), _FEWEST - 1)
-    if is_log or (n_alike >= _ALIKE * len(lines) and set(beginning) != {"word"}) or _is_list(lines):
+    if is_log or (n_alike >= _ALIKE * len(lines) and set(beginning) != {"word"}):
         return True
     sizes = [len(in_columns(line)) for line in lines]
     free = [max(sizes[max(i - 2, 0) : i + 3]) - size for i, size in enumerate(sizes)]
     breaks = [one for one in zip(lines, lines[1:], free, strict=False) if one[0][-1] not in STOPS]
     early = sum(len(in_columns(_WORD.findall(after)[0])) < space for _, after, space in breaks)
+    if _is_list(lines, early > 1 or max(sizes) < _NARROW):
+        return True
     going_on = sum(_GOES_ON.search(line) is not None for line in lines)
     small = sum(after[0].islower() or WIDE.match(after) is not None for _, after, _ in breaks)
     if early < max(_SHARE_BROKEN_EARLY * len(breaks), _FEWEST - 1) or going_on > _FEW * len(lines):
@@ -67,15 +72,19 @@ def _beginning(line: str) -> tuple[str, ...]:
     )
 
 
-def _is_list(lines: Sequence[str]) -> bool:
-    """Whether many lines, few of which have an end, begin with a capital, have a number or are one word."""
+def _is_list(lines: Sequence[str], is_unwrapped: bool) -> bool:
+    """Whether many lines, few of which have an end, begin with a capital, have a number or are one word.
+
+    More lines without an end need no such sign if they are not wrapped: they would be one long sentence.
+    """
     ends = [line for line in lines if line[-1] in STOPS or _END_WITHIN.search(line) or _GOES_ON.search(line)]
     if len(lines) < _MANY or len(ends) > _FEW * len(lines):
         return False
     n_begun = sum(line[0].isdigit() or (line[0].isupper() and not line.isupper()) for line in lines)
     n_numbered = sum(any(map(str.isdigit, line)) for line in lines)
     is_names = all(len(line.split()) == 1 and not WIDE.match(line) for line in lines)
-    return n_begun >= 0.95 * len(lines) or n_numbered >= _ALIKE * len(lines) or is_names
+    is_endless = len(lines) >= 2 * _MANY and len(ends) <= 0.05 * len(lines) and is_unwrapped
+    return is_endless or n_begun >= 0.95 * len(lines) or n_numbered >= _ALIKE * len(lines) or is_names
 
 
 def is_unit(line: str) -> bool:

@@ -68,6 +68,8 @@ _LINES: dict[str, Callable[[int], str]] = {
     "properties": lambda i: f"{_words(2, 2).replace(' ', '.')}={i}",
     "to do": lambda _: _words(2, 8).capitalize(),
     "to do in small letters": lambda _: _words(2, 8),
+    "terms in small letters": lambda i: f"{_words(1, 1)} – the {_words(3, 3)}{' or two' * (i % 9 == 4)}",
+    "to do in Korean": lambda i: ["문서를 정리하기", "고객에게 전화하기", "재고 확인"][i % 3],
     "chat of one": lambda i: f"[10:{i % 60:02}] Bob: {_words(2, 12)}",
     "chat of one without times": lambda _: f"Bob: {_words(2, 12)}",
     "records": lambda i: f'{{"id": {i}, "text": "{_words(2, 9)}"}}',

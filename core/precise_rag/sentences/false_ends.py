@@ -28,13 +28,16 @@ _BEFORE_NUMBER = _abbreviations(_ABBREVIATIONS["before_number"], "i")
 _NUMBER = re.compile(r"[\d§]|[A-Z]\.")
 _SHORT = re.compile(r"(?<!\w)(?:[^\W\d_]{1,4}|\d{1,4}|[IVXLCDM]{1,8})\.\Z")
 """A short word or a number with a point: before a small letter no sentence ends."""
+_CUT = re.compile(r"[b-df-hj-np-tv-xzßçćčďğłńňñřśšșťțźżžбвгджзйклмнпрстфхцчшщβγδζθκλμνξπρσφχψ]\.\Z")
+"""A word that ends in a consonant, as nearly all that are cut do."""
 _WORD_BEGINS = r"(?<![\w\u0300-\u0dff])"
 _INITIAL = re.compile(rf"[\u0e00-\u0eff]\.\Z|{_WORD_BEGINS}[\u0600-\u0dff]ـ?\.\Z")
 """A single letter in a script without capitals, or any of Thai and Lao, which have no full stops."""
 _BESIDE_DANDA = re.compile(r"[\u0900-\u0dff]\.\Z")
 _IN_WORD = re.compile(rf"{_WORD_BEGINS}(?:[^\W\d_]ـ?[^\w\s.,]{{0,3}}){{1,3}}\.\Z")
-_SMALL_AFTER_LONG = re.compile(r"[^\W\d_]{5}\.\s+[a-z]|\A\s*[a-z]")
-"""Shows that sentences begin with small letters."""
+_FIRST = re.compile(r"\.(?:(?<=[^\W\d_]{4}[^\W\d_IVXLCDM].)\s+([^\W\d_])|\s+([^\W\d_]))")
+"""The first letter after a point, that of a long word or another."""
+_NOT_ENGLISH = re.compile(r"[^\W\d_a-zA-Z]")
 
 _GOES_ON = re.compile(
     r"(?s:.?[」』”’»]\s*(?:と(?!にかく|ころ|ても)|って|[他她我你它]?们?[说說]|\w{0,4}[说說]道|道(?!路)|(?:이?라|하)?고\s|قالت?\s).*)|\d[.．｡]\d(?s:.*)"
@@ -65,8 +68,14 @@ class FalseEnds:
         self._in_code = [place for match in code for place in match.span()]
 
     @cached_property
-    def _has_small_sentences(self) -> bool:
-        return _SMALL_AFTER_LONG.search(self._block) is not None
+    def _before_small(self) -> list[re.Pattern[str]]:
+        """What has no end before a small letter: nothing if sentences begin with one, as in a chat."""
+        firsts = _FIRST.findall(self._block)
+        n_small = sum(after_long.islower() for after_long, _ in firsts)
+        n_capital = sum("".join(letters).isupper() for letters in firsts)
+        is_english = 100 * len(_NOT_ENGLISH.findall(self._block)) < len(self._block)
+        is_small = self._block.lstrip()[:1].islower() or n_small > (0 if is_english else 2 + 2 * n_capital)
+        return [] if is_small else [_SHORT, *[_CUT] * (not is_english)]
 
     def has(self, end: int, following: int) -> bool:
         """Check whether the mark before `end` ends no sentence; the next word begins at `following`."""
@@ -102,7 +111,8 @@ class FalseEnds:
         if block[last - 1] != ".":
             return False
         after, patterns = block[following : following + 1], [*self._never_last]
-        patterns += [_SHORT] * (after.islower() and (last == following or not self._has_small_sentences))
+        if after.islower() and block[following + 1 : following + 2] != ")":
+            patterns += self._before_small if last < following else [_SHORT]
         patterns += [_IN_WORD] * (after.isalpha() and last == following)
         patterns += [_BEFORE_NUMBER] * bool(_NUMBER.match(block, following))
         return any(pattern.search(block, first, last) for pattern in patterns)

@@ -40,10 +40,10 @@ _FIRST = re.compile(r"\.(?:(?<=[^\W\d_]{4}[^\W\d_IVXLCDM].)\s+([^\W\d_])|\s+([^\
 _NOT_ENGLISH = re.compile(r"[^\W\d_a-zA-Z]")
 
 _GOES_ON = re.compile(
-    r"(?s:.?[」』”’»]\s*(?:と(?!にかく|ころ|ても)|って|[他她我你它]?们?[说說]|\w{0,4}[说說]道|道(?!路)|(?:이?라|하)?고\s|قالت?\s).*)|\d[.．｡]\d(?s:.*)"
-    r"|(?s:.?[”“»\"]\s+(?:[–—-]\s)?[a-zß-žά-ώа-џґ].*)"
+    r"(?s:.?[」』”’»]\s*(?:と(?!にかく|ころ|ても)|って|道(?!路)|\w{0,6}(?<!知)[说說道问問答喊叫][，。：]|[他她我你它]?们?[说說]|(?:이?라|하)?고\s|قالت?\s).*)|\d[.．｡]\d(?s:.*)"
+    r"|(?s:(?:.?[”“»\"]\s+(?:[–—-]\s)?|.{1,2}\s*[–—]\s?|.?\S[^\S\n]-\s)[a-zß-žά-ώа-џґ].*)"
 )
-"""A quote before the words that name who spoke it, and a point between digits."""
+"""A quote or dash before the words that name who spoke, and a point between digits."""
 _NO_BEGINNING = re.compile(r"[)\]»”\"']{0,3}(?:[,:;](?=\s)|[，：；、،؛])|[)\]](?=[,:; ])|\((?=[a-zа-џґ]{3})")
 """Marks that no sentence begins with."""
 

@@ -23,31 +23,35 @@ def _abbreviations(by_language: Mapping[str, Sequence[str]], flags: str = "") ->
 
 
 _ABBREVIATIONS = packaged_toml("sentences/abbreviations.toml")
-_NEVER_LAST = _abbreviations(_ABBREVIATIONS["never_last"])
 _BEFORE_NUMBER = _abbreviations(_ABBREVIATIONS["before_number"], "i")
 _NUMBER = re.compile(r"[\d§]|[A-Z]\.")
-_SHORT = re.compile(r"(?<!\w)(?:[^\W\d_]{1,4}|\d{1,4}|[IVXLCDM]{1,8})\.\Z")
-"""A short word or a number with a point: before a small letter no sentence ends."""
-_CUT = re.compile(r"[b-df-hj-np-tv-xzßçćčďğłńňñřśšșťțźżžбвгджзйклмнпрстфхцчшщβγδζθκλμνξπρσφχψ]\.\Z")
-"""A word that ends in a consonant, as nearly all that are cut do."""
+_CONSONANTS = "b-df-hj-npr-tv-xzßçćčďğłńňñřśšșťțźżžбвгджзйклмнпрстфхцчшщβγδζθκλμνξπρσφχψ"
+_TITLE = re.compile(
+    rf"(?:(?:\A|[.!?…]\s+)(?:[^\W\d_]{{1,5}}\s)?|[^\w\s.+-]\s*|(?<!\S)[^\W\dA-Z_][^\W\d_]*\s)[{_CONSONANTS.upper()}][{_CONSONANTS}](?<![mмg])\.\Z"
+)
+"""Two letters such as "St." that begin a sentence or follow a small word; not "5 Hz.", "Doe Jr." or "Hm."."""
+_SHORT = re.compile(r"(?<!\w)(?:[^\W\d_]{1,4}|\d{1,4}|[IVXLCDM]+)\.\Z")
+_CUT = re.compile(rf"[{_CONSONANTS}]\.\Z")
+"""A short word or a number, and one cut behind a consonant: before a small letter no sentence ends."""
 _WORD_BEGINS = r"(?<![\w\u0300-\u0dff])"
-_INITIAL = re.compile(rf"[\u0e00-\u0eff]\.\Z|{_WORD_BEGINS}[\u0600-\u0dff]ـ?\.\Z")
+_INITIAL = rf"[\u0e00-\u0eff]\.\Z|{_WORD_BEGINS}[\u0600-\u0dff]ـ?\.\Z"
 """A single letter in a script without capitals, or any of Thai and Lao, which have no full stops."""
+_NEVER_LAST = re.compile(f"{_abbreviations(_ABBREVIATIONS['never_last']).pattern}|{_INITIAL}")
 _BESIDE_DANDA = re.compile(r"[\u0900-\u0dff]\.\Z")
 _IN_WORD = re.compile(rf"{_WORD_BEGINS}(?:[^\W\d_]ـ?[^\w\s.,]{{0,3}}){{1,3}}\.\Z")
-_FIRST = re.compile(r"\.(?:(?<=[^\W\d_]{4}[^\W\d_IVXLCDM].)\s+([^\W\d_])|\s+([^\W\d_]))")
+_AFTER_POINT = re.compile(r"\.(?:(?<=[^\W\d_]{4}[^\W\d_IVXLCDM].)\s+([^\W\d_])|\s+([^\W\d_]))")
 """The first letter after a point, that of a long word or another."""
 _NOT_ENGLISH = re.compile(r"[^\W\d_a-zA-Z]")
 
 _GOES_ON = re.compile(
     r"(?s:.?[」』”’»]\s*(?:と(?!にかく|ころ|ても)|って|道(?!路)|\w{0,6}(?<!知)[说說道问問答喊叫][，。：]|[他她我你它]?们?[说說]|(?:이?라|하)?고\s|قالت?\s).*)|\d[.．｡]\d(?s:.*)"
-    r"|(?s:(?:.?[”“»\"]\s+(?:[–—-]\s)?|.{1,2}\s*[–—]\s?|.?\S[^\S\n]-\s)[a-zß-žά-ώа-џґ].*)"
+    r"|(?s:(?:.?[”“»\"]\s+(?:[–—-]\s)?|.{1,2}\s?[–—]\s?|.?\S[^\S\n]-\s)[a-zß-žά-ώа-џґ].*)"
 )
 """A quote or dash before the words that name who spoke, and a point between digits."""
 _NO_BEGINNING = re.compile(r"[)\]»”\"']{0,3}(?:[,:;](?=\s)|[，：；、،؛])|[)\]](?=[,:; ])|\((?=[a-zа-џґ]{3})")
 """Marks that no sentence begins with."""
 
-_QUOTED_ITEM = re.compile(r"(?:^|\n)[ \t]{0,40}>[ \t>]{0,20}\d{1,3}\.\s+")
+_QUOTED_ITEM = re.compile(r"(?:^|\n)[ \t]{0,40}>[ \t>]{0,20}\d{1,3}\.\s+\Z")
 """The number of a list item in a quote, whose point ends no sentence."""
 _COUNTED = re.compile(r"\s*(?:([^\W\d_])[^\s\d.,:;!?()]{1,20} |§ ?|(?=\d+\.\d))(?:\d{1,4}\.){1,5}[ \t]+")
 """A word with a number before a title: "Artículo 3. Multas"."""
@@ -64,17 +68,16 @@ class FalseEnds:
     def __init__(self, block: str) -> None:
         self._block = block
         code = _CODE.finditer(block) if "`" in block or "<" in block else ()
-        self._never_last = [_NEVER_LAST, _INITIAL, *[_BESIDE_DANDA] * ("।" in block)]
+        self._never_last = [_NEVER_LAST, *[_BESIDE_DANDA] * ("।" in block)]
         self._in_code = [place for match in code for place in match.span()]
 
     @cached_property
     def _before_small(self) -> list[re.Pattern[str]]:
         """What has no end before a small letter: nothing if sentences begin with one, as in a chat."""
-        firsts = _FIRST.findall(self._block)
-        n_small = sum(after_long.islower() for after_long, _ in firsts)
-        n_capital = sum("".join(letters).isupper() for letters in firsts)
+        firsts = _AFTER_POINT.findall(self._block)
         is_english = 100 * len(_NOT_ENGLISH.findall(self._block)) < len(self._block)
-        is_small = self._block.lstrip()[:1].islower() or n_small > (0 if is_english else 2 + 2 * n_capital)
+        most = 0 if is_english else 2 + 2 * sum("".join(letters).isupper() for letters in firsts)
+        is_small = self._block.lstrip()[:1].islower() or sum(letter.islower() for letter, _ in firsts) > most
         return [] if is_small else [_SHORT, *[_CUT] * (not is_english)]
 
     def has(self, end: int, following: int) -> bool:
@@ -101,8 +104,7 @@ class FalseEnds:
         counted = _COUNTED.match(block) if following < 70 else None
         if counted and counted.end() == following and not (counted[1] or "").islower():
             return True
-        line = block.rfind("\n", max(end - 70, 0), end)
-        return _QUOTED_ITEM.fullmatch(block, max(line, 0), following) is not None
+        return _QUOTED_ITEM.search(block, max(end - 70, 0), following) is not None
 
     def _is_abbreviated(self, end: int, following: int) -> bool:
         """Whether the end of a sentence is the point of an abbreviation within it, or inside a word."""
@@ -113,6 +115,7 @@ class FalseEnds:
         after, patterns = block[following : following + 1], [*self._never_last]
         if after.islower() and block[following + 1 : following + 2] != ")":
             patterns += self._before_small if last < following else [_SHORT]
+        patterns += [_TITLE] * block[max(last - 3, 0) : last - 2].isupper()
         patterns += [_IN_WORD] * (after.isalpha() and last == following)
         patterns += [_BEFORE_NUMBER] * bool(_NUMBER.match(block, following))
         return any(pattern.search(block, first, last) for pattern in patterns)

@@ -15,8 +15,6 @@ _ALIKE = 0.8
 _SHARE_BROKEN_EARLY = 0.4
 """Share of lines that end although the next word would have fitted."""
 _FEW = 0.2
-_NARROW = 30
-"""Columns to which no text is wrapped."""
 _LONGEST = 400
 """Characters of a line that is one unit."""
 _END_WITHIN = re.compile(
@@ -35,8 +33,8 @@ def are_units(lines: Sequence[str]) -> bool:
     """Whether each line stands for itself.
 
     Lines do if some begin with a time, or nearly all alike with a number or a name with its sign; if they are
-    many, as those of a list, see `_is_list`; or if most of them end early, before the width is used, and
-    neither end nor begin as a sentence that goes on.
+    many, as those of a list, see `_is_list`; or if most of them end before the width is used, and neither end
+    nor begin as a sentence that goes on.
 
     lines: of one paragraph, without white space around them. A mark of comments before each is not read.
     """
@@ -52,13 +50,12 @@ def are_units(lines: Sequence[str]) -> bool:
     free = [max(sizes[max(i - 2, 0) : i + 3]) - size for i, size in enumerate(sizes)]
     breaks = [one for one in zip(lines, lines[1:], free, strict=False) if one[0][-1] not in STOPS]
     early = sum(len(in_columns(_WORD.findall(after)[0])) < space for _, after, space in breaks)
-    if _is_list(lines, early > 1 or max(sizes) < _NARROW):
+    if _is_list(lines, early > 1 or max(sizes) < 30):  # too narrow for text
         return True
     going_on = sum(_GOES_ON.search(line) is not None for line in lines)
     small = sum(after[0].islower() or WIDE.match(after) is not None for _, after, _ in breaks)
-    if early < max(_SHARE_BROKEN_EARLY * len(breaks), _FEWEST - 1) or going_on > _FEW * len(lines):
-        return False
-    if small and any(map(_END_WITHIN.search, lines)) and not any(map(CODE_LINE.match, lines)):
+    is_wrapped = early < max(_SHARE_BROKEN_EARLY * len(breaks), _FEWEST - 1) or going_on > _FEW * len(lines)
+    if is_wrapped or (small and any(map(_END_WITHIN.search, lines)) and not any(map(CODE_LINE.match, lines))):
         return False
     begins_sentence = lines[0][0].isupper() and lines[0][-1] != ":"
     return small <= _FEW * len(lines) or (len(breaks) == len(lines) - 1 and not begins_sentence)
@@ -73,10 +70,7 @@ def _beginning(line: str) -> tuple[str, ...]:
 
 
 def _is_list(lines: Sequence[str], is_unwrapped: bool) -> bool:
-    """Whether many lines, few of which have an end, begin with a capital, have a number or are one word.
-
-    More lines without an end need no such sign if they are not wrapped: they would be one long sentence.
-    """
+    """Whether many lines, few of which have an end, begin with a capital, have a number or are one word."""
     ends = [line for line in lines if line[-1] in STOPS or _END_WITHIN.search(line) or _GOES_ON.search(line)]
     if len(lines) < _MANY or len(ends) > _FEW * len(lines):
         return False

@@ -187,9 +187,8 @@ def split_sentences(text: str) -> list[Span]:
 
 
 def _auto_ends(block: str) -> Iterable[int]:
-    if block.isascii() or len(_UNCASED.findall(block)) < _UNCASED_SHARE * len(block):
-        return _nupunkt_ends(block)
-    return _sentencex_ends(block)
+    is_cased = block.isascii() or len(_UNCASED.findall(block)) < _UNCASED_SHARE * len(block)
+    return _nupunkt_ends(block) if is_cased else _sentencex_ends(block)
 
 
 def _nupunkt_ends(block: str) -> Iterable[int]:

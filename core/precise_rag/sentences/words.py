@@ -36,7 +36,6 @@ _ANY_TAG = r"<(?P<closing>/?)(?P<name>[A-Za-z][\w-]{0,20})[^<>]{0,300}>"
 _FIRST = re.compile(rf"\s*{_ANY_TAG}")
 _LAST = re.compile(rf"{_ANY_TAG}\Z")
 _TAGS = re.compile(_ANY_TAG)
-_TAG_LENGTH = 400
 _TELLING = frozenset(("li", "dt", "dd", "pre", "code", "table", "tr", "td", "th"))
 """Tags that tell what a text is by opening before it."""
 _TEXT_TAGS = _TELLING | {
@@ -92,12 +91,10 @@ def _without_empty_ends(text: str, start: int, end: int) -> tuple[int, int]:
     for match in _TAGS.finditer(shown):
         tags[match["name"].lower()] += -1 if match["closing"] else 1
     first, last = 0, len(shown.rstrip())
-    while (found := _FIRST.match(shown, first, last)) and _is_spare(found, tags, at_end=False):
-        first = found.end()
-    while (found := _LAST.search(shown, max(last - _TAG_LENGTH, first), last)) and _is_spare(
-        found, tags, at_end=True
-    ):
-        last = len(shown[: found.start()].rstrip())
+    while (tag := _FIRST.match(shown, first, last)) and _is_spare(tag, tags, at_end=False):
+        first = tag.end()
+    while (tag := _LAST.search(shown, max(last - 400, first), last)) and _is_spare(tag, tags, at_end=True):
+        last = len(shown[: tag.start()].rstrip())
     first += len(shown[first:]) - len(shown[first:].lstrip())
     return start + (first if piece[:first].strip() else 0), start + last
 
@@ -105,8 +102,7 @@ def _without_empty_ends(text: str, start: int, end: int) -> tuple[int, int]:
 def _is_spare(found: re.Match[str], tags: Counter[str], *, at_end: bool) -> bool:
     """Whether a tag at an end of a piece is not needed there; it is then taken off `tags`."""
     name, more = found["name"].lower(), -1 if found["closing"] else 1
-    is_turned_away = at_end == (more == 1)
-    is_loose = is_turned_away or (tags[name] * more > 0 and (at_end or name not in _TELLING))
+    is_loose = at_end == (more == 1) or (tags[name] * more > 0 and (at_end or name not in _TELLING))
     if name not in _TEXT_TAGS or not is_loose:
         return False
     tags[name] -= more
@@ -117,8 +113,7 @@ def _spare_indent(text: str) -> int:
     """The white space before a text; none if the further lines are indented as far."""
     indent = len(text) - len(text.lstrip())
     further = [line for line in text.split("\n")[1:] if line.strip()] if indent else []
-    is_common = further and all(line.startswith(text[:indent]) for line in further)
-    return 0 if is_common else indent
+    return 0 if further and all(line.startswith(text[:indent]) for line in further) else indent
 
 
 def trim_spans(text: str, spans: IntArray) -> IntArray:

@@ -93,7 +93,8 @@ def titles_at(
     """Return the titles above places in a piece of text: those above the piece, then those in it.
 
     titles, metadata: of the piece. The head of a table whose rows the piece begins with ends with them. Below
-    a heading of Markdown or HTML of level n, n - 1 headings above the piece hold.
+    a heading of Markdown or HTML of level n, n - 1 headings above the piece hold; below one of other text,
+    those above the last that has its shape: "2. Rent" ends "1. Term".
     """
     first_end = structure.blocks[0].end if structure.blocks else 0
     is_row = bool(titles) and _COLUMNS in titles[-1] and "|" in text[:first_end]
@@ -114,9 +115,17 @@ def paths_below(titles: Titles, structure: Structure, n_own: int = 0) -> Callabl
 
     def path(start: int, end: int) -> Titles:
         number = max(bisect_right(structure.blocks, start, key=lambda block: block.start) - 1, 0)
-        return below(titles[: left[number]], *structure.above_all(start, end))
+        kept, own = titles[: left[number]], structure.above_all(start, end)
+        same = (n for n, title in enumerate(kept) if n >= n_own and own and _shape(title) == _shape(own[0]))
+        return below(kept if is_marked else kept[: max(same, default=None)], *own)
 
     return path
+
+
+def _shape(title: str) -> str:
+    """What headings of one level have in common: "PART 1", "1.", "Meeting", or that they are in capitals."""
+    first = re.sub(r"\d+|\b[IVX]+\b", "1", title.split(" ")[0])
+    return "A" if title.isupper() and first.isalpha() else first
 
 
 def joined_titles(titles: Iterable[str]) -> str:

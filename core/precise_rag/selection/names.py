@@ -60,22 +60,12 @@ def of_something_else(query: str, candidates: Sequence[Candidate]) -> Iterator[t
     said: dict[Titles, set[str]] = {}
     for one in told:
         said.setdefault(titles_above(one), set()).update(_mentioned(one) & terms)
-    read = [
-        (
-            one.id,
-            len(titles_above(one)),
-            said[titles_above(one)],
-            {*read_words(joined_titles(titles_above(one))).stems},
-            {*filter(str.isalpha, read_words(one.text).stems)},
-        )
-        for one in told
-    ]
-    for (key, depth, asked, _, words), (other, as_deep, more, above, others) in product(
-        read, read[:_MOST_COMPARED]
-    ):
-        is_else = depth == as_deep and asked < more and above & (more - asked)
-        if is_else and 2 * len(words & others) >= len(words | others) > 0:
-            yield key, other
+    read = [(one.id, titles_above(one), {*filter(str.isalpha, read_words(one.text).stems)}) for one in told]
+    for (key, titles, words), (other, above, others) in product(read, read[:_MOST_COMPARED]):
+        if len(titles) == len(above) and said[titles] < said[above]:
+            is_else = (said[above] - said[titles]).intersection(read_words(joined_titles(above)).stems)
+            if is_else and 2 * len(words & others) >= len(words | others) > 0:
+                yield key, other
 
 
 def _mentioned(candidate: Candidate) -> frozenset[str]:

@@ -116,7 +116,7 @@ def _cut(
         return int(count([_with_holes(text, excerpts, max_tokens)])[0])
 
     fitting = partial(within, max_tokens=max_tokens, piece_tokens=lambda piece: mark, written=written)
-    worth = ProbabilitySelector(enough_tokens=None)
+    worth = ProbabilitySelector(share_of_best=0.02, min_score=0.001, enough_tokens=None)
     selection = EvidenceExtractor(reranker, worth).select(question, found)
     fits = fitting(selection)
     if unit := _best_left_out(selection, fits, max_tokens):

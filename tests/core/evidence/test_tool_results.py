@@ -15,7 +15,7 @@ from precise_rag.errors import InputError
 from precise_rag.evidence.pruning import UnitSplitter
 from precise_rag.evidence.tool_results import questions_of
 from precise_rag.types import Candidate, FloatArray
-from support.documents import read_cases
+from support.documents import read_cases, read_document
 from support.scored import Scored
 from support.tool_results import KINDS, LOG, PAGE, RECORDS
 
@@ -262,6 +262,10 @@ def test_a_sentence_that_does_not_fit_beside_likelier_ones_is_not_cut() -> None:
     for max_tokens in range(128, 160, 4):
         shown = prune(f"{LATER}\n\n{boats}\n\n{LATER}", "When does a boat leave?", max_tokens).text
         assert shown.count("leaves at") == shown.count("comes back") > 1, shown
+
+
+def test_the_budget_is_used_while_anything_likely_is_left() -> None:
+    assert 160 < prune(read_document("agreement.txt"), "When does the agreement end?", 256).n_tokens <= 256
 
 
 def test_the_record_of_a_name_is_kept_whole_before_lines_of_its_namesakes() -> None:

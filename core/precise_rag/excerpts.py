@@ -124,7 +124,7 @@ def within(
         n_tokens = written(excerpts) if written else written_tokens(excerpts, piece_tokens)
         return fitting, max_tokens - n_tokens
 
-    units = _together(selection, lambda several: only(several)[1] >= 0)
+    units = [*_together(selection, lambda several: only(several)[1] >= 0)]
     fits = len(units) - bisect_left(
         range(len(units), 0, -1), True, key=lambda n: only([*chain(*units[:n])])[1] >= 0
     )
@@ -139,18 +139,17 @@ def within(
     return best
 
 
-def _together(selection: Selection, fit: Callable[[Sequence[Candidate]], bool]) -> list[list[Candidate]]:
-    """What is kept, best first, each lead-in with what follows it, if these fit."""
+def _together(selection: Selection, fit: Callable[[Sequence[Candidate]], bool]) -> Iterator[list[Candidate]]:
+    """Yield what is kept, best first, each lead-in with what follows it, if these fit."""
     beside = (pair for stretch in selection.stretches for pair in pairwise(stretch.sentences))
     after = {one.id: two.id for one, two in beside if ends_in_colon(one.text)}
     left = {candidate.id: candidate for candidate in selection.kept}
-    units = []
     for key in [*left]:
         unit = [left.pop(key)] if key in left else []
         while unit and (following := left.get(after.get(unit[-1].id, ""))) and fit([*unit, following]):
             unit.append(left.pop(following.id))
-        units.append(unit)
-    return [unit for unit in units if unit]
+        if unit:
+            yield unit
 
 
 def _excerpt(start: int, end: int, text: str, n_tokens: int, decisions: Sequence[Decision]) -> Excerpt:

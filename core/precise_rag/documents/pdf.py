@@ -4,7 +4,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from itertools import chain, groupby, pairwise
-from statistics import median
+from statistics import median, median_low
 from typing import Any, BinaryIO, NamedTuple
 
 _LARGER, _TITLE = 1.15, 200
@@ -119,7 +119,7 @@ def by_column(lines: list[Line]) -> list[Line]:
     behind it up to the margin, some of which go on with a small letter: rows of a table are shorter.
     """
     parts = {line: line.text.split("   ") for line in lines if line.sides[1:] and line.text.count("   ") == 1}
-    middle = median([line.sides[1][0] for line in parts] or [0.0])
+    middle = median_low([line.sides[1][0] for line in parts] or [0.0])
     pairs = {
         line: [
             Line(line.page, text, line.size, *side, ()) for text, side in zip(texts, line.sides, strict=True)
@@ -130,15 +130,14 @@ def by_column(lines: list[Line]) -> list[Line]:
     for side in zip(*pairs.values(), strict=True):
         wide = _FULL * max(one.right - one.left for one in side)
         n_full = sum(one.right - one.left > wide and one.text.count(" ") > 2 for one in side)
-        if n_full < _FULL * len(side) or 4 * sum(one.text[:1].islower() for one in side) < len(side):
+        n_going_on = sum(one.text[:1].islower() for one in side)
+        if len(side) < _FEWEST_ACROSS or n_full < _FULL * len(side) or 4 * n_going_on < len(side):
             return lines
-    if len(pairs) < _FEWEST_ACROSS:
-        return lines
     done, left, right = list[Line](), list[Line](), list[Line]()
     for line in lines:
         if line in pairs:
-            left.append(pairs[line][0])
-            right.append(pairs[line][1])
+            for column, part in zip((left, right), pairs[line], strict=True):
+                column.append(part)
         elif line.left < middle - 3 < line.right:  # over both
             done += [*left, *right, line]
             left, right = [], []

@@ -22,7 +22,7 @@ from precise_rag.types import Span
 MAX_CHARACTERS = 1000
 """A longer sentence is cut, between lines or words if possible."""
 
-_RULES = 18
+_RULES = 19
 """Version of the rules in this package; part of every splitter's name."""
 
 _READ, _AHEAD = 2048, 512
@@ -47,6 +47,7 @@ _CLAUSES, _LONG = 60, 200
 
 _NOTE_MARK = re.compile(r"(?:\[\^[\w-]{1,40}\]|\[{1,2}\w{1,4}\]{1,2}\(#[^()\s]{1,60}\)|[⁰¹²³⁴-⁹]{1,3})(?=\s)")
 """The mark of a note behind a sentence, to which it belongs."""
+_EMPHASIS = re.compile(r"\*{1,3}|_{1,3}")
 _NUMBER_ALONE = re.compile(r"\s*(?:[^\W\d_]{0,2}\d{1,3}|[IVXLC]{2,7})\.\s*")
 """A number alone, such as "Q1." or "II.", which belongs to the words after it."""
 _SPACE = re.compile(r"\s+")
@@ -99,7 +100,9 @@ class BlockSplitter:
             reached = 0
             false_ends = FalseEnds(block)
             for end in heapq.merge(sorted(own), _ends_in_parts(block, self.ends)):
-                mark = _NOTE_MARK.match(block, end)
+                mark, closing = _NOTE_MARK.match(block, end), _EMPHASIS.match(block, end)
+                if closing and block.count(closing[0], reached, end) % 2:
+                    mark = closing
                 following = after_space(block, mark.end() if mark else end)
                 is_label = following < len(block) and _NUMBER_ALONE.fullmatch(block, reached, end)
                 if end > reached and not is_label and not false_ends.has(end, following):

@@ -46,6 +46,8 @@ _PARTS = (
 """Where a unit that does not fit is cut: at lines, fields on a line, ends of long clauses, and some words."""
 _SIGN = re.compile(r"""(?:["']([^"'\n]{1,80})["']\s?:\s{0,9})?([{\[])|[}\]]|"(?:[^"\\\n]|\\.){0,300}+\"""")
 """What opens a value with others in it, after its key, or closes one; or a string, which may hold signs."""
+_WORTH = ProbabilitySelector(share_of_best=0.02, min_score=0.001, enough_tokens=None)
+"""Uses the limit that the caller gave while anything is somewhat likely."""
 _LONG_SHARE = 0.25
 """The share of the limit up to which a unit is sent whole or not at all, unless it is the likeliest."""
 _NEARLY = 0.5
@@ -85,8 +87,8 @@ def prune(
     """Cut a long text, such as a page or a tool's result, down to what answers a question.
 
     text: of any kind and length. question: not blank; of a long one the last 2,000 characters are read.
-    max_tokens: most tokens of the result, which is never longer; at least 32. What is not worth its tokens is
-        left out before that, see `ProbabilitySelector`.
+    max_tokens: most tokens of the result, which is never longer; at least 32. What is less than a fiftieth as
+        likely as the best is left out before that, see `ProbabilitySelector`.
     reranker: scores the sentences; anything that `load_reranker` takes.
     count_tokens: counts the tokens of a text, or of several; default: those of the default encoder.
     Raises InputError for other arguments.
@@ -116,8 +118,7 @@ def _cut(
         return int(count([_with_holes(text, excerpts, max_tokens)])[0])
 
     fitting = partial(within, max_tokens=max_tokens, piece_tokens=lambda piece: mark, written=written)
-    worth = ProbabilitySelector(share_of_best=0.02, min_score=0.001, enough_tokens=None)
-    selection = EvidenceExtractor(reranker, worth).select(question, found)
+    selection = EvidenceExtractor(reranker, _WORTH).select(question, found)
     fits = fitting(selection)
     if unit := _best_left_out(selection, fits, max_tokens):
         fits = fitting(_with_parts_of(unit, selection, question, reranker))
@@ -128,12 +129,11 @@ def _cut(
 
 def _best_left_out(selection: Selection, fits: Selection, max_tokens: int) -> Candidate | None:
     """The likeliest unit that does not fit, if it is long or the best, and not much less likely than that."""
-    ids = {unit.id for unit in fits.kept}
-    unit = next((unit for unit in selection.kept if unit.id not in ids), None)
-    if unit is None or unit.score < _NEARLY * selection.kept[0].score:
+    ids = {one.id for one in fits.kept}
+    one = next((one for one in selection.kept if one.id not in ids), None)
+    if one is None or one.score < _NEARLY * selection.kept[0].score:
         return None
-    is_long = candidate_tokens(unit) > _LONG_SHARE * max_tokens
-    return unit if is_long or unit == selection.kept[0] else None
+    return one if one == selection.kept[0] or candidate_tokens(one) > _LONG_SHARE * max_tokens else None
 
 
 def _with_parts_of(unit: Candidate, selection: Selection, question: str, reranker: Reranker) -> Selection:
@@ -216,7 +216,7 @@ def _cut_json(
     sizes = (count([text[start:end] for start, end in spans]) + mark).tolist()
     elements = [_element(text, span, size) for span, size in zip(spans, sizes, strict=True)]
     ranked = rerank(question, elements, reranker)
-    selector = ProbabilitySelector(max_tokens=max_tokens - frame, enough_tokens=None)
+    selector = replace(_WORTH, max_tokens=max_tokens - frame)
     best = selector.select(ranked, query=question).decisions
     kept = [_excerpt(text, one) for one in best if one.kept] if best[0].kept else []
     while kept:

@@ -64,11 +64,8 @@ def with_one_form(text: str) -> str:
 
 def _read(text: str) -> str:
     """A text with ASCII digits, Roman numbers as Arabic ones, and a space before units."""
-    return _ROMAN.sub(_arabic, _GLUED.sub(r"\1 ", ascii_digits(text)))
-
-
-def _arabic(roman: re.Match[str]) -> str:
-    return f"{10 * len(roman[1]) + _UNITS.index(roman[2])}"
+    text = _GLUED.sub(r"\1 ", ascii_digits(text))
+    return _ROMAN.sub(lambda roman: f"{10 * len(roman[1]) + _UNITS.index(roman[2])}", text)
 
 
 def _other(found: re.Match[str]) -> str:

@@ -27,11 +27,7 @@ from precise_rag.types import ScoreScale
 PresetName = Literal["precise", "sage", "paretorag", "chunkrag", "recursive"]
 
 Make = Callable[[Any], Any]
-"""Makes a stage for what is searched; None leaves the stage out."""
-
-
-def _off(index: Any) -> None:
-    return None
+"""Makes a stage for what is searched."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +36,7 @@ class Preset:
 
     index: builds the index from documents, an encoder and options of the index.
     index_options: makes the options from the encoder.
-    rewriter … feedback: make the stages of `PreciseRAG`.
+    rewriter … feedback: make the stages of `PreciseRAG`; None leaves one out.
     score_scale: the scale of a cross-encoder's scores that is given by its name; None for its own.
     calibrated: whether a reranker that you bring gives only the order (see `calibrated`).
     reranks_last: whether the reranker scores what the filters leave, and not what is found.
@@ -49,13 +45,13 @@ class Preset:
 
     index: Callable[..., Any] = HybridIndex.build
     index_options: Callable[[Encoder], Mapping[str, Any]] = lambda encoder: {}
-    rewriter: Make = _off
-    reranker: Make = _off
-    redundancy: Make = _off
-    relevance: Make = _off
-    evidence: Make = _off
-    selector: Make = _off
-    feedback: Make = _off
+    rewriter: Make | None = None
+    reranker: Make | None = None
+    redundancy: Make | None = None
+    relevance: Make | None = None
+    evidence: Make | None = None
+    selector: Make | None = None
+    feedback: Make | None = None
     score_scale: ScoreScale | None = None
     calibrated: bool = False
     reranks_last: bool = False

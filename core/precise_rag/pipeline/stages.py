@@ -73,7 +73,8 @@ def make_stages(preset: Preset, index: Any, given: Mapping[str, Part]) -> dict[s
     for name, method in METHODS.items():
         part = given.get(name, "default")
         if isinstance(part, str) and part == "default":
-            part = getattr(preset, name)(index)
+            make = getattr(preset, name)
+            part = None if make is None else make(index)
         elif name == "reranker" and part is not None:
             loaded = load_reranker(part, score_scale=preset.score_scale)
             part = calibrated(loaded) if preset.calibrated else loaded

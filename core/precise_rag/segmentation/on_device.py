@@ -24,16 +24,10 @@ Inputs = Sequence[FloatArray | IntArray]
 """What a network reads of some sentences."""
 
 
-def network_device(device: str | None) -> str | None:
-    """Return the device that a boundary network runs on in torch, see `best_device`; None for numpy."""
-    place = best_device(device)
-    return None if place == "cpu" else place
-
-
 class NetworkModel(Loaded):
     """Base of boundary models that are a network.
 
-    config, tensors: the model's sizes and weights. device: where it runs, see `network_device`.
+    config, tensors: the model's sizes and weights. device: where it runs, see `best_device`.
     """
 
     def __init__(self, config: dict[str, Any], tensors: Mapping[str, FloatArray], device: str | None) -> None:
@@ -48,9 +42,9 @@ class NetworkModel(Loaded):
     def _gap_logits(self, n: int, read: Callable[[slice], Inputs]) -> FloatArray:
         """The (n - 1, 2) logits of the gaps between n sentences, of which `read` returns the inputs."""
         logits = np.zeros((max(n - 1, 0), 2), dtype=np.float32)
-        device = network_device(self.device) if n > 1 else None
+        device = best_device(self.device) if n > 1 else "cpu"
         network = None
-        if device is not None:
+        if device != "cpu":
             network = self._on_device.get(lambda: on_device(self.config, self.tensors, device))
         for block in blocks(n, BLOCK if network is None else DEVICE_BLOCK):
             inputs, n_read = read(block.sentences), block.sentences.stop - block.sentences.start

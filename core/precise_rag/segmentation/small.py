@@ -39,7 +39,7 @@ class SmallModel(NetworkModel):
     """Boundary model on static token vectors, the first and last tokens of sentences, and their context.
 
     It needs no encoder. The logits of a gap depend only on the 16 sentences before and after it.
-    device: where its network runs; default: CUDA if there is one, see `network_device`.
+    device: where its network runs; default: CUDA if there is one.
     """
 
     encoder = None

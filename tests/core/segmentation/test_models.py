@@ -11,7 +11,7 @@ import pytest
 from precise_rag import Document, Segmenter, load_encoder
 from precise_rag.encoders import devices
 from precise_rag.errors import InputError, ModelError
-from precise_rag.segmentation.on_device import network_device, on_device
+from precise_rag.segmentation.on_device import on_device
 from precise_rag.segmentation.segmenter import load_model
 from precise_rag.sentences.tables import tables_of
 from support.segmentation import TWO_TOPICS
@@ -90,8 +90,8 @@ def test_the_default_segmenter_cuts_alike_on_a_device_and_after_pickling(by_torc
 
 def test_which_device_a_network_runs_on(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(devices, "has_gpu", lambda: True)
-    assert [network_device(name) for name in (None, "cpu", "mps")] == ["cuda", None, "mps"]
+    assert [devices.best_device(name) for name in (None, "cpu", "mps")] == ["cuda", "cpu", "mps"]
     monkeypatch.setattr(devices, "has_gpu", lambda: False)
-    assert network_device(None) is None
+    assert devices.best_device(None) == "cpu"
     with pytest.raises(InputError, match="device must be a text such as 'cpu' or 'cuda', got int"):
-        network_device(0)  # type: ignore[arg-type]
+        devices.best_device(0)  # type: ignore[arg-type]

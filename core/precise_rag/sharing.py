@@ -46,23 +46,12 @@ _DRAW = np.random.default_rng(0)
 _FACTORS, _SHIFTS = _DRAW.integers(1, _PRIME, (2, _BANDS * _ROWS, 1), dtype=np.int64)
 
 
-class Turns(NamedTuple):
-    """Rows in the order of their places.
-
-    rows: at most as many as there are places.
-    is_shared: whether every place was taken, and an eighth of them by documents and groups that had none yet.
-    """
-
-    rows: list[int]
-    is_shared: bool
-
-
 class Places(NamedTuple):
     """Candidates with a place, and why the others have none.
 
     selection: a decision for each candidate.
     repeats: the id of what each repeated candidate repeats, by its own id.
-    is_shared: as in `Turns`; if not, others may be found that should have a place.
+    is_shared: see `in_turns`; if not, others may be found that should have a place.
     full: ids of the documents that have as many different texts here as they may have places.
     """
 
@@ -169,8 +158,11 @@ def _asked_above(query: str, candidate: Candidate) -> frozenset[str]:
     return _asked_words(query).intersection(read_words(joined_titles(titles_above(candidate))).stems)
 
 
-def in_turns(candidates: Sequence[Candidate], n_places: int) -> Turns:
-    """Return the rows of the candidates, best first, that have a place, in the order in which they got it."""
+def in_turns(candidates: Sequence[Candidate], n_places: int) -> tuple[list[int], bool]:
+    """Return the rows of the candidates, best first, that have a place, in the order in which they got it.
+
+    And whether every place was taken, and an eighth of them by documents and groups that had none yet.
+    """
     owners = cache(lambda row: _owners(candidates[row]))
     taken: dict[int, None] = {}
     counts: Counter[Hashable] = Counter()
@@ -191,7 +183,7 @@ def in_turns(candidates: Sequence[Candidate], n_places: int) -> Turns:
         taken[row] = None
         counts.update(owners(row).keys())
     enough = min(n_places // 4, max(1, n_places // 8))
-    return Turns(list(taken), len(taken) == n_places and n_new >= enough)
+    return list(taken), len(taken) == n_places and n_new >= enough
 
 
 def share_of(n_places: int) -> int:

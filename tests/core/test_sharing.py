@@ -108,7 +108,7 @@ def test_few_places_and_no_candidates_are_fine():
 @given(owners=st.lists(st.sampled_from("abcdef"), max_size=60), n_places=st.integers(1, 60))
 def test_places_are_filled_once_and_no_document_has_more_than_its_share_while_others_wait(owners, n_places):
     candidates = [found(own_text(n), owner, n) for n, owner in enumerate(owners)]
-    rows = in_turns(candidates, n_places).rows
+    rows, _ = in_turns(candidates, n_places)
     assert len(rows) == len(set(rows)) == min(n_places, len(owners))
     waiting = {owners[row] for row in range(len(owners)) if row not in rows}
     share = share_of(n_places)

@@ -140,7 +140,7 @@ class CascadeReranker(Loaded):
             order -= np.log2(1 + np.searchsorted(np.sort(-found), -found))
         rows = _by_turns(packaged + _FIRST * alone, found if is_found else np.nan_to_num(dense, nan=-1.0))
         rows = rows if given is candidates else rows[~np.isnan(dense[rows])]
-        rows = rows[in_turns([given[row] for row in rows], self._n_read).rows]
+        rows = rows[in_turns([given[row] for row in rows], self._n_read)[0]]
         logits = np.zeros(0, dtype=np.float32)
         known = {"packaged": packaged, "dense": dense, "alone": alone}
         columns: dict[str, FloatArray] = {}

@@ -32,14 +32,9 @@ def trace_page(record: Record) -> str:
         raise InputError(
             f"the record must be one that Trace.to_dict made ({type(error).__name__}: {error})"
         ) from error
-    title, style = _text(question), packaged_text("trace/page.css")
-    head = (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">',
-        '<meta name="viewport" content="width=device-width, initial-scale=1">',
-        f"<title>{title}</title><style>{style}</style></head><body>",
-        f"<h1>{title}</h1>",
-    )
-    return visible("\n".join((*head, *filter(None, parts), "</body></html>")))
+    style, body = packaged_text("trace/page.css"), "\n".join(filter(None, parts))
+    page = packaged_text("trace/page.html").rstrip()
+    return visible(page.format(title=_text(question), style=style, body=body))
 
 
 def _parts(record: Record) -> Iterable[str]:

@@ -14,15 +14,16 @@ from importlib import import_module
 from typing import NoReturn
 
 import precise_rag
+from precise_rag._data import packaged_toml
 from precise_rag.cli.output import warn
 from precise_rag.errors import PreciseRagError
 from precise_rag.redaction import visible
 
 __all__ = ["main"]
 
-_COMMANDS = ("index", "ask", "prune", "segment", "train", "demo", "serve")
-"""Each is a module of this package, which is imported when it is needed: most import much. It has HELP,
-DESCRIPTION, add_arguments and run."""
+_COMMANDS, _SHARED = packaged_toml("cli/commands.toml").values()
+"""Each command is a module of this package, which is imported when it is needed: most import much. It has run
+and, for arguments whose default is a setting of the library, DEFAULTS."""
 
 _log = logging.getLogger(__name__)
 
@@ -46,6 +47,8 @@ _WARNINGS = _Warnings(logging.WARNING)
 
 def build_parser(command: str | None = None) -> argparse.ArgumentParser:
     """Return the parser of the command line. command: the only one that is needed; default: all."""
+    from precise_rag.cli.arguments import add_arguments
+
     parser = _Parser(
         prog="precise",
         description=precise_rag.__doc__.splitlines()[0],
@@ -55,11 +58,13 @@ def build_parser(command: str | None = None) -> argparse.ArgumentParser:
     subparsers = parser.add_subparsers(
         title="commands", metavar="COMMAND", required=True, parser_class=_Parser
     )
-    for name in (command,) if command in _COMMANDS else _COMMANDS:
-        module = import_module(f"{__name__}.{name}")
-        own = subparsers.add_parser(name, help=module.HELP, description=module.DESCRIPTION)
-        module.add_arguments(own)
-        own.set_defaults(run=module.run)
+    for name in (str(command),) if command in _COMMANDS else _COMMANDS:
+        its, module = _COMMANDS[name], import_module(f"{__name__}.{name}")
+        own = subparsers.add_parser(name, help=its["help"], description=its["description"])
+        add_arguments(own, its["arguments"], _SHARED)
+        if "one_of" in its:
+            add_arguments(own.add_mutually_exclusive_group(), its["one_of"], _SHARED)
+        own.set_defaults(run=module.run, **getattr(module, "DEFAULTS", {}))
     return parser
 
 

@@ -1,7 +1,9 @@
-"""Arguments that several commands take: documents, and a saved index."""
+"""The types of arguments, how commands.toml becomes those of a parser, and the index that they name."""
 
 import argparse
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 from precise_rag.encoders import load_encoder
 from precise_rag.index import DatabaseIndex, DocumentIndex, load_index
@@ -20,35 +22,15 @@ def index_argument(text: str) -> Path | str:
     return text if is_database(text) else path_argument(text)
 
 
-def add_paths(parser: argparse.ArgumentParser, *, default: str = "") -> None:
-    """Add the arguments PATH and the option --exclude. default: what is read without a path, if anything."""
-    parser.add_argument(
-        "paths",
-        type=path_argument,
-        nargs="*" if default else "+",
-        metavar="PATH",
-        help="files, or folders, which are read at any depth" + (f" (default: {default})" if default else ""),
-    )
-    parser.add_argument(
-        "--exclude",
-        metavar="PATTERN",
-        action="append",
-        default=[],
-        help="skip files and folders whose name or path matches, such as '*.log'; can be repeated",
-    )
+_TYPES = {"path": path_argument, "index": index_argument, "int": int, "float": float}
 
 
-def add_device(parser: argparse.ArgumentParser) -> None:
-    """Add the option --device."""
-    parser.add_argument("--device", help="cpu, cuda, cuda:1, … (default: a GPU if there is one)")
-
-
-def add_index(parser: argparse.ArgumentParser) -> None:
-    """Add the argument INDEX and the option --encoder."""
-    parser.add_argument("index", type=index_argument, metavar="INDEX", help="what `precise index` made")
-    parser.add_argument(
-        "--encoder", metavar="NAME", help="encoder that the index was built with (default: the packaged one)"
-    )
+def add_arguments(parser: Any, arguments: Mapping[str, Any], shared: Mapping[str, Any]) -> None:
+    """Add the arguments of a table of commands.toml to a parser, or to a group of one."""
+    for name, its in arguments.items():
+        options = shared[name] if its == "shared" else its
+        kind = {"type": _TYPES[options["type"]]} if "type" in options else {}
+        parser.add_argument(name, **{**options, **kind})
 
 
 def open_index(args: argparse.Namespace) -> DocumentIndex | DatabaseIndex:

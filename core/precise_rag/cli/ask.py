@@ -4,7 +4,7 @@ import argparse
 import sys
 
 from precise_rag.answer import Answer
-from precise_rag.cli.arguments import add_index, open_index, path_argument
+from precise_rag.cli.arguments import open_index
 from precise_rag.cli.output import (
     barred,
     check_writable,
@@ -26,43 +26,6 @@ _NO_MODEL = (
     "Shown is the context for a language model. For an answer, name one with --llm (its key: OPENAI_API_KEY; "
     "another server that is compatible with OpenAI, such as a local one: --base-url URL)."
 )
-
-HELP = "ask a question about the documents of an index"
-DESCRIPTION = (
-    "Find the sentences of an index that answer a question. "
-    "With --llm, a language model writes the answer from them."
-)
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command."""
-    add_index(parser)
-    parser.add_argument("question", metavar="QUESTION", help="the question, in quotes")
-    parser.add_argument(
-        "--reranker",
-        metavar="NAME",
-        default="default",
-        help="packaged, cascade, cohere:MODEL, or a CrossEncoder of sentence-transformers (default: cascade)",
-    )
-    parser.add_argument(
-        "--filter",
-        action="append",
-        default=[],
-        metavar="FIELD=VALUE",
-        help="search only documents with this metadata; several values of a field: one of them. "
-        'JSON for more, such as {"year": {"$gte": 2020}}',
-    )
-    parser.add_argument(
-        "--max-tokens", type=int, metavar="N", help="send at most this many tokens (default: no limit)"
-    )
-    parser.add_argument(
-        "--llm", metavar="MODEL", help="chat model that writes the answer; needs the extra openai"
-    )
-    parser.add_argument("--base-url", metavar="URL", help="its server (default: OPENAI_BASE_URL, or OpenAI)")
-    parser.add_argument(
-        "--trace", type=path_argument, metavar="FILE", help="write an .html or .json file of what was done"
-    )
-    parser.add_argument("--json", action="store_true", help="print everything as one JSON object")
 
 
 def run(args: argparse.Namespace) -> int:

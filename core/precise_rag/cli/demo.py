@@ -8,7 +8,6 @@ from pydoc_data.topics import topics
 import numpy as np
 
 from precise_rag._data import packaged_text
-from precise_rag.cli.arguments import add_paths
 from precise_rag.cli.output import (
     count_kept_tokens,
     is_terminal,
@@ -35,24 +34,6 @@ _LONGEST_PAGE = 20_000
 _CHUNK_TOKENS, _TOP_K = 200, 5
 """What the demo compares with: the best five chunks of 200 tokens by cosine."""
 _WIDTH = 80
-
-HELP = "try it: index documentation and ask questions about it"
-DESCRIPTION = (
-    "Index documents, show what answers a question, and compare the tokens with those of "
-    f"the best {_TOP_K} chunks of {_CHUNK_TOKENS} tokens. Needs no API key and no download."
-)
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command."""
-    add_paths(parser, default="the Python language reference")
-    parser.add_argument(
-        "--question",
-        action="append",
-        metavar="TEXT",
-        help="a question to ask; can be repeated (default: prepared ones, or the titles of your documents)",
-    )
-    parser.add_argument("--json", action="store_true", help="print one JSON object per question")
 
 
 def run(args: argparse.Namespace) -> int:

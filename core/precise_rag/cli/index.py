@@ -6,7 +6,6 @@ import sys
 from pathlib import Path, PurePosixPath
 
 from precise_rag._progress import progress_bar
-from precise_rag.cli.arguments import add_device, add_paths, index_argument
 from precise_rag.cli.output import is_terminal, print_json, show, show_problems, warn
 from precise_rag.documents import read_documents
 from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
@@ -16,44 +15,7 @@ from precise_rag.index.databases import is_database
 from precise_rag.index.folder import has_index
 from precise_rag.types import Document
 
-HELP = "build a searchable index, or update one"
-DESCRIPTION = (
-    "Build a searchable index of documents for `precise ask`. "
-    "If there is one already, only new and changed documents are encoded."
-)
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command."""
-    add_paths(parser)
-    parser.add_argument(
-        "--out",
-        type=index_argument,
-        metavar="INDEX",
-        default=Path("index"),
-        help="folder of the index, or a database, postgresql://…; "
-        "if it exists, the index in it is updated (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--encoder",
-        metavar="NAME",
-        default=DEFAULT_ENCODER,
-        help="sentence-transformers model or folder, or openai:MODEL (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--passages",
-        default=HybridSettings.passages,
-        metavar="PASSAGES",
-        help='for a new index, the passages that give a sentence its context: "sentences", "paragraphs", '
-        '"segments" (cut where the topic changes) or a size like "200 tokens" (default: %(default)s)',
-    )
-    parser.add_argument(
-        "--prune",
-        action="store_true",
-        help="remove from the index, and from its files, what is not in PATH; needs every file to be read",
-    )
-    add_device(parser)
-    parser.add_argument("--json", action="store_true", help="print the summary as one JSON object")
+DEFAULTS = {"encoder": DEFAULT_ENCODER, "passages": HybridSettings.passages}
 
 
 def run(args: argparse.Namespace) -> int:

@@ -3,24 +3,9 @@
 import argparse
 import sys
 
-from precise_rag.cli.arguments import path_argument
 from precise_rag.cli.output import show, warn
 from precise_rag.documents import read_documents
 from precise_rag.evidence import prune
-
-HELP = "cut a long text down to what answers a question"
-DESCRIPTION = "Print what answers a question in a file, or in what another command prints. It needs no index."
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command."""
-    parser.add_argument("question", metavar="QUESTION", help="what is looked for")
-    parser.add_argument(
-        "file", type=path_argument, nargs="?", metavar="FILE", help="of any kind (default: standard input)"
-    )
-    parser.add_argument(
-        "--max-tokens", type=int, default=400, metavar="N", help="most tokens printed (default: %(default)s)"
-    )
 
 
 def run(args: argparse.Namespace) -> int:

@@ -4,7 +4,6 @@ import argparse
 import sys
 from collections.abc import Iterable, Iterator, Mapping
 
-from precise_rag.cli.arguments import add_paths
 from precise_rag.cli.output import barred, is_terminal, print_json, show, show_problems
 from precise_rag.documents import read_documents
 from precise_rag.errors import InputError
@@ -24,36 +23,6 @@ _REASONS: Mapping[CutReason, str] = {
     "long sentence": "the sentence is longer than a chunk may be",
 }
 _BAR = 8
-
-HELP = "cut documents into chunks where the topic changes"
-DESCRIPTION = "Cut documents into chunks where the topic changes, and print the chunks."
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command."""
-    add_paths(parser)
-    parser.add_argument(
-        "--model",
-        metavar="NAME",
-        default="small",
-        help="small, sage, sage-minilm, or a folder made by `precise train` (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--max-tokens", type=int, metavar="N", help="most tokens of a chunk (default: the model's setting)"
-    )
-    parser.add_argument(
-        "--threshold",
-        type=float,
-        metavar="SCORE",
-        help="cut where the score is below this, from 0 to 1 (default: the model's setting)",
-    )
-    shown = parser.add_mutually_exclusive_group()
-    shown.add_argument(
-        "--explain",
-        action="store_true",
-        help="print each sentence with the score of the gap after it, and why each cut was made",
-    )
-    shown.add_argument("--json", action="store_true", help="print one JSON object per chunk")
 
 
 def run(args: argparse.Namespace) -> int:

@@ -13,7 +13,7 @@ from typing import Any
 import precise_rag
 from precise_rag import evidence
 from precise_rag._extras import require
-from precise_rag.cli.arguments import add_index, open_index
+from precise_rag.cli.arguments import open_index
 from precise_rag.cli.output import warn
 from precise_rag.errors import InputError, PreciseRagError
 from precise_rag.excerpts import Form, excerpts_of
@@ -33,23 +33,6 @@ _LONGEST_READ = 20_000
 _HOST, _PORT = "127.0.0.1", 8000
 _IDLE_SECONDS = 60
 """After which a session without a request in progress ends; a client opens another one."""
-
-HELP = "let agents search an index (Model Context Protocol)"
-DESCRIPTION = (
-    "Serve the tools search, read and prune over the Model Context Protocol, on standard "
-    "input and output, or over HTTP on this machine. Needs the extra mcp."
-)
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command."""
-    add_index(parser)
-    parser.add_argument(
-        "--http",
-        action="store_true",
-        help=f"serve streamable HTTP at http://{_HOST}:PORT/mcp (default: standard input and output)",
-    )
-    parser.add_argument("--port", type=int, metavar="PORT", help=f"port of --http (default: {_PORT})")
 
 
 def run(args: argparse.Namespace) -> int:

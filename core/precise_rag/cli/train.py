@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 from precise_rag._extras import require
-from precise_rag.cli.arguments import add_device, path_argument
 from precise_rag.cli.output import check_writable, print_json, show, warn
 from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
 from precise_rag.errors import InputError
@@ -22,57 +21,6 @@ _HEADINGS = 0.5
 """Share of the documents whose headings are among the sentences."""
 _FEW_DOCUMENTS, _HELD_OUT_OF_FEW = 200, 0.2
 """Of fewer documents a larger share is held out: two or three say little about which epoch is best."""
-
-HELP = "train a segmentation model on your documents"
-DESCRIPTION = (
-    "Train a model that cuts documents into chunks. It learns from the paragraphs and "
-    "sections of your documents. Needs the extra torch."
-)
-
-
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Add the arguments of the command."""
-    parser.add_argument(
-        "paths", type=path_argument, nargs="+", metavar="PATH", help="folders, or .txt, .md or .jsonl files"
-    )
-    parser.add_argument("--out", type=path_argument, metavar="DIR", required=True, help="the model's folder")
-    parser.add_argument(
-        "--family",
-        choices=("small", "sage"),
-        default="small",
-        help="small: token vectors, fast on a CPU; sage: sentence vectors (default: %(default)s)",
-    )
-    parser.add_argument(
-        "--encoder",
-        metavar="NAME",
-        help=f"sage: encoder of the sentences (default: {DEFAULT_ENCODER}); "
-        "small: encoder of the token vectors that training starts from (default: none)",
-    )
-    parser.add_argument(
-        "--start",
-        metavar="NAME",
-        help="model of the family small to go on from: small, a folder made by `precise train`, or none "
-        "(default: small; none with --encoder)",
-    )
-    parser.add_argument("--fine-tune", action="store_true", help="sage: also train the encoder")
-    parser.add_argument(
-        "--pair", action="store_true", help="sage: the paper's head, which sees a pair of sentences at a time"
-    )
-    parser.add_argument("--epochs", type=int, metavar="N", help="passes over the documents (default: 3)")
-    parser.add_argument(
-        "--batch-size", type=int, metavar="N", help="sentences per step (default: 2048; 256 if fine-tuned)"
-    )
-    parser.add_argument(
-        "--learning-rate", type=float, metavar="RATE", help="(default: 0.002, or 0.0005 with --start)"
-    )
-    parser.add_argument(
-        "--loss", choices=("bce", "mse"), help="cross-entropy or the paper's squared error (default: bce)"
-    )
-    parser.add_argument("--seed", type=int, metavar="N", help="seed of the random numbers (default: 0)")
-    add_device(parser)
-    parser.add_argument(
-        "--json", action="store_true", help="print the results on the held-out documents as one JSON object"
-    )
 
 
 def run(args: argparse.Namespace) -> int:

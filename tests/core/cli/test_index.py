@@ -5,7 +5,9 @@ from unittest.mock import Mock
 
 from safetensors.numpy import load_file, save_file
 
-from precise_rag.cli import demo, main
+from precise_rag._data import packaged_text
+from precise_rag.cli import demo, main, serve
+from precise_rag.encoders import DEFAULT_ENCODER
 from precise_rag.encoders.local import MINILM, packaged_encoder
 from precise_rag.errors import IndexWriteError
 from support.chat_server import ChatServer, says
@@ -163,3 +165,11 @@ def test_the_demo_runs_on_given_documents(tmp_path, precise):
 
 def test_the_default_documents_are_pages_of_the_language_reference():
     assert sum("finally" in text and len(text) < demo._LONGEST_PAGE for text in demo.topics.values()) > 2
+
+
+def test_the_help_names_the_defaults_that_there_are():
+    text = packaged_text("cli/commands.toml")
+    assert f"the best {demo._TOP_K} chunks of {demo._CHUNK_TOKENS} tokens" in text
+    assert f"encoder of the sentences (default: {DEFAULT_ENCODER})" in text
+    assert f"http://{serve._HOST}:PORT/mcp" in text
+    assert f"port of --http (default: {serve._PORT})" in text

@@ -65,6 +65,8 @@ _LITERALS = re.compile(r"``[^`\n]{1,60}``(?:,? ``[^`\n]{1,60}``)*")
 _LEVEL_OF_CAPITALS = 8
 """Below underlined titles, which count from 1 in the order of their styles, and above titles with numbers."""
 _LEVEL_OF_SHORT_LINES, _LONGEST_SHORT_TITLE = 20, 60
+_SMALL_WORD = 3
+"""Letters of a word that ends a line in its sentence, as "if" does above a list of conditions."""
 _FIELD = re.compile(r":[\w -]{1,40}:(?:\s|\Z)")
 _VALUE = re.compile(r"[^\w\s]?\s?[\d.,:/–-]{1,20}\s?[%°€$£]?\w{0,2}")
 _FEWEST_CELLS, _CELLS_AHEAD, _CHARACTERS_OF_CELLS = 8, 200, 300
@@ -424,7 +426,11 @@ class _Reader:
         if following is None or not any(letter.isalpha() for letter in words):
             return 0
         if (match := NUMBERED.match(words)) is not None:
-            is_list = ITEM.match(following.words) and number not in self.numbered
+            is_above_item = ITEM.match(following.words) is not None
+            last = words.split()[-1]
+            if is_above_item and "," in words and len(last) <= _SMALL_WORD and last.islower():
+                return 0
+            is_list = is_above_item and number not in self.numbered
             if is_list and words[0].isdigit() and not any(map(LONG_NUMBER.match, (words, following.words))):
                 return 0
             deeper = max(self.counted.values(), default=LEVEL_OF_NUMBERS) + match[0].rstrip(".").count(".")

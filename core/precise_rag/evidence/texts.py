@@ -49,12 +49,12 @@ class FoundTexts:
                 known[sentence.id] = sentence.text
                 if self._number.setdefault(sentence.id, number) == number:
                     sentences.append(sentence)
-        said = Said()
-        formers = [(one, said.before(one)) for one in with_insistent(query, sentences)]
+        said, told = Said(), with_insistent(query, sentences)
+        formers = {one.id: said.before(one) for one in sorted(told, key=lambda one: -len(one.above))}
         self.sentences = Selection.of(
             (one, not former, former and f"repeats {former}")
-            for one, former in formers
-            if not former or record_of.get(one.id) == record_of.get(former)
+            for one in told
+            if not (former := formers[one.id]) or record_of.get(one.id) == record_of.get(former)
         )
 
     def doc_id(self, sentence: Candidate) -> str:

@@ -90,6 +90,8 @@ def test_what_is_in_several_texts_is_sent_once_and_texts_at_one_place_stay_apart
     assert [s.doc_id for s in found.excerpts] == ["pump"]
     reasons = {d.candidate.doc_id: d.reason for d in found.dropped if "Service" in d.candidate.text}
     assert reasons == {"copy": "repeats pump:33-55"}
+    found = extract("Service", piece("a", "Service it every year.\n"), piece("b", f"# Lamp\n\n{PUMP[33:55]}"))
+    assert [(s.doc_id, s.above) for s in found.excerpts] == [("b", ("Lamp",))]
 
 
 @pytest.mark.parametrize(

@@ -109,8 +109,8 @@ def _with_needs(query: str, stretch: Stretch, growth: Growth) -> tuple[Growth, d
     probability[best] = max(probability[best], growth.alone[best])  # a heading is worth its section
     worth = probability.copy()
     sections = of_section(query, stretch, growth.alone)
-    for row, needed in chain(needs(stretch), of_entry(stretch, best), sections):
-        nearly = worth[row] * (_NEARLY + (1 - _NEARLY) * growth.alone[needed])
+    for row, needed, share in chain(needs(stretch), of_entry(stretch, best), sections):
+        nearly = share * worth[row] * (_NEARLY + (1 - _NEARLY) * growth.alone[needed])
         if nearly > probability[needed]:
             probability[needed] = nearly
             source[needed] = row if growth.alone[row] > 0 else growth.source[row]

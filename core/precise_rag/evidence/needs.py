@@ -2,23 +2,25 @@
 
 "However, it froze."       the sentence before it, and that one needs it: without it, it is half of the truth
 an item, code, a table     the lead-in above it: "Three parts wear:"; code, any sentence
+an item of a short list    the other items, of a list that is announced or below a heading; not as much
 "Three parts wear:"        the list, code or table that follows
 a term alone               the first sentence of its meaning
 a sentence of an item      the first sentence of the item, such as a term or an option
+"Is it open? Till 6. Ring" the question that begins a paragraph, and that one its answer
 "Ann: When do we meet?"    the turn that follows, or in nested data the value; a short turn is sent whole
 a question                 what is said first below a heading that comes again, as a speaker does
 "Name: Ann"                the other fields of a short record; of a long one, each field the first line
 what is below a heading    the short fields right below it, "Default: 300"; those, what is said after them
 "# The port. It is open."  the setting right below the comment, also if that is commented out: "#port=80"
 "03:14:09 job 204 failed"  the lines of its entry in a log that name errors: "OSError: No space left"
-"It costs 12 euros[^fee]." the note: "[^fee]: Members pay 8."
+"It costs 12 euros[^fee]." the note: "[^fee]: Members pay 8.", and the note what it is about
 a quote                    the reply that follows, and the reply the quote
 """
 
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import accumulate, chain, groupby, islice, product, takewhile
+from itertools import accumulate, chain, groupby, islice, product, starmap, takewhile
 from typing import NamedTuple
 
 import numpy as np
@@ -38,6 +40,9 @@ LONGEST_ANNOUNCED = 150
 
 LONGEST_SECTION = 240
 """Tokens of a section, entry or table that are taken along because the question is about it, at most."""
+
+_OTHER_ITEMS = 0.75
+"""How likely the other items of a short list are, as a share of what one of them is."""
 
 _ANNOUNCED: tuple[BlockKind, ...] = ("item", "code", "table", "quote")
 _BESIDE_ITEMS: tuple[BlockKind, ...] = ("code", "table", "quote")
@@ -100,16 +105,28 @@ class _Sentence(NamedTuple):
         return self.n_tokens <= LONGEST_BEFORE
 
 
-def needs(stretch: Stretch) -> Iterator[tuple[int, int]]:
-    """Yield (row, needed) for the sentences of a stretch: who sends the sentence `row` sends `needed`, too.
+class Need(NamedTuple):
+    """Who sends the sentence of a row sends the needed one, too, which is `share` times as likely then."""
+
+    row: int
+    needed: int
+    share: float = 1.0
+
+
+def needs(stretch: Stretch) -> Iterator[Need]:
+    """Yield what the sentences of a stretch need.
 
     A sentence that another one leans on is needed if it is short and leans on none itself.
     """
     sentences = _sentences(stretch)
-    yield from _notes(sentences)
-    yield from chain.from_iterable(_fields(record, sentences) for record in records(stretch))
-    yield from _settings(sentences)
-    yield from _cards(sentences)
+    in_records = chain.from_iterable(_fields(record, sentences) for record in records(stretch))
+    several = _notes(sentences), in_records, _settings(sentences), _cards(sentences), _beside(sentences)
+    yield from starmap(Need, chain(*several))
+    yield from (Need(*pair, _OTHER_ITEMS) for pair in _items(sentences))
+
+
+def _beside(sentences: Sequence[_Sentence]) -> Iterator[tuple[int, int]]:
+    """What each sentence needs of those near it, and its block of the block before."""
     lead_ins = _lead_ins(sentences)
     first_of_block = 0
     for row in range(1, len(sentences)):
@@ -125,18 +142,21 @@ def needs(stretch: Stretch) -> Iterator[tuple[int, int]]:
         if sentence.is_short and (is_reply or (sentence.takes_back and not begins_block)):
             yield row - 1, row
         yield from _said_with(row, sentence, before)
+        asks = sentences[first_of_block].text.rstrip("*_").endswith(_QUESTION_MARKS)
+        if kind == "paragraph" and asks and sentence.is_short and row == first_of_block + 1:
+            yield row - 1, row
         if begins_block and sentence.title and sentence.title == heading_title(before.text):
             yield row - 1, row
         elif begins_block:
             leads = list(_announcing(row, sentences))
             yield from ((lead, after) for after in _announced(row, sentences) for lead in leads)
-        first = first_of_block if kind == "item" else None
+        first = first_of_block if kind == "item" or (kind == "paragraph" and asks) else None
         needed = lead_ins[row] if begins_block or kind == "code" else first
         if needed is not None and sentences[needed].is_short:
             yield row, needed
 
 
-def of_entry(stretch: Stretch, row: int) -> Iterator[tuple[int, int]]:
+def of_entry(stretch: Stretch, row: int) -> Iterator[Need]:
     """What an entry's beginning, a heading, a table's head or a comment needs: 240 tokens below it."""
     first, *rest = stretch.sentences[row:]
     is_comment = [one.above for one in rest[:2]] == [first.above[:-1], first.above] != [()] * 2
@@ -146,10 +166,10 @@ def of_entry(stretch: Stretch, row: int) -> Iterator[tuple[int, int]]:
     below = takewhile(lambda one: one is head or (is_entry and one.above[: len(path)] == path), rest)
     sizes = accumulate(0 if one is head else one.n_tokens or 0 for one in below)
     for after, _ in enumerate(takewhile(LONGEST_SECTION.__ge__, sizes), row + 1):
-        yield row, after
+        yield Need(row, after)
 
 
-def of_section(query: str, stretch: Stretch, worth: FloatArray) -> Iterator[tuple[int, int]]:
+def of_section(query: str, stretch: Stretch, worth: FloatArray) -> Iterator[Need]:
     """What the likeliest sentence of a section needs: all of it if it is short, and named or among the best.
 
     worth: the probability of each sentence. A section has at most half of the sentences of the stretch. It is
@@ -169,7 +189,19 @@ def of_section(query: str, stretch: Stretch, worth: FloatArray) -> Iterator[tupl
         longest = LONGEST_SECTION if is_named else LONGEST_ANNOUNCED if is_likely else 0
         size = sum(stretch.sentences[row].n_tokens or 0 for row in rows)
         if 2 * len(rows) <= len(stretch.sentences) and size <= longest:
-            yield from product([best], rows)
+            yield from (Need(best, row) for row in rows)
+
+
+def _items(sentences: Sequence[_Sentence]) -> Iterator[tuple[int, int]]:
+    """Each two items of a list of at most LONGEST_ANNOUNCED tokens, announced or below a heading."""
+    for row in range(1, len(sentences)):
+        block, before = sentences[row].block, sentences[row - 1].block
+        is_first = before.kind != "item" or block.level > before.level
+        is_led = before.kind == "heading" or _announces(sentences[row - 1], block)
+        if block.kind == "item" and is_first and is_led:
+            listed = [*_announced(row, sentences)]
+            if listed and not _goes_on(row, listed[-1] + 1, sentences):
+                yield from product(listed, listed)
 
 
 def _said_with(row: int, sentence: _Sentence, before: _Sentence) -> Iterator[tuple[int, int]]:
@@ -196,11 +228,16 @@ def _notes(sentences: Sequence[_Sentence]) -> Iterator[tuple[int, int]]:
     starts = [(row, start.groups()) for row, text in short if (start := _NOTE.match(text))]
     counts = Counter(name for _, name in starts)
     notes = {name: row for row, name in starts if counts[name] == 1 or not name[3]}
+    marked: dict[int, list[int]] = {}
     for row, sentence in enumerate(sentences if notes else ()):
         for mark in _NOTE_MARK.finditer(sentence.text):
             is_mark = not (mark[4] and _EMPHASIS.search(sentence.text))
             if is_mark and notes.get(mark.groups(), row) != row:
-                yield row, notes[mark.groups()]
+                marked.setdefault(notes[mark.groups()], []).append(row)
+    for note, rows in marked.items():
+        yield from ((row, note) for row in rows)
+        if len(rows) == 1 and sentences[rows[0]].is_short:
+            yield note, rows[0]
 
 
 def _fields(record: range, sentences: Sequence[_Sentence]) -> Iterator[tuple[int, int]]:
@@ -341,15 +378,21 @@ def _announces(sentence: _Sentence, following: Block) -> bool:
 
 def _announced(row: int, sentences: Sequence[_Sentence]) -> Iterator[int]:
     """The rows of the list, with code in it, code or table that begins at a row: LONGEST_ANNOUNCED tokens."""
-    start, left = sentences[row].block, LONGEST_ANNOUNCED
-    for after in range(row, len(sentences)):
-        block = sentences[after].block
+    left = LONGEST_ANNOUNCED
+    for after in takewhile(lambda after: _goes_on(row, after, sentences), range(row, len(sentences))):
         left -= sentences[after].n_tokens
-        is_in_item = block.kind in _BESIDE_ITEMS or (block.kind == "item" and block.level >= start.level)
-        is_list = start.kind == "item" and is_in_item
-        if left < 0 or not (is_list or block == start):
+        if left < 0:
             return
         yield after
+
+
+def _goes_on(row: int, after: int, sentences: Sequence[_Sentence]) -> bool:
+    """Whether a later row still is in the list, with code in it, code or table that begins at a row."""
+    if after == len(sentences):
+        return False
+    start, block = sentences[row].block, sentences[after].block
+    is_in_item = block.kind in _BESIDE_ITEMS or (block.kind == "item" and block.level >= start.level)
+    return block == start or (start.kind == "item" and is_in_item)
 
 
 def language_of(text: str) -> str:

@@ -99,10 +99,10 @@ def test_a_model_for_other_features_is_refused(tmp_path):
         EvidenceModel(tmp_path)
 
 
-def pairs(text: str) -> set[tuple[str, str]]:
+def pairs(text: str, share: float = 1) -> set[tuple[str, str]]:
     stretch = split_into_sentences(Candidate("d", 7, 7 + len(text), text, 0.5, "probability"))
     texts = [" ".join(sentence.text.split()) for sentence in stretch.sentences]
-    return {(texts[row], texts[needed]) for row, needed in needs(stretch)}
+    return {(texts[row], texts[needed]) for row, needed, part in needs(stretch) if part == share}
 
 
 def both_ways(*needed: tuple[str, str]) -> set[tuple[str, str]]:
@@ -156,7 +156,7 @@ def test_the_beginning_of_an_entry_needs_what_is_below_it() -> None:
     )
     stretch = split_into_sentences(Candidate("d", 0, len(text), text, 0.0, "rank"))
     (row,) = (row for row, one in enumerate(stretch.sentences) if "-b" in one.text)
-    needed = [after for _, after in of_entry(stretch, row)]
+    needed = [need.needed for need in of_entry(stretch, row)]
     n_tokens = sum(stretch.sentences[after].n_tokens or 0 for after in needed)
     assert (needed[0], n_tokens <= 240 < n_tokens + 8) == (row + 1, True)
     assert not [*of_entry(stretch, needed[0])]
@@ -169,7 +169,7 @@ def test_the_beginning_of_an_entry_needs_what_is_below_it() -> None:
     text = "".join(map(function.format, "abc"))
     stretch = split_into_sentences(Candidate("d", 0, len(text), text, 0.0, "rank"))
     (row,) = (row for row, one in enumerate(stretch.sentences) if "boat b" in one.text)
-    brought = [stretch.sentences[after].text for _, after in of_entry(stretch, row)]
+    brought = [stretch.sentences[need.needed].text for need in of_entry(stretch, row)]
     assert ("leave_b" in brought[0], "key_of" in brought[-1]) == (True, True)
 
 
@@ -178,12 +178,11 @@ def test_the_likeliest_sentence_of_a_short_section_needs_all_of_it_if_it_is_name
     text = f"# Pump\n\n## Flushing\n\n{steps}## Storage\n\n{'Keep it dry and warm. ' * 60}"
     stretch = split_into_sentences(Candidate("d", 0, len(text), text, 0.0, "rank"))
     worth = np.array([float("lid" in one.text) for one in stretch.sentences], dtype=np.float32)
-    named = {
-        stretch.sentences[row].text for _, row in of_section("How is the flushing done?", stretch, worth)
-    }
+    needed = of_section("How is the flushing done?", stretch, worth)
+    named = {stretch.sentences[need.needed].text for need in needed}
     assert named == {"Shut the valve.", "Open the lid.", "Let it run dry."}
     unnamed = "How is the storage of the pump done?"
-    assert {row for _, row in of_section(unnamed, stretch, worth)} >= {*np.flatnonzero(worth)}
+    assert {need.needed for need in of_section(unnamed, stretch, worth)} >= {*np.flatnonzero(worth)}
     worth[-1] = 3.0
     assert not [*of_section(unnamed, stretch, worth)]
 
@@ -207,6 +206,16 @@ def test_a_nested_list_has_a_lead_in_of_its_own_and_long_ones_are_announced_in_p
     items = "".join(f"- the part number {number} of the old blue pump in the shed\n" for number in range(40))
     announced = [pair for pair in pairs(f"These wear:\n\n{items}") if pair[0] == "These wear:"]
     assert 2 < len(announced) < 20
+    assert not pairs(f"These wear:\n\n{items}", 0.75)
+
+
+@pytest.mark.parametrize("above", ["These wear:", "# Parts", "Ask for:\n\n- food\n- parts:"])
+def test_an_item_of_a_short_list_needs_the_others_if_it_is_announced_or_below_a_heading(above: str) -> None:
+    others = {("- oil", "- belts"), ("- belts", "- oil")}
+    indented = "  " * (above[-2:] == "s:")
+    text = f"{above}\n\n{indented}- oil\n{indented}- belts\n\nInk lasts.\n\n- ink\n- pens\n"
+    assert {pair for pair in pairs(text, 0.75) if pair[0] != pair[1] and pair[0] in dict(others)} >= others
+    assert not {one for pair in pairs(text, 0.75) for one in pair} & {"- ink", "- pens", "Ink lasts."}
 
 
 TEXT = "The pump is blue. It needs oil.\n\nService it every year. Ask Ada first. The shed is far away."

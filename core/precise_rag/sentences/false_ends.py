@@ -34,8 +34,9 @@ _SHORT = re.compile(r"(?<!\w)(?:[^\W\d_]{1,4}|\d{1,4}|[IVXLCDM]+)\.\Z")
 _CUT = re.compile(rf"[{_CONSONANTS}]\.\Z")
 """A short word or a number, and one cut behind a consonant: before a small letter no sentence ends."""
 _WORD_BEGINS = r"(?<![\w\u0300-\u0dff])"
-_INITIAL = rf"[\u0e00-\u0eff]\.\Z|{_WORD_BEGINS}[\u0600-\u0dff]ـ?\.\Z"
-"""A single letter in a script without capitals, or any of Thai and Lao, which have no full stops."""
+_SYLLABLE = r"[\u0c00-\u0d7f](?:[^\w\s.](?:(?<=[\u0c4d\u0ccd\u0d4d])\w)?){1,7}"
+_INITIAL = rf"[\u0e00-\u0eff]\.\Z|{_WORD_BEGINS}(?:[\u0600-\u0dff]ـ?|{_SYLLABLE})\.\Z"
+"""A letter of a script without capitals, a syllable of Telugu, Kannada or Malayalam, any of Thai or Lao."""
 _NEVER_LAST = re.compile(f"{_abbreviations(_ABBREVIATIONS['never_last']).pattern}|{_INITIAL}")
 _BESIDE_DANDA = re.compile(r"[\u0900-\u0dff]\.\Z")
 _IN_WORD = re.compile(rf"{_WORD_BEGINS}(?:[^\W\d_]ـ?[^\w\s.,]{{0,3}}){{1,3}}\.\Z")
@@ -102,9 +103,8 @@ class FalseEnds:
         if any(match.end() == following for match in _ORDINAL.finditer(block, first, following + 16)):
             return True
         counted = _COUNTED.match(block) if following < 70 else None
-        if counted and counted.end() == following and not (counted[1] or "").islower():
-            return True
-        return _QUOTED_ITEM.search(block, max(end - 70, 0), following) is not None
+        is_counted = counted and counted.end() == following and not (counted[1] or "").islower()
+        return bool(is_counted or _QUOTED_ITEM.search(block, max(end - 70, 0), following))
 
     def _is_abbreviated(self, end: int, following: int) -> bool:
         """Whether the end of a sentence is the point of an abbreviation within it, or inside a word."""

@@ -22,7 +22,7 @@ from precise_rag.types import Span
 MAX_CHARACTERS = 1000
 """A longer sentence is cut, between lines or words if possible."""
 
-_RULES = 19
+_RULES = 20
 """Version of the rules in this package; part of every splitter's name."""
 
 _READ, _AHEAD = 2048, 512

@@ -44,13 +44,12 @@ class Line(NamedTuple):
 
 
 def read_lines(text: str) -> list[Line]:
-    """Return the lines of a text that are not blank."""
+    """Return the lines of a text that are not blank. A form feed begins a page."""
     lines, start = [], 0
     every = ["", *text.split("\n"), ""]
     for before, line, after in zip(every, every[1:], every[2:], strict=False):
         if words := line.strip():
-            pages = (before, line), (after, after)  # a form feed begins a page
-            is_apart = [not beside.strip() or page[:1] == "\f" for beside, page in pages]
+            is_apart = [not one.strip() or page[:1] == "\f" for one, page in ((before, line), (after, after))]
             lines.append(Line(start + (line[0] == "\f"), words, indent_of(line), *is_apart))
         start += len(line) + 1
     return lines
@@ -160,7 +159,8 @@ def wrapped_numbers(lines: Sequence[Line]) -> set[int]:
     wrapped = set[int]()
     for number, (above, line, item) in enumerate(zip(lines, lines[1:], items[1:], strict=False), 1):
         is_within = not (line.after_blank or above.words.endswith(STOP) or ends_sentence(above.words))
-        if item and is_within and above.end >= _NARROWEST and not fits_above(above, line):
+        is_dated = item and item[1] and items[number - 1]  # so is the line above: "10.02. Rent"
+        if item and is_within and above.end >= _NARROWEST and not (is_dated or fits_above(above, line)):
             first, last = item[1], int(item[2])
             if last > 1 and numbers.isdisjoint({(first, last - 1), (first, last + 1)}):
                 wrapped.add(number)

@@ -72,6 +72,7 @@ _LINES: dict[str, Callable[[int], str]] = {
     "to do in Korean": lambda i: ["문서를 정리하기", "고객에게 전화하기", "재고 확인"][i % 3],
     "chat of one": lambda i: f"[10:{i % 60:02}] Bob: {_words(2, 12)}",
     "chat of one without times": lambda _: f"Bob: {_words(2, 12)}",
+    "payments": lambda i: f"1{i // 10}.02. {_words(6, 9)} {i},20",
     "records": lambda i: f'{{"id": {i}, "text": "{_words(2, 9)}"}}',
 }
 

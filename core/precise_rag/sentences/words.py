@@ -6,26 +6,25 @@ from itertools import takewhile
 
 import numpy as np
 
-from precise_rag.structure.marks import without_tags
+from precise_rag.structure.marks import LINK_TARGET, after_space, without_tags
 from precise_rag.types import IntArray
 
 _TAG = re.compile(r"</?[A-Za-z][^<>]{0,2000}>")
 _FILLED = re.compile(r"<(?!(?:a|link|meta|path)\b)[A-Za-z][^<>]{0,2000}[\"']\s{0,9}/>", re.IGNORECASE)
 """A tag of XML whose values are its words: `<employee name="Ada"/>`."""
-_TARGET = r"(?:\([^()\n]{0,600}\)|\[[^\[\]\n]{0,100}\])"
-_IMAGES = rf"(?:(?:!\[[^\[\]\n]{{0,40}}\]{_TARGET}|<img\b[^<>]{{0,600}}>)[ \t]{{0,9}}){{0,3}}"
+_IMAGES = rf"(?:(?:!\[[^\[\]\n]{{0,40}}\]{LINK_TARGET}|<img\b[^<>]{{0,600}}>)[ \t]{{0,9}}){{0,3}}"
+_INNER_LINK = rf"{_IMAGES}\[{_IMAGES}[^\[\]\n]{{0,200}}\]\(#[^()\n]{{0,200}}\)[ \t]{{0,9}}"
 _UNSEEN = re.compile(
-    r"<!--(?:(?!--)[^\n]){0,300}-->"
-    rf"|!\[[^\[\]\n]{{0,40}}\]{_TARGET}|\[!\[[^\[\]\n]{{0,99}}\]{_TARGET}[ \t]{{0,9}}\]{_TARGET}"
+    r"<!--(?:(?!--)[^\n]){0,300}-->|<(?:img|br|hr|source)\b[^<>]{0,600}>"
+    rf"|!\[[^\[\]\n]{{0,40}}\]{LINK_TARGET}|\[!\[[^\[\]\n]{{0,99}}\]{LINK_TARGET}[ \t]{{0,9}}\]{LINK_TARGET}"
     r"|(?m:^[ \t]{0,40}(?:\.\. _[^\n]{1,200}:"
     r"|\.\. (?:index|(?:\|[^|\n]{1,99}\| )?image)::[^\n]{0,600}(?:\n[ \t]{1,20}\w{0,9}:[^\n]{0,600}){0,9}"
-    rf"|(?:[-*+]|\d{{1,3}}[.)])[ \t]{{1,8}}{_IMAGES}\[{_IMAGES}[^\[\]\n]{{0,200}}\]\(#[^()\n]{{0,200}}\))"
-    r"[ \t]{0,40}$)"
-    r"|<(?:img|br|hr|source)\b[^<>]{0,600}>"
+    rf"|(?:(?:[-*+]|\d{{1,3}}[.)])[ \t]{{1,8}}|(?:{_INNER_LINK}[|•·/–-][ \t]{{0,9}}){{1,40}}){_INNER_LINK}"
+    r"|(?:\|[^\W\d_][^\s|]{1,60}\| ){2,40}\|[^\W\d_][^\s|]{1,60}\|)[ \t]{0,40}$)"
 )
 """A comment on one line; an image with a short name, as badges are; a line of reStructuredText that names a
-place or an image or adds to an index; a line of contents, which leads to a place in the same text."""
-_EMPTY = re.compile(r"<([A-Za-z][\w-]{0,20})\b[^<>]{0,600}>\s{0,200}</\1>")
+place or an image, adds to an index or shows images; a line of links to places in the same text."""
+_EMPTY = re.compile(r"<([A-Za-z][\w-]{0,20})\b[^<>]{0,600}>\s*+</\1>")
 _WORD = re.compile(r"[^\W_]")
 _LAST_WORD = re.compile(r"[^\W_](?=[\W_]*+\Z)")
 _RULE_MARKS = r"\-=+*_~#^:.─-╿—–"
@@ -33,7 +32,6 @@ _IS_RULE = re.compile(rf"[\s{_RULE_MARKS}]*")
 _RULE_LINE = re.compile(rf"(?m)^[ \t]{{0,40}}[|{_RULE_MARKS}][ \t|{_RULE_MARKS}]{{2,2000}}$\n?")
 
 _ANY_TAG = r"<(?P<closing>/?)(?P<name>[A-Za-z][\w-]{0,20})[^<>]{0,300}>"
-_FIRST = re.compile(rf"\s*{_ANY_TAG}")
 _LAST = re.compile(rf"{_ANY_TAG}\Z")
 _TAGS = re.compile(_ANY_TAG)
 _TELLING = frozenset(("li", "dt", "dd", "pre", "code", "table", "tr", "td", "th"))
@@ -91,11 +89,11 @@ def _without_empty_ends(text: str, start: int, end: int) -> tuple[int, int]:
     for match in _TAGS.finditer(shown):
         tags[match["name"].lower()] += -1 if match["closing"] else 1
     first, last = 0, len(shown.rstrip())
-    while (tag := _FIRST.match(shown, first, last)) and _is_spare(tag, tags, at_end=False):
+    while (tag := _TAGS.match(shown, after_space(shown, first), last)) and _is_spare(tag, tags, at_end=False):
         first = tag.end()
     while (tag := _LAST.search(shown, max(last - 400, first), last)) and _is_spare(tag, tags, at_end=True):
         last = len(shown[: tag.start()].rstrip())
-    first += len(shown[first:]) - len(shown[first:].lstrip())
+    first = after_space(shown, first)
     return start + (first if piece[:first].strip() else 0), start + last
 
 

@@ -178,7 +178,8 @@ FIELD = re.compile(r"(?:[-*+] )?\*{0,2}[^\W\d][^:=\n]{0,40}[:=]\*{0,2}\s")
 _TAG = re.compile(r"</?[A-Za-z][^<>]{0,2000}>|<!--[^<>]{0,200}-->")
 _MARKUP = re.compile(r"</|/>|=[\"']|<!--|<[^\s<>@]{1,60}@|<(?:h[1-6]|d[dt]|p|li|t[dhr]|br)\b", re.IGNORECASE)
 """What tags have, and addresses in mails, but not the `<placeholders>` of a command."""
-_LINK = re.compile(r"!?\[([^\[\]\n]{0,300})\](?:\([^()\n]{0,600}\)|\[[^\[\]\n]{0,100}\])?")
+LINK_TARGET = r"(?:\([^()\n]{0,600}\)|\[[^\[\]\n]{0,100}\])"
+_LINK = re.compile(rf"(?:\[(?=!))?!?\[([^\[\]\n]{{0,300}})\]{LINK_TARGET}?(?:\]{LINK_TARGET})?")
 _ROLE = re.compile(r":[a-zA-Z:+-]{1,30}:`([^`\n]{0,200})`")
 _ANCHOR = re.compile(r"(?<![ \t])[ \t]*+\{#[^{}\n]{0,200}\}[ \t]*+\Z")
 _EMPHASIS = re.compile(r"`|(?<![\w\\])[*_]{1,3}(?=\S)|(?<![\s\\])[*_]{1,3}(?!\w)|\\(?=[^\w\s]|_)")
@@ -204,8 +205,9 @@ def without_marks(text: str) -> str:
     words = _BEFORE_HEADING.sub("", " ".join(lines))
     words = _BULLET.sub("", (_TAG.sub(" ", words) if _MARKUP.search(words) else words).strip(" ¶"))
     words = _ANCHOR.sub("", words.strip("# ") if words.startswith("#") else words)
-    words = MARKED_TITLE.sub(r"\2", words)
-    words = _ROLE.sub(r"\1", _LINK.sub(r"\1", words))
+    words = _ROLE.sub(r"\1", MARKED_TITLE.sub(r"\2", words))
+    beside_images = _LINK.sub(lambda link: "" if "![" in link[0][:3] else link[1], words)
+    words = beside_images if any(map(str.isalnum, beside_images)) else _LINK.sub(r"\1", words)
     return " ".join(_EMPHASIS.sub("", unescaped(words)).split())
 
 

@@ -234,7 +234,15 @@ def test_tags_comments_names_of_places_and_rules_between_rows_are_no_words() -> 
     assert all(map(has_words, (*lines, "<!-- YAML\nadded: v1.0\n-->")))
     staff = "".join(f'<employee name="{name}"\n  room="B1"/>\n' for name in ("Ada", "Bo", "Cy", "Di"))
     assert len(split_sentences(f"<staff>\n{staff}</staff>\n")) == 4
-    assert not any(map(has_words, ('<a name="oil"/>', '<img alt="Oil" src="oil"/>', '<div class="oil">')))
+    badges = ("|Build| |Docs-Status| |Versions|", "[Oil](#oil) • [Belt](#belt) | ![](a.svg) [Rope](#rope)")
+    assert not any(
+        map(has_words, ('<a name="oil"/>', '<img alt="Oil" src="oil"/>', '<div class="oil">', *badges))
+    )
+    assert all(
+        map(has_words, ("|Anna| |Bo|", "|Anna|Bo|Cy|", "[Oil](#oil)", "[Oil](#oil) • [Belt](belt.md)"))
+    )
+    images = '<p>\n  <a href="x"><img alt="build" src="' + 300 * "x" + '"></a>\n</p>\n\n'
+    assert kept(f"{images}# Pump") == "# Pump"
     text = "+---+---+\n| a | b |\n+===+===+\n| 1 | 2 |\n+---+---+\n"
     assert without_rules(text) == "| a | b |\n| 1 | 2 |"
     assert without_markup("<p>Use <code class='x'>-9</code>.") == "Use -9 ."

@@ -47,6 +47,13 @@ METHODS: Mapping[str, str] = {
 }
 """The method that your own object must have, by the name of the stage; see `precise_rag.protocols`."""
 
+_ELSEWHERE = {
+    "_embed": "encoder=, in LangChain embeddings= and in LlamaIndex embed_model=",
+    "_filter": 'with_filter(), in LangChain search_kwargs={"filter": …} and in LlamaIndex filters=',
+    "_k": "with_k(), in LangChain k= and in LlamaIndex similarity_top_k=",
+}
+"""What arguments of other libraries are here, by a part of their names."""
+
 
 @runtime_checkable
 class AsksModel(Protocol):
@@ -68,7 +75,9 @@ def make_stages(preset: Preset, index: Any, given: Mapping[str, Part]) -> dict[s
     """
     for name in given:
         if name not in METHODS:
-            raise InputError(f"PreciseRAG has no argument {name!r}; its stages are {', '.join(METHODS)}")
+            ours = (f"say it by {one}" for part, one in _ELSEWHERE.items() if part in f"_{name}")
+            told = next(ours, f"its stages are {', '.join(METHODS)}")
+            raise InputError(f"PreciseRAG has no argument {name!r}; {told}")
     made: dict[str, Any] = {}
     for name, method in METHODS.items():
         part = given.get(name, "default")
@@ -117,10 +126,8 @@ def reranking(part: Any, around: Neighbours | None) -> Step:
 
     def ranked(query: str, candidates: Candidates) -> Selection:
         missing = f"{part.name} gave it no usable score: it has our probability"
-        return Selection.of(
-            (c, True, missing if UNRANKED in c.scores else "candidate")
-            for c in rerank(query, candidates, part, around)
-        )
+        scored = rerank(query, candidates, part, around)
+        return Selection.of((c, True, missing if UNRANKED in c.scores else "candidate") for c in scored)
 
     return _working(ranked, "rerank", reranker=part.name)
 

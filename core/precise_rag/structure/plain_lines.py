@@ -95,20 +95,13 @@ def counted_titles(lines: Sequence[Line]) -> dict[int, int]:
     depths = [*range(len(counting))]
     run_of = {number: depth for depth, run in enumerate(counting) for number in run}
     values = {number: value for run in runs.values() for number, value in run.items()}
-    begun = Counter(
-        (run_of[above], run_of[below])
-        for above, below in pairwise(sorted(run_of))
-        if values[below] in _FIRST_NUMBERS
-    )
+    pairs = (pair for pair in pairwise(sorted(run_of)) if values[pair[1]] in _FIRST_NUMBERS)
+    begun = Counter((run_of[above], run_of[below]) for above, below in pairs)
     for (above, below), n_times in sorted(begun.items()):
         if below < above and n_times > 1:
             depths[above] = min(depths[above], max(depths[below] - 1, 0))
-    return {
-        number: LEVEL_OF_NUMBERS + depths[depth]
-        for depth, run in enumerate(counting)
-        for number in run
-        if _is_title_line(lines, number)
-    }
+    titles = (number for number in run_of if _is_title_line(lines, number))
+    return {number: LEVEL_OF_NUMBERS + depths[run_of[number]] for number in titles}
 
 
 def _is_title_line(lines: Sequence[Line], number: int) -> bool:

@@ -187,8 +187,15 @@ def test_a_stage_is_the_default_off_or_ones_own(rag):
     for name in ("rewriter", "redundancy", "relevance", "evidence", "selector", "feedback"):
         with pytest.raises(InputError, match=f'{name} must be "default", None or an object with'):
             PreciseRAG(rag.index, **{name: "off"})
-    with pytest.raises(InputError, match=r"PreciseRAG has no argument 'filters'; its stages are rewriter, "):
-        PreciseRAG.from_documents((Document(str(1 / 0), "") for _ in "ab"), **{"filters": None})
+    wrong = {
+        "rerank": "its stages are rewriter, reranker,",
+        "embedding": "say it by encoder=, in LangChain embeddings=",
+        "metadata_filters": r"say it by with_filter\(\), .* in LlamaIndex filters=",
+        "top_k": r"say it by with_k\(\), in LangChain k=",
+    }
+    for name, right in wrong.items():
+        with pytest.raises(InputError, match=rf"PreciseRAG has no argument '{name}'; .*{right}"):
+            PreciseRAG.from_documents((Document(str(1 / 0), "") for _ in "ab"), **{name: None})
     with pytest.raises(InputError, match="index must be an index or an object with search"):
         PreciseRAG("my-index")
 

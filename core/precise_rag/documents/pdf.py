@@ -1,29 +1,30 @@
 """PDF as Markdown: lines, paragraphs and headings, by where signs are on the page and how large they are."""
 
 import re
+from bisect import bisect
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from itertools import chain, groupby, pairwise
-from statistics import median, median_low
+from statistics import median, median_low, mode
 from typing import Any, BinaryIO, NamedTuple
 
 _LARGER, _TITLE = 1.15, 200
 """Size of a heading, as a share of the text's, and most characters of one."""
 _FULL, _FEWEST_ACROSS = 0.7, 6
-"""The share of a column that its lines fill, and of them that do; and lines that are drawn across both."""
+"""The share of a column that its lines fill, and of them that do; and lines that are drawn across all."""
 _PARTED = re.compile(r"(?<=[^\W\d_])-\n([^\W\d_])")
 _LEADERS = re.compile(r"(?: ?\.){5,}")
 _SUPERSCRIPT = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 _HYPHEN = "\x02"
 """At the end of a line."""
-_BULLET = re.compile(r"[•●▪■◦○‣·\x7f\uf0a7\uf0b7]\s+")
+_BULLET = re.compile(r"\A[•●▪■◦○‣·\x7f\uf0a7\uf0b7]\s+")
 """Also what fonts without signs have for one."""
 
 
 class Line(NamedTuple):
     """A line of a page. size: the height of its signs. left, bottom, right: its place on the page, in points.
 
-    sides: the places of what is before and behind its first wide gap.
+    cells: what its wide gaps part, in lines of their own; none without a gap.
     """
 
     page: int
@@ -32,7 +33,7 @@ class Line(NamedTuple):
     left: float
     bottom: float
     right: float
-    sides: tuple[tuple[float, float, float], ...]
+    cells: tuple["Line", ...]
 
 
 def pdf_markdown(stream: BinaryIO) -> dict[str, Any]:
@@ -86,13 +87,14 @@ def lines_of(page: Any, number: int) -> Iterator[Line]:
         box = None if sign.isspace() or sign == _HYPHEN else read.get_charbox(place, loose=True)
         is_next = box and boxes and box[0] < boxes[-1][0] and 2 * box[3] < boxes[-1][1] + boxes[-1][3]
         if boxes and (is_next or sign in "\r\n" + _HYPHEN):
-            size = median(box[3] - box[1] for box in boxes)
+            size = round(median(box[3] - box[1] for box in boxes), 1)
             text = _LEADERS.sub(" ...", text.strip()) + "-" * (sign == _HYPHEN)
-            if bullet := _BULLET.match(text):
-                text = "- " + text[bullet.end() :]
-            gap = (*gaps, len(boxes))[0]
-            sides = tuple(map(_place, filter(None, (boxes[:gap], boxes[gap:]))))
-            yield Line(number, text, round(size, 1), *_place(boxes), sides)
+            text = _BULLET.sub("- ", text)
+            parts = [boxes[first:last] for first, last in pairwise([0, *gaps, len(boxes)])]
+            are_cells = gaps and text.count("   ") == len(gaps) and all(parts)
+            named = zip(text.split("   "), parts, strict=True) if are_cells else ()
+            cells = tuple(Line(number, words, size, *_place(part), ()) for words, part in named)
+            yield Line(number, text, size, *_place(boxes), cells)
             text, boxes, gaps = "", [], []
         if box:
             if boxes and box[0] - boxes[-1][2] > 1.2 * (box[3] - box[1]):
@@ -113,37 +115,40 @@ def _place(boxes: list[tuple[float, ...]]) -> tuple[float, float, float]:
 
 
 def by_column(lines: list[Line]) -> list[Line]:
-    """The lines of a page; of two columns that are drawn line by line across both, one after the other.
+    """The lines of a page; of columns that are drawn line by line across all, one column after the other.
 
-    So are many lines with one wide gap that ends at one place, nearly all of them with words up to there, and
-    behind it up to the margin, some of which go on with a small letter: rows of a table are shorter.
+    So are many lines with as many wide gaps that end at the same places. Nearly all of them have words up to
+    there, some of which go on with a small letter: rows of a table, also above or below, are shorter.
     """
-    parts = {line: line.text.split("   ") for line in lines if line.sides[1:] and line.text.count("   ") == 1}
-    middle = median_low([line.sides[1][0] for line in parts] or [0.0])
-    pairs = {
-        line: [
-            Line(line.page, text, line.size, *side, ()) for text, side in zip(texts, line.sides, strict=True)
-        ]
-        for line, texts in parts.items()
-        if abs(line.sides[1][0] - middle) < 3
+    n_columns = mode([len(line.cells) for line in lines if line.cells] or [0])
+    rows = (line.cells for line in lines if len(line.cells) == n_columns)
+    starts = [median_low(cell.left for cell in column) - 3 for column in zip(*rows, strict=True)][1:]
+    found = {
+        line: {bisect(starts, cell.left): cell for cell in line.cells}
+        for line in lines
+        if line.cells and all(any(0 < cell.left - start < 6 for start in starts) for cell in line.cells[1:])
     }
-    for side in zip(*pairs.values(), strict=True):
-        wide = _FULL * max(one.right - one.left for one in side)
-        n_full = sum(one.right - one.left > wide and one.text.count(" ") > 2 for one in side)
-        n_going_on = sum(one.text[:1].islower() for one in side)
-        if len(side) < _FEWEST_ACROSS or n_full < _FULL * len(side) or 4 * n_going_on < len(side):
+    places, full = range(len(starts) + 1), set[Line]()
+    for place in places:
+        column = [row[place] for row in found.values() if place in row]
+        wide = _FULL * max((one.right - one.left for one in column), default=0)
+        full.update(one for one in column if one.right - one.left > wide and one.text.count(" ") > 2)
+    bottoms = [line.bottom for line, row in found.items() if not full.isdisjoint(row.values())]
+    top, low = max(bottoms, default=0), min(bottoms, default=0)
+    pairs = {line: row for line, row in found.items() if low - 1.5 * line.size < line.bottom <= top}
+    for place in places:
+        column = [row[place] for row in pairs.values() if place in row]
+        n_going_on = sum(one.text[:1].islower() for one in column)
+        n_full = len(full.intersection(column))
+        if len(column) < _FEWEST_ACROSS or n_full < _FULL * len(column) or 4 * n_going_on < len(column):
             return lines
-    done, left, right = list[Line](), list[Line](), list[Line]()
+    n_over, placed = 0, list[tuple[int, int, Line]]()
     for line in lines:
-        if line in pairs:
-            for column, part in zip((left, right), pairs[line], strict=True):
-                column.append(part)
-        elif line.left < middle - 3 < line.right:  # over both
-            done += [*left, *right, line]
-            left, right = [], []
-        else:
-            (left if line.left < middle - 3 else right).append(line)
-    return [*done, *left, *right]
+        first, last = bisect(starts, line.left), bisect(starts, line.right)
+        row = pairs.get(line, {first if first == last else -1: line})
+        n_over += -1 in row
+        placed += [(n_over, place, part) for place, part in row.items()]
+    return [part for _, _, part in sorted(placed, key=lambda one: one[:2])]
 
 
 def _is_raised(box: tuple[float, ...], before: tuple[float, ...]) -> bool:

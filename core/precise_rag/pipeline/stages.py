@@ -103,10 +103,8 @@ class KeepAll:
         """Keep all, best first; with a negative `step` of feedback, so many fewer, but at least one."""
         ranked = best_first(candidates)
         n_kept = max(1, len(ranked) + min(0, step))
-        return Selection.of(
-            (candidate, row < n_kept, "selection is off" if row < n_kept else "the judge asks for less")
-            for row, candidate in enumerate(ranked)
-        )
+        reasons = "the judge asks for less", "selection is off"
+        return Selection.of((one, row < n_kept, reasons[row < n_kept]) for row, one in enumerate(ranked))
 
 
 class Step(NamedTuple):

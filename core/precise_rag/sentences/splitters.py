@@ -5,6 +5,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
+from itertools import chain, pairwise
 from typing import Any
 
 from precise_rag._data import packaged_toml
@@ -82,12 +83,9 @@ class BlockSplitter:
         1,000 characters of it have none.
         """
         check_text("text", text)
-        spans: list[Span] = []
-        start = 0
-        for end in self._sentence_ends(text, structure or read_structure(text)):
-            spans.extend(_cut(text, start, end))
-            start = end
-        return list(_with_words(text, spans))
+        ends = [0, *self._sentence_ends(text, structure or read_structure(text))]
+        cut = (_cut(text, start, end) for start, end in pairwise(ends))
+        return list(_with_words(text, chain.from_iterable(cut)))
 
     def _sentence_ends(self, text: str, structure: Structure) -> Iterator[int]:
         """The ends of all sentences, ascending, each after the white space that follows it."""

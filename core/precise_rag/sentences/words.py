@@ -66,9 +66,8 @@ def trimmed(text: str, start: int, end: int) -> tuple[int, int]:
     if first is None or last is None:
         return start, start + len(piece.rstrip())
     above, below = piece[: first.start()].split("\n")[:-1], piece[last.end() :].split("\n")[1:]
-    begin, n_after = (
-        sum(len(line) + 1 for line in takewhile(_IS_RULE.fullmatch, lines)) for lines in (above, below[::-1])
-    )
+    rules = (takewhile(_IS_RULE.fullmatch, lines) for lines in (above, below[::-1]))
+    begin, n_after = (sum(len(line) + 1 for line in lines) for lines in rules)
     kept = piece[begin : len(piece) - n_after].rstrip()
     return start + begin + _spare_indent(kept), start + begin + len(kept)
 

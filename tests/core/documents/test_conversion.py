@@ -188,25 +188,28 @@ def test_the_converter_imports_nothing_from_here(tmp_path: Path, monkeypatch: py
 
 
 @pytest.mark.parametrize("lower", [0, 5])
-def test_two_columns_that_are_drawn_line_by_line_are_read_one_after_the_other(
-    lower: int, tmp_path: Path
+@pytest.mark.parametrize(("lefts", "width"), [((50, 320), 40), ((50, 230, 410), 25)])
+@pytest.mark.parametrize(("above_table", "cells"), [(0, 200), (0, 320), (130, 230)])
+def test_columns_that_are_drawn_line_by_line_are_read_one_after_the_other(
+    lower: int, lefts: tuple[int, ...], width: int, above_table: int, cells: int, tmp_path: Path
 ) -> None:
     canvas = pytest.importorskip("reportlab.pdfgen.canvas").Canvas(
         str(tmp_path / "a.pdf"), pagesize=(600, 800)
     )
     texts = [
         f"The {what} was built in {year} by the men of the ferry house, and it has stood there since. " * 4
-        for what, year in (("mill", 1911), ("quay", 1934))
+        for what, year in zip(("mill", "quay", "lock"), (1911, 1934, 1952)[: len(lefts)], strict=False)
     ]
     canvas.drawString(50, 760, "The yearbook of the harbour, and of all who work in it, for the year 1951")
-    for row, lines in enumerate(zip(*(textwrap.wrap(text, 40) for text in texts), strict=True)):
-        for x, y, line in zip((50, 320), (0, lower), lines, strict=True):
-            canvas.drawString(x, 730 - 14 * row - y, line)
+    for row, lines in enumerate(zip(*(textwrap.wrap(text, width) for text in texts), strict=True)):
+        for x, y, line in zip(lefts, (0, lower, lower), lines, strict=False):
+            canvas.drawString(x, 730 - above_table - 14 * row - y, line)
     for row, name in enumerate(("mill", "quay", "lock", "shed", "ferry", "wheel", "boat", "rope")):
-        canvas.drawString(50, 500 - 14 * row, name)
-        canvas.drawString(200, 500 - 14 * row, f"of {row} planks")
+        canvas.drawString(50, (730 if above_table else 450) - 14 * row, name)
+        canvas.drawString(cells, (730 if above_table else 450) - 14 * row, f"of {row} planks")
     canvas.save()
     (made,) = read_documents(tmp_path / "a.pdf")
     text = made.text.replace("\n", " ")
-    assert text.index("1951") < text.index(texts[0].strip()) < text.index(texts[1].strip())
+    places = [text.index("1951"), *(text.index(one.strip()) for one in texts)]
+    assert places == sorted(places)
     assert "rope   of 7 planks" in text

@@ -98,10 +98,9 @@ _SAY = rf"(?:\w+ly )?(?:{_TELL}|contain|provid|give|includ|offer|find|found|help
 _IS = r"[^.,;]{1,60}? (?:is|are|was|were|can|could|be)"
 _IN = f" (?:in|from|by|based on) {_PASSAGES}"
 _NONE = r"(?:there.(?:is|are|s) ?)?(?:no|n.t \w+|insufficient)(?: \w+)? (?:information|mention|answer)\b"
-*_WORDS, _QUESTION = packaged_toml("prompts/refusals.toml").values()
+*_WORDS, _ENGLISH, _QUESTION = packaged_toml("prompts/refusals.toml").values()
 _DENIALS = (
-    rf"{_PASSAGES} (?:only [^.,;]{{1,60}} and )?(?:do|does|did){_NOT} {_SAY}",
-    rf"{_PASSAGES} do(?:es)?{_NOT} have (?:\w+ ){{1,2}}(?:information|answer)",
+    rf"{_PASSAGES} (?:only [^.,;]{{1,60}} and )?d[oi]\w*{_NOT} (?:{_SAY}|have \w+ (?:\w+ )?(?:info|answer))",
     rf"{_PASSAGES} {_SAY} (?:no|nothing)\b",
     rf"{_PASSAGES} {_SAY} [^.;]{{1,80}}? (?:but|and) (?:not {_QUESTION}|(?:they )?do(?:es)?{_NOT} {_TELL})",
     rf"(?:none|neither|nothing|no)(?: of| in)? {_PASSAGES} {_SAY}",
@@ -112,6 +111,7 @@ _DENIALS = (
     rf"{_IS}(?:{_NOT} (?:be )?| un)(?:{_SAY}|available|clear){_IN}(?:$| {_QUESTION})",
     rf"(?:based on|according to|from) {_PASSAGES}, (?:{_NONE}|{_IS}{_NOT} (?:be |possible to )?{_TELL})",
     rf"(?:not (?:{_TELL}|provid|give|found)\w*(?:{_IN})?|n/a|unknown)$",
+    _ENGLISH,
     "".join(f"(?=[^,;:]*?(?:{words}))" for words in _WORDS),
 )
 _REFUSAL = re.compile(

@@ -4,6 +4,7 @@ A new stage between search and selection is a name in `Stages`, its method in `M
 makes a Step from it, in `STEPS`.
 """
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -50,9 +51,9 @@ METHODS: Mapping[str, str] = {
 _ELSEWHERE = {
     "_embed": "encoder=, in LangChain embeddings= and in LlamaIndex embed_model=",
     "_filter": 'with_filter(), in LangChain search_kwargs={"filter": …} and in LlamaIndex filters=',
-    "_k": "with_k(), in LangChain k= and in LlamaIndex similarity_top_k=",
+    r"_k\Z": "with_k(), in LangChain k= and in LlamaIndex similarity_top_k=",
 }
-"""What arguments of other libraries are here, by a part of their names."""
+"""What arguments of other libraries are here, by a pattern of their names."""
 
 
 @runtime_checkable
@@ -75,7 +76,7 @@ def make_stages(preset: Preset, index: Any, given: Mapping[str, Part]) -> dict[s
     """
     for name in given:
         if name not in METHODS:
-            ours = (f"say it by {one}" for part, one in _ELSEWHERE.items() if part in f"_{name}")
+            ours = (f"say it by {one}" for part, one in _ELSEWHERE.items() if re.search(part, f"_{name}"))
             told = next(ours, f"its stages are {', '.join(METHODS)}")
             raise InputError(f"PreciseRAG has no argument {name!r}; {told}")
     made: dict[str, Any] = {}

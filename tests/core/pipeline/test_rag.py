@@ -189,6 +189,7 @@ def test_a_stage_is_the_default_off_or_ones_own(rag):
             PreciseRAG(rag.index, **{name: "off"})
     wrong = {
         "rerank": "its stages are rewriter, reranker,",
+        "min_keep": "its stages are rewriter, reranker,",
         "embedding": "say it by encoder=, in LangChain embeddings=",
         "metadata_filters": r"say it by with_filter\(\), .* in LlamaIndex filters=",
         "top_k": r"say it by with_k\(\), in LangChain k=",

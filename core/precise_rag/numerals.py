@@ -102,7 +102,7 @@ def _iso(date: re.Match[str]) -> list[str]:
     """A date in ISO 8601; two where day and month may be exchanged, none for a day that no calendar has."""
     order = date.lastgroup or ""
     part = dict(zip(order, [one for one in date.groups() if one][1:], strict=False))
-    month = int(part["m"]) if part["m"].isdigit() else _MONTHS.get(part["m"].lower(), 0)
+    month = int(part["m"]) if part["m"].isdecimal() else _MONTHS.get(part["m"].lower(), 0)
     day = int(part.get("d", 0))
     pairs = [(month, day), (day, month)] if order == "dmy_or_mdy" else [(month, day)]
     return [

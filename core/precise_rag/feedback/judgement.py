@@ -12,6 +12,7 @@ Adjustment = Literal[-1, 0, 1]
 
 _NUMBER = r"([+\-−–]?\d++(?:\.\d++)?+)(?![A-Za-z\d])"
 _IS = r"(?: ?\([^()\n]{1,20}\))?[\"'*_`\s:=\[(]*(?:is\s+|of\s+)?"
+_ONE_NUMBER = re.compile(rf"(?<!\d){_NUMBER}")
 _SCORE = re.compile(rf"score{_IS}{_NUMBER}(?!\s*+[-–]\s*\d|(?<=\b1) (?!of)\w{{2,3}} 10\b)", re.I)
 _ADJUSTMENT = re.compile(
     rf"adjustment{_IS}(?:{_NUMBER}(?![ \t]*+(?:,|or)[ \t]*+[+\-−–]?\d)|(more|less|none|keep))", re.I
@@ -63,7 +64,7 @@ def _adjustment(value: Any) -> Adjustment:
 def _number(value: Any) -> float | None:
     """The number in 8, 8.5, "8/10" or "less context (-1)"; None for a text without one, or with several."""
     if isinstance(value, str):
-        found = {*re.findall(_NUMBER, _OUT_OF_TEN.sub("", value))}
+        found = {*_ONE_NUMBER.findall(_OUT_OF_TEN.sub("", value))}
         return float(found.pop().translate(_MINUS)) if len(found) == 1 else None
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None

@@ -2,12 +2,21 @@
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 from unicodedata import normalize
 
-from precise_rag.structure.marks import CAPTION, COUNTED, ITEM, STOPS, ends_sentence, in_columns, indent_of
+from precise_rag.structure.marks import (
+    ADORNMENT,
+    CAPTION,
+    COUNTED,
+    ITEM,
+    STOPS,
+    ends_sentence,
+    in_columns,
+    indent_of,
+)
 
 LONGEST_HEADING, LEVEL_OF_NUMBERS, _NARROWEST = 100, 9, 40
 STOP, ASKING = (*STOPS, *",;:，；：、"), "?？!"
@@ -90,7 +99,7 @@ def counted_titles(lines: Sequence[Line]) -> dict[int, int]:
     counting = [
         {number for number in run if number + 1 not in run}
         for run in runs.values()
-        if len(set(run.values())) > 1 and 2 * sum(number + 1 in run for number in run) <= len(run)
+        if _counts(run.values()) and 2 * sum(number + 1 in run for number in run) <= len(run)
     ]
     depths = [*range(len(counting))]
     run_of = {number: depth for depth, run in enumerate(counting) for number in run}
@@ -100,22 +109,47 @@ def counted_titles(lines: Sequence[Line]) -> dict[int, int]:
     for (above, below), n_times in sorted(begun.items()):
         if below < above and n_times > 1:
             depths[above] = min(depths[above], max(depths[below] - 1, 0))
-    titles = (number for number in run_of if _is_title_line(lines, number))
+    titles = (number for run in counting for number in _titles_of(lines, run))
     return {number: LEVEL_OF_NUMBERS + depths[run_of[number]] for number in titles}
 
 
-def _is_title_line(lines: Sequence[Line], number: int) -> bool:
-    """Whether a line is a title by its length, its end and the line below it."""
-    line, below = lines[number], lines[number + 1 : number + 2]
-    words = line.words if line.before_blank or line.words.count(" ") > 8 else line.words.removesuffix(".")
-    is_numbered = words[0].isdigit()
-    is_sentence = words.rstrip(ASKING * is_numbered).endswith(STOP) or has_two_sentences(words)
-    if is_sentence or len(words) > LONGEST_HEADING or not below:
+def _counts(numbers: Collection[str]) -> bool:
+    """Whether numbers differ, and two follow each other unless some are not plain: no "100 m", "400 m"."""
+    n_numbers, plain = len({*numbers}), {int(number) for number in numbers if number.isdecimal()}
+    return n_numbers > 1 and (len(plain) < n_numbers or any(number + 1 in plain for number in plain))
+
+
+def _titles_of(lines: Sequence[Line], run: Collection[int]) -> list[int]:
+    """The titles of a run of lines that count up: if less than half are titles, those that stand apart."""
+    are_titles = 2 * sum(_is_title_line(lines, number) for number in run) >= len(run)
+    return [n for n in run if (are_titles or lines[n].before_blank) and _may_be_title(lines, n)]
+
+
+def _may_be_title(lines: Sequence[Line], number: int) -> bool:
+    """Whether a line that begins with a number may be a title by its length and its end.
+
+    A full stop right above its text is not that of a sentence, but for a step such as "Day 2: Go home."
+    """
+    line, *below = lines[number : number + 2]
+    counted = COUNTED.match(line.words)
+    is_step = counted is not None and line.words.startswith((":", "："), counted.end())
+    keeps_stop = line.before_blank or line.words.count(" ") > 8 or is_step
+    words = line.words if keeps_stop else line.words.removesuffix(".")
+    if not below or len(words) > LONGEST_HEADING or ADORNMENT.match(below[0].words):
         return False
-    is_above_item = words == line.words and not LONG_NUMBER.match(words) and ITEM.match(below[0].words)
-    is_short = is_numbered and line.end < _NARROWEST and ends_sentence(below[0].words)
-    is_above_text = (is_short or fits_above(line, below[0])) and not below[0].words[0].islower()
-    return line.before_blank or is_above_text or bool(is_above_item)
+    return not (words.rstrip(ASKING).endswith(STOP) or has_two_sentences(words))
+
+
+def _is_title_line(lines: Sequence[Line], number: int) -> bool:
+    """Whether a line that begins with a number is a title by its words and the line below it."""
+    if not _may_be_title(lines, number):
+        return False
+    line, below = lines[number], lines[number + 1]
+    has_stop_or_parts = line.words.endswith(".") or LONG_NUMBER.match(line.words)
+    is_above_item = not has_stop_or_parts and ITEM.match(below.words) is not None
+    is_short = line.words[0].isdigit() and line.end < _NARROWEST and ends_sentence(below.words)
+    is_above = is_short or COUNTED.fullmatch(line.words) is not None or fits_above(line, below)
+    return line.before_blank or is_above_item or (is_above and not below.words[0].islower())
 
 
 def numbered_titles(lines: Sequence[Line]) -> set[int]:

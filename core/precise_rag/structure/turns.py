@@ -7,7 +7,8 @@ from collections.abc import Iterator, Sequence
 from operator import itemgetter
 
 from precise_rag.structure.blocks import BlockStart
-from precise_rag.structure.marks import MAIL_HEAD, TURN, speaker
+from precise_rag.structure.marks import MAIL_HEAD, TURN, after_space, speaker
+from precise_rag.structure.plain_lines import LONGEST_HEADING, STOP
 
 _FEWEST_TURNS, _SHARE_OF_TURNS = 4, 0.3
 _FEWEST_SPEAKERS, _TURNS_OF_A_SPEAKER = 2, 2
@@ -18,7 +19,8 @@ def with_turns(text: str, starts: list[BlockStart]) -> list[BlockStart]:
     """Split paragraphs at the lines where a speaker begins, if the text is a transcript.
 
     It is one if many lines begin with a label and the labels repeat. If three follow each other time after
-    time, they are those of records, and the line with the first is a heading.
+    time, they are those of records, and the line with the first is a heading, or the one above it if that
+    is the name of most.
     """
     starts = _with_heads(text, starts)
     without_heads = MAIL_HEAD.sub(lambda head: " " * len(head[0]), text)
@@ -31,16 +33,26 @@ def with_turns(text: str, starts: list[BlockStart]) -> list[BlockStart]:
         return starts
     blocks = {block[0]: block for block in starts}
     first = _first_of_records([name for _, name in labels], len(_SENTENCE.findall(text)))
+    begins = dict[int, int]()
     for place, name in labels:
-        begin, around, _ = starts[max(bisect_right(starts, place, key=itemgetter(0)) - 1, 0)]
-        start = begin if text[begin:place].isspace() else place
-        if around in ("code", "table") or first not in ("", name):
-            continue
+        begin, kind, _ = starts[max(bisect_right(starts, place, key=itemgetter(0)) - 1, 0)]
+        if kind not in ("code", "table") and first in ("", name):
+            begins[place] = begin
+    named = {place for place, begin in begins.items() if first and _is_name(text, begin, place)}
+    for place, begin in begins.items():
+        start, end = begin if after_space(text, begin) >= place else place, text.find("\n", place) + 1
+        if place in named and 2 * len(named) > len(begins):
+            start, end = begin, place
         blocks[start] = (start, "heading" if first else "turn", _LEVEL_OF_TITLES * bool(first))
-        end = text.find("\n", place) + 1
         if first and end and text[end : end + 1] != "\n":
             blocks.setdefault(end, (end, "paragraph", 0))
     return sorted(blocks.values()) if first else list(_with_titles(text, sorted(blocks.values())))
+
+
+def _is_name(text: str, begin: int, end: int) -> bool:
+    """Whether what stands above a label is one short line without a stop."""
+    words = text[begin:end].strip() if end - begin <= 2 * LONGEST_HEADING else ""
+    return 0 < len(words) <= LONGEST_HEADING and "\n" not in words and not words.endswith(STOP)
 
 
 def _with_heads(text: str, starts: list[BlockStart]) -> list[BlockStart]:

@@ -19,6 +19,7 @@ from itertools import accumulate
 from typing import Any
 
 from precise_rag.structure import Structure
+from precise_rag.structure.marks import COUNTED, counted_word
 from precise_rag.types import FIELDS_KEY, Candidate, Excerpt, Titles
 
 HEADER_PATH = "header_path"
@@ -94,7 +95,7 @@ def titles_at(
 
     titles, metadata: of the piece. The head of a table whose rows the piece begins with ends with them. Below
     a heading of Markdown or HTML of level n, n - 1 headings above the piece hold; below one of other text,
-    those above the last that has its shape: "2. Rent" ends "1. Term".
+    those above the last that is like it: "2. Rent" ends "1. Term".
     """
     first_end = structure.blocks[0].end if structure.blocks else 0
     is_row = bool(titles) and _COLUMNS in titles[-1] and "|" in text[:first_end]
@@ -116,16 +117,25 @@ def paths_below(titles: Titles, structure: Structure, n_own: int = 0) -> Callabl
     def path(start: int, end: int) -> Titles:
         number = max(bisect_right(structure.blocks, start, key=lambda block: block.start) - 1, 0)
         kept, own = titles[: left[number]], structure.above_all(start, end)
-        same = (n for n, title in enumerate(kept) if n >= n_own and own and _shape(title) == _shape(own[0]))
+        same = (n for n, title in enumerate(kept) if n >= n_own and own and _are_alike(title, own[0]))
         return below(kept if is_marked else kept[: max(same, default=None)], *own)
 
     return path
 
 
+def _are_alike(title: str, other: str) -> bool:
+    """Whether headings may be of one level: by their shapes, or as "Second Night" and "Third Night"."""
+    _, _, rest = title.partition(" ")
+    return _shape(title) == _shape(other) or (title[:1].isalpha() and other.partition(" ")[2] == rest != "")
+
+
 def _shape(title: str) -> str:
-    """What headings of one level have in common: "PART 1", "1.", "Meeting", or that they are in capitals."""
-    first = re.sub(r"\d+|\b[IVX]+\b", "1", title.split(" ")[0])
-    return "A" if title.isupper() and first.isalpha() else first
+    """What headings of one level have in common: "part", "1.", "meeting", or that they are in capitals."""
+    first = title.split(" ")[0]
+    if title.isupper() and first.isalpha():
+        return "A"
+    counted = COUNTED.match(title)
+    return counted_word(counted) if counted else re.sub(r"\d+|\b[IVX]+\b", "1", first).casefold()
 
 
 def joined_titles(titles: Iterable[str]) -> str:

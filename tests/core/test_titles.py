@@ -32,7 +32,7 @@ def test_titles_above_a_piece_hold_up_to_the_heading_in_it_that_ends_them(metada
     sentences = split_into_sentences(
         Candidate("a", 0, len(text), text, 0.0, "rank", metadata=metadata)
     ).sentences
-    told = [joined_titles(one.above) for one in sentences if one.text.endswith((".", "|"))]
+    told = [joined_titles(one.above) for one in sentences if one.text.endswith((".", "|", "。"))]
     assert told == expected
 
 

@@ -28,6 +28,12 @@ COUNTED = re.compile(
 )
 """A word and a number before a title, in any language: "Artículo 3. Multas", "§ 3 Fristen"."""
 
+
+def counted_word(match: re.Match[str]) -> str:
+    """Return the word in a match of COUNTED, without its number: "artículo", "第条", or none in "三、"."""
+    return f"{match['word'] or ''}{match['kind'] or ''}".strip().casefold()
+
+
 _SMALL = r"(?:of|and|the|to|for|in|or|on|by|with|a|an|&)"
 NUMBERED_TITLE = re.compile(
     r"(?:(?i:section|article)[ \t])?"

@@ -13,6 +13,7 @@ from precise_rag.structure.marks import (
     COUNTED,
     ITEM,
     STOPS,
+    counted_word,
     ends_sentence,
     in_columns,
     indent_of,
@@ -94,8 +95,9 @@ def counted_titles(lines: Sequence[Line]) -> dict[int, int]:
         match = COUNTED.match(line.words)
         is_first = line.after_blank or ends_sentence(lines[number - 1].words)
         if match and is_first and not CAPTION.match(line.words):
-            word = f"{match['word'] or ''}{match['kind'] or ''}".strip().casefold()
-            runs.setdefault(word, {})[number] = normalize("NFKC", match["number"] or match["counted"])
+            runs.setdefault(counted_word(match), {})[number] = normalize(
+                "NFKC", match["number"] or match["counted"]
+            )
     counting = [
         {number for number in run if number + 1 not in run}
         for run in runs.values()

@@ -118,6 +118,7 @@ class _Reader:
         self.lines, self.mail_heads = lines, mail_heads
         self.occurs = Counter(running_key(line.words) for line in lines if _is_cell(line))
         self.counted, self.numbered = counted_titles(lines), numbered_titles(lines)
+        self.deepest = max(self.counted.values(), default=LEVEL_OF_NUMBERS)
         self.wrapped = wrapped_numbers(lines)
         self.lists = {line.words for line in lines if line.words.startswith("[[")}
         self.styles: dict[tuple[str, bool], int] = {}
@@ -433,7 +434,7 @@ class _Reader:
             is_list = is_above_item and number not in self.numbered
             if is_list and words[0].isdigit() and not any(map(LONG_NUMBER.match, (words, following.words))):
                 return 0
-            deeper = max(self.counted.values(), default=LEVEL_OF_NUMBERS) + match[0].rstrip(".").count(".")
+            deeper = self.deepest + match[0].rstrip(".").count(".")
             return deeper if words[0].isdigit() else LEVEL_OF_NUMBERS
         if not has_case(words):
             return 0

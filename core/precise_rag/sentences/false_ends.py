@@ -24,7 +24,7 @@ def _abbreviations(by_language: Mapping[str, Sequence[str]], flags: str = "") ->
 
 _ABBREVIATIONS = packaged_toml("sentences/abbreviations.toml")
 _BEFORE_NUMBER = _abbreviations(_ABBREVIATIONS["before_number"], "i")
-_NUMBER = re.compile(r"[\d§]|[A-Z]\.")
+_NUMBER = re.compile(r"\+?\d|§|[A-Z]\.|[IVXLC]{2,7}\b")
 _CONSONANTS = "b-df-hj-npr-tv-xzßçćčďğłńňñřśšșťțźżžбвгджзйклмнпрстфхцчшщβγδζθκλμνξπρσφχψ"
 _TITLE = re.compile(
     rf"(?:(?:\A|[.!?…]\s+)(?:[^\W\d_]{{1,5}}\s)?|[^\w\s.+-]\s*|(?<!\S)[^\W\dA-Z_][^\W\d_]*\s)[{_CONSONANTS.upper()}][{_CONSONANTS}](?<![mмg])\.\Z"
@@ -62,6 +62,9 @@ _CODE = re.compile(r"(?<![\w`])(`{1,2})(?![\s`])[^`]{0,200}?(?<!\s)\1(?![\w`])|<
 _OPERATOR = re.compile(r"(?:\A|[\s(\[])\.*+[?!][?!.]*+\Z|[*+)\]}\\$][?!]\Z")
 """A mark that stands alone or follows one of code. Before a small letter or another mark it ends nothing."""
 
+_LEADERS = re.compile(r"(?:\s\.{5,8}|\.{9}|(?:\s\.){5})\Z")
+"""Dots between a name and its value on a line: "Soup ........ Tomato"."""
+
 
 class FalseEnds:
     """The places in a block at which a library ends a sentence although none ends."""
@@ -91,6 +94,7 @@ class FalseEnds:
             or self._is_in_number(end, following)
             or self._is_abbreviated(end, following)
             or self._is_operator(end, following)
+            or _LEADERS.search(block[max(end - 20, 0) : following].rstrip(" \t")) is not None
             or _GOES_ON.fullmatch(block[max(end - 2, 0) : following + 8]) is not None
         )
 

@@ -23,7 +23,7 @@ from precise_rag.types import Span
 MAX_CHARACTERS = 1000
 """A longer sentence is cut, between lines or words if possible."""
 
-_RULES = 20
+_RULES = 21
 """Version of the rules in this package; part of every splitter's name."""
 
 _READ, _AHEAD = 2048, 512
@@ -40,6 +40,8 @@ _MARKS = re.compile(
     r"(?<!។ល)[\u17d4\u17d5]+(?!ល។)|[\u0f0d\u0f0e](?:[^\S\n]*[\u0f0d\u0f0e])*|(?<=[\w»”)])[;\u037e](?=\s)"
 )
 """Marks that the libraries do not know: of Khmer, of Tibetan, and the Greek question mark."""
+_UNIT = re.compile(r"(?<=\d)\s?(?:[kmcdµ][gml]|[gml](?=\.\n))\.(?=\s+[A-ZÀ-ÞА-Я])")
+"""The end of a sentence in a unit of measure, which the libraries take for an abbreviation: "20 kg. Lift"."""
 _GREEK = re.compile(r"[\u0370-\u03ff\u1f00-\u1fff]")
 _SPACED = re.compile(r"[\u0e00-\u0eff]")
 """Letters of Thai and Lao, where a space ends a clause."""
@@ -49,7 +51,7 @@ _CLAUSES, _LONG = 60, 200
 _NOTE_MARK = re.compile(r"(?:\[\^[\w-]{1,40}\]|\[{1,2}\w{1,4}\]{1,2}\(#[^()\s]{1,60}\)|[⁰¹²³⁴-⁹]{1,3})(?=\s)")
 """The mark of a note behind a sentence, to which it belongs."""
 _EMPHASIS = re.compile(r"\*{1,3}|_{1,3}")
-_NUMBER_ALONE = re.compile(r"\s*(?:[^\W\d_]{0,2}\d{1,3}|[IVXLC]{2,7})\.\s*")
+_NUMBER_ALONE = re.compile(r"\s*(?:[^\W\d_]{0,2}\d{1,3}[a-z]?|[IVXLC]{2,7})\.\s*")
 """A number alone, such as "Q1." or "II.", which belongs to the words after it."""
 _SPACE = re.compile(r"\s+")
 _SCRIPTS = packaged_toml("sentences/scripts.toml")
@@ -91,7 +93,8 @@ class BlockSplitter:
         """The ends of all sentences, ascending, each after the white space that follows it."""
         for (first, last), is_sentence in block_spans(text, structure):
             block = text[first:last]
-            own = [] if is_sentence or block.isascii() else [*_ends_by_marks(block), *_ends_by_space(block)]
+            own = [unit.end() for unit in _UNIT.finditer(block)]
+            own += [] if is_sentence or block.isascii() else [*_ends_by_marks(block), *_ends_by_space(block)]
             if is_sentence or (not own and _STOP.search(block.rstrip(_LAST_MARKS)) is None):
                 yield last
                 continue

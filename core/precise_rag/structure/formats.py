@@ -11,7 +11,7 @@ from precise_rag.structure.blocks import BlockStart, Structure, TextFormat
 from precise_rag.structure.data import READ, data_blocks, is_data
 from precise_rag.structure.html import html_blocks
 from precise_rag.structure.markdown import markdown_blocks
-from precise_rag.structure.marks import CODE_LINE, ITEM
+from precise_rag.structure.marks import CODE_LINE, ITEM, with_tabs
 from precise_rag.structure.plain import plain_blocks
 from precise_rag.structure.source import is_source, source_blocks
 from precise_rag.structure.turns import with_turns
@@ -121,7 +121,7 @@ def _read(text: str, text_format: TextFormat | None) -> Structure:
         found = [block for block, _, _ in read if block]
         above = [(place, titles) for _, place, titles in read]
     else:
-        found = with_turns(lines, list(_READERS[chosen](lines)))
+        found = with_turns(lines, list(_READERS[chosen](with_tabs(lines))))
     starts: list[BlockStart] = []
     for block in found:
         if not starts or block[0] > starts[-1][0]:

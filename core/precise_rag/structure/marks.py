@@ -124,7 +124,7 @@ FORMULA = re.compile(
 )
 """The beginning of a formula that is set apart, as LaTeX and Markdown write it."""
 
-COLUMNS = re.compile(r"[^\n]{0,500}?\S(?: {3,}|[ ]*\t[ \t]*)\S")
+COLUMNS = re.compile(r"[^\n]{0,500}?\S(?: {3,}|[ ]*\t[ \t]*|\u3000{2,} *)\S")
 """A line with a wide gap between its words, as in a table that is set with spaces."""
 
 FEWEST_ROWS = 3
@@ -146,6 +146,14 @@ def in_columns(line: str) -> str:
 def indent_of(line: str) -> int:
     """Return the columns of white space before the words of a line, with a tab stop at each eighth."""
     return len(line[: len(line) - len(line.lstrip(" \t"))].expandtabs(8))
+
+
+_GAPS = re.compile(rf"(?m)^{ITEM.pattern}\u3000*|(?<=\S)\u3000{{2,}}(?=[ ]*\S)")
+
+
+def with_tabs(text: str) -> str:
+    """Return a text, as long as before, with tabs that end gaps of full-width spaces between cells."""
+    return _GAPS.sub(lambda gap: gap[0] if gap[0].strip() else " " * (len(gap[0]) - 1) + "\t", text)
 
 
 _SPACE = re.compile(r"\s*+")

@@ -66,11 +66,16 @@ def read_lines(text: str) -> list[Line]:
 
 
 def edges_of(line: Line) -> set[int]:
-    """The columns where cells begin, and with a minus those where they end; 0 where tabs part them."""
+    """The columns where cells begin, and with a minus those where they end; 0 where tabs part them.
+
+    The last cell ends in no column of the table unless it is a number.
+    """
     words = in_columns(" " * line.indent + line.words).expandtabs(8)
     gaps = [gap.span() for gap in _GAP.finditer(words, line.indent)]
     by_tab = {0} if "\t" in line.words and not line.indent else set()
-    return by_tab.union(*((-start, end) for start, end in gaps))
+    last = words[gaps[-1][1] :] if gaps else ""
+    ends = {-len(words)} if last[:1].isdigit() and last.count(" ") < 2 else set[int]()
+    return by_tab.union(ends, *((-start, end) for start, end in gaps))
 
 
 def has_two_sentences(words: str) -> bool:

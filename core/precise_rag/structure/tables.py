@@ -19,7 +19,7 @@ _RULES = ("--", "──", "==", "══", "━━")
 _RULE_MARKS = frozenset("+|-=: \t").union(map(chr, range(0x2500, 0x2580)))
 _BARS = str.maketrans("│┃║", "|||")
 _BETWEEN_BARS = re.compile(r"(?<!\\)\|")
-_GAP = re.compile(r" {2,}|[ ]*\t\s*")
+_GAP = re.compile(r" {2,}|[ ]*\t\s*|\u3000{2,} *")
 FAR = 8
 """Columns that a line is indented, at least, which goes on in a cell of a table that is set with spaces."""
 _FEWEST_COLUMNS = 3

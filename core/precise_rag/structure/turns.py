@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from operator import itemgetter
 
 from precise_rag.structure.blocks import BlockStart
-from precise_rag.structure.marks import MAIL_HEAD, TURN, after_space, speaker
+from precise_rag.structure.marks import COLUMNS, MAIL_HEAD, TURN, after_space, speaker
 from precise_rag.structure.plain_lines import LONGEST_HEADING, STOP
 
 _FEWEST_TURNS, _SHARE_OF_TURNS = 4, 0.3
@@ -86,7 +86,8 @@ def _first_of_records(names: Sequence[str], n_sentences: int) -> str:
 def _with_titles(text: str, starts: list[BlockStart]) -> Iterator[BlockStart]:
     """The blocks of a transcript; lines between turns become headings of the turns below them."""
     for block, (end, below, _) in zip(starts, (*starts[1:], (len(text), "", 0)), strict=False):
-        is_title = (block[1], below) == ("paragraph", "turn") and _TITLE.fullmatch(text, block[0], end)
+        is_above = (block[1], below) == ("paragraph", "turn") and not COLUMNS.match(text, block[0], end)
+        is_title = is_above and _TITLE.fullmatch(text, block[0], end)
         yield (block[0], "heading", _LEVEL_OF_TITLES) if is_title else block
 
 

@@ -9,6 +9,7 @@ a sentence of an item      the first sentence of the item, such as a term or an 
 "Is it open? Till 6. Ring" the question that begins a paragraph, and that one its answer
 "Ann: When do we meet?"    the turn that follows, or in nested data the value; a short turn is sent whole
 a question                 what is said first below a heading that comes again, as a speaker does
+a line below a name        the name, of lines without a blank one: "COWL", above "Cast on 168 sts."
 "Name: Ann"                the other fields of a short record; of a long one, each field the first line
 what is below a heading    the short fields right below it, "Default: 300"; those, what is said after them
 "# The port. It is open."  the setting right below the comment, also if that is commented out: "#port=80"
@@ -20,13 +21,14 @@ a quote                    the reply that follows, and the reply the quote
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import accumulate, chain, groupby, islice, product, starmap, takewhile
+from itertools import accumulate, chain, groupby, islice, pairwise, product, starmap, takewhile
 from typing import NamedTuple
 
 import numpy as np
 
 from precise_rag._data import packaged_toml
 from precise_rag.evidence.records import records
+from precise_rag.sentences.lines import beginning
 from precise_rag.stems import QUESTION_WORDS, read_words
 from precise_rag.structure import Block, BlockKind, heading_title, read_structure
 from precise_rag.structure.marks import FIELD, TIME, TURN, WHEN, ends_in_colon, ends_sentence
@@ -121,7 +123,7 @@ def needs(stretch: Stretch) -> Iterator[Need]:
     sentences = _sentences(stretch)
     in_records = chain.from_iterable(_fields(record, sentences) for record in records(stretch))
     several = _notes(sentences), in_records, _settings(sentences), _cards(sentences), _beside(sentences)
-    yield from starmap(Need, chain(*several))
+    yield from starmap(Need, chain(_names(stretch, sentences), *several))
     yield from (Need(*pair, _OTHER_ITEMS) for pair in _items(sentences))
 
 
@@ -202,6 +204,21 @@ def _items(sentences: Sequence[_Sentence]) -> Iterator[tuple[int, int]]:
             listed = [*_announced(row, sentences)]
             if listed and not _goes_on(row, listed[-1] + 1, sentences):
                 yield from product(listed, listed)
+
+
+def _names(stretch: Stretch, sentences: Sequence[_Sentence]) -> Iterator[tuple[int, int]]:
+    """The sentences of a paragraph, and its first line if that is a name: in capitals or unlike others."""
+    origin = stretch.sentences[0].start
+    gaps = [stretch.text[one.end - origin : two.start - origin] for one, two in pairwise(stretch.sentences)]
+    for block, group in groupby(range(len(sentences)), lambda row: sentences[row].block):
+        first, *below = group
+        name = sentences[first]
+        is_line = below and "\n" in gaps[first] and "\n" not in name.text and not ends_sentence(name.text)
+        if block.kind != "paragraph" or not is_line or not name.is_short:
+            continue
+        n_alike = sum(beginning(sentences[row].text) == beginning(name.text) for row in below)
+        if name.text.isupper() or 5 * n_alike <= len(below):
+            yield from ((row, first) for row in below)
 
 
 def _said_with(row: int, sentence: _Sentence, before: _Sentence) -> Iterator[tuple[int, int]]:

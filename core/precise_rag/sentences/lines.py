@@ -42,9 +42,9 @@ def are_units(lines: Sequence[str]) -> bool:
     lines = [line for line in bare if line] if 2 * sum(map(str.__ne__, bare, lines)) > len(lines) else lines
     if len(lines) < _FEWEST:
         return False
-    (beginning, n_alike), *_ = Counter(map(_beginning, lines)).most_common(1)
+    (most, n_alike), *_ = Counter(map(beginning, lines)).most_common(1)
     is_log = sum(map(bool, map(TIME.match, lines))) >= max(_FEW * len(lines), _FEWEST - 1)
-    if is_log or (n_alike >= _ALIKE * len(lines) and set(beginning) != {"word"}):
+    if is_log or (n_alike >= _ALIKE * len(lines) and set(most) != {"word"}):
         return True
     sizes = [len(in_columns(line)) for line in lines]
     free = [max(sizes[max(i - 2, 0) : i + 3]) - size for i, size in enumerate(sizes)]
@@ -61,7 +61,7 @@ def are_units(lines: Sequence[str]) -> bool:
     return small <= _FEW * len(lines) or (len(breaks) == len(lines) - 1 and not begins_sentence)
 
 
-def _beginning(line: str) -> tuple[str, ...]:
+def beginning(line: str) -> tuple[str, ...]:
     """What the first two words of a line are."""
     return tuple(
         "key" if _KEY.match(word) else "number" if any(map(str.isdigit, word)) else "word"

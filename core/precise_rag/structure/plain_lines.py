@@ -66,10 +66,7 @@ def read_lines(text: str) -> list[Line]:
 
 
 def edges_of(line: Line) -> set[int]:
-    """The columns where cells begin, and with a minus those where they end; 0 where tabs part them.
-
-    The last cell ends in no column of the table unless it is a number.
-    """
+    """The columns where cells begin, with a minus those where they end, of the last a number; 0: by tabs."""
     words = in_columns(" " * line.indent + line.words).expandtabs(8)
     gaps = [gap.span() for gap in _GAP.finditer(words, line.indent)]
     by_tab = {0} if "\t" in line.words and not line.indent else set()

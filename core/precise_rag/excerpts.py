@@ -105,8 +105,7 @@ def within(
 ) -> Selection:
     """Return a selection whose excerpts fit: of what is kept, the best as many as do, then any that does.
 
-    A lead-in fits with what follows it, or not at all, if these two do. Among those that fit behind one that
-    does not, a few words that would be a piece of their own are left out: "No.".
+    A lead-in fits with what follows it, or not at all, if these two do.
 
     max_tokens: most tokens of the excerpts as they are written, see `written_tokens`; None: no limit.
     order, piece_tokens: as for `excerpts_of`.
@@ -132,11 +131,9 @@ def within(
     chosen = [*chain(*units[:fits])]
     best, left = only(chosen)
     for unit in units[fits + 1 :]:
-        size = sum(map(candidate_tokens, unit))
-        if size <= left:
+        if sum(map(candidate_tokens, unit)) <= left:
             more, then_left = only([*chosen, *unit])
-            is_piece = size >= LEAST_PIECE_TOKENS or left - then_left < 2 * size
-            if then_left >= 0 and is_piece:
+            if then_left >= 0:
                 best, left = more, then_left
                 chosen += unit
     return best

@@ -155,13 +155,6 @@ def test_a_lead_in_fits_with_what_follows_it_or_not_at_all() -> None:
     assert kept == {24: ["The wheel wears:", "- a seal of felt"], 20: ["It is old."]}
 
 
-def test_a_few_words_alone_do_not_fill_what_is_left() -> None:
-    for text, n_kept in (("A lamp is lit.\n\nIs it?\n\n{}.\n\nYes.", 1), ("A lamp is lit. Yes.\n\n{}.", 2)):
-        text = text.format("Ada left " + "home " * 40)
-        selection = keeping(text, {"A lamp": 0.9, "Ada": 0.8, "Yes.": 0.5})
-        assert len(within(selection, 30, piece_tokens=lambda piece: 8).kept) == n_kept
-
-
 def test_what_stands_above_counts_once_for_each_section() -> None:
     selection = keeping(MILL, {"The mill": 0.9, "The gate": 0.8})
     above = Selection.of(

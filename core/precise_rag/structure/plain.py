@@ -42,6 +42,7 @@ from precise_rag.structure.plain_lines import (
     has_two_sentences,
     numbered_titles,
     read_lines,
+    without_stops,
     wrapped_numbers,
 )
 from precise_rag.structure.running import RUNNING_LINES, running_key
@@ -104,7 +105,7 @@ def _kind_of(word: str, last: str) -> str:
 def plain_blocks(text: str) -> Iterator[BlockStart]:
     """Yield the starts of the blocks of a plain text whose lines end in line feeds."""
     mail_heads = {head.start(): head.end() for head in MAIL_HEAD.finditer(text)}
-    return _Reader(read_lines(text), mail_heads).blocks()
+    return _Reader(without_stops(read_lines(text)), mail_heads).blocks()
 
 
 def _is_cell(line: Line) -> bool:

@@ -4,6 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Collection, Sequence
 from itertools import pairwise
+from statistics import median
 from typing import NamedTuple
 from unicodedata import normalize
 
@@ -20,6 +21,8 @@ from precise_rag.structure.marks import (
 )
 
 LONGEST_HEADING, LEVEL_OF_NUMBERS, _NARROWEST = 100, 9, 40
+_FEWEST_TITLES, _LONG_SECTION = 3, 300
+"""Titles that may end in a full stop, and characters of most of their sections."""
 STOP, ASKING = (*STOPS, *",;:，；：、"), "?？!"
 """What no heading ends in, and which of it one with a number may."""
 _TWO_SENTENCES = re.compile(
@@ -63,6 +66,33 @@ def read_lines(text: str) -> list[Line]:
             lines.append(Line(start + (line[0] == "\f"), words, indent_of(line), *is_apart))
         start += len(line) + 1
     return lines
+
+
+def without_stops(lines: Sequence[Line]) -> list[Line]:
+    """Return the lines; titles that count up, stand apart and have long text below lose their full stops.
+
+    They are three at least: "4. Tenant's Duties.". Steps such as "4. Open the lid." have less text below.
+    """
+    runs, open_runs = list[list[int]](), dict[tuple[str, int], list[int]]()
+    for number, (line, below) in enumerate(pairwise(lines)):
+        counted, parts = COUNTED.match(line.words), _PARTS.match(line.words)
+        digits = (counted["number"] or "") if counted else parts[1] if parts else ""
+        is_apart = line.after_blank and line.before_blank and line.words.endswith(".")
+        is_above = below.indent <= line.indent and not (ITEM.match(below.words) or COUNTED.match(below.words))
+        title = line._replace(words=line.words[:-1])
+        if digits.isdecimal() and is_apart and is_above and _may_be_title([title, below], 0):
+            word = counted_word(counted) if counted else ""
+            run = open_runs.pop((word, int(digits) - 1), [])
+            runs += [] if run else [run]
+            run.append(number)
+            open_runs[word, int(digits)] = run
+    bare = list(lines)
+    for run in runs:
+        lengths = [lines[after].start - lines[number].start for number, after in pairwise(run)]
+        if len(run) >= _FEWEST_TITLES and median(lengths) >= _LONG_SECTION:
+            for number in run:
+                bare[number] = lines[number]._replace(words=lines[number].words[:-1])
+    return bare
 
 
 def edges_of(line: Line) -> set[int]:

@@ -40,6 +40,7 @@ from precise_rag.structure.plain_lines import (
     fits_above,
     has_case,
     has_two_sentences,
+    in_capitals,
     numbered_titles,
     read_lines,
     without_stops,
@@ -65,6 +66,8 @@ _LITERALS = re.compile(r"``[^`\n]{1,60}``(?:,? ``[^`\n]{1,60}``)*")
 """A line of reStructuredText that is a term even if its meaning is below a blank line."""
 _LEVEL_OF_CAPITALS = 8
 """Below underlined titles, which count from 1 in the order of their styles, and above titles with numbers."""
+_FEWEST_LETTERS, _NAME = 4, re.compile(r"[^\W_][^=|]*[^\W_]")
+"""Of a heading in capitals; and what one right above its text is."""
 _LEVEL_OF_SHORT_LINES, _LONGEST_SHORT_TITLE = 20, 60
 _SMALL_WORD = 3
 """Letters of a word that ends a line in its sentence, as "if" does above a list of conditions."""
@@ -118,6 +121,7 @@ class _Reader:
     def __init__(self, lines: Sequence[Line], mail_heads: Mapping[int, int]) -> None:
         self.lines, self.mail_heads = lines, mail_heads
         self.occurs = Counter(running_key(line.words) for line in lines if _is_cell(line))
+        self.capitals = Counter(line.words for line in lines if in_capitals(line.words))
         self.counted, self.numbered = counted_titles(lines), numbered_titles(lines)
         self.deepest = max(self.counted.values(), default=LEVEL_OF_NUMBERS)
         self.wrapped = wrapped_numbers(lines)
@@ -194,6 +198,18 @@ class _Reader:
             return "quote", 0
         level = self._heading_level(number)
         return ("heading", level) if level else ("paragraph", 0)
+
+    def _is_in_capitals(self, number: int) -> bool:
+        """Whether a line in capitals, but for what is in brackets, is a heading right above its text."""
+        line, *below = self.lines[number : number + 2]
+        if not (line.after_blank and below) or line.before_blank or len(line.words) > LONGEST_HEADING:
+            return False
+        words = line.words.partition(" (")[0] if line.words.endswith(")") else line.words.removesuffix(":")
+        is_name = _NAME.fullmatch(words) is not None and in_capitals(words) and not COLUMNS.match(words)
+        is_name = is_name and sum(map(str.isalpha, words)) >= _FEWEST_LETTERS
+        is_wrapped = in_capitals(below[0].words) and not COLUMNS.match(below[0].words)
+        is_running = self.capitals[line.words] >= RUNNING_LINES
+        return is_name and not (is_wrapped or is_running or self._is_term(number)) and self._heads(number)
 
     def _is_term(self, number: int) -> bool:
         """Whether a line is a term, or an option, whose meaning is indented below it."""
@@ -273,7 +289,8 @@ class _Reader:
             return "heading", int(marked[1][-1]) if marked[1][-1:].isdigit() else level, 1
         level = self.counted.get(number) or (number in self.numbered and self._heading_level(number))
         if level and self._heads(number):
-            return "heading", level, 1
+            is_outermost = level == LEVEL_OF_NUMBERS and in_capitals(line.words)
+            return "heading", _LEVEL_OF_CAPITALS if is_outermost else level, 1
         if _SECTION.fullmatch(line.words) and rest and _SETTING.match(rest[0].words) and self._heads(number):
             is_part = f"[[{line.words.strip('[]').rpartition('.')[0]}]]" in self.lists
             return "heading", _LEVEL_OF_SHORT_LINES + is_part, 1 + line.words.startswith("[[")
@@ -287,7 +304,7 @@ class _Reader:
         under = rest[0].words if is_title and rest and not rest[0].after_blank else ""
         if 0.7 * len(line.words) <= len(under) and ADORNMENT.match(under):
             return "heading", self._style(under[0], False), 2
-        return None
+        return ("heading", _LEVEL_OF_CAPITALS, 1) if self._is_in_capitals(number) else None
 
     def _style(self, mark: str, over: bool) -> int:
         return self.styles.setdefault((mark, over), min(len(self.styles) + 1, _LEVEL_OF_CAPITALS - 1))
@@ -417,7 +434,8 @@ class _Reader:
     def _heading_level(self, number: int) -> int:
         """The level of a line that is a heading by its words alone; 0 if it is none."""
         line = self.lines[number]
-        words = line.words
+        is_name = line.words[0].isalnum() and in_capitals(line.words)
+        words = line.words.removesuffix(":") if is_name else line.words
         is_apart = number in self.numbered or (line.after_blank and line.before_blank)
         if not is_apart or len(words) > LONGEST_HEADING or not self._heads(number):
             return 0
@@ -439,7 +457,7 @@ class _Reader:
             return deeper if words[0].isdigit() else LEVEL_OF_NUMBERS
         if not has_case(words):
             return 0
-        if words.isupper() and sum(map(str.isalpha, words)) > 3:
+        if in_capitals(words) and sum(map(str.isalpha, words)) >= _FEWEST_LETTERS:
             return _LEVEL_OF_CAPITALS
         return _LEVEL_OF_SHORT_LINES if self._is_short_title(number, following) else 0
 

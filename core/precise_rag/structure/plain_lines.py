@@ -34,6 +34,7 @@ _GAP = re.compile(r" {2,}")
 _PARTS = re.compile(r"(\d{1,3}(?:\.\d{1,3}){0,4})[.)]?[ \t]+(?=[^\W\d_a-z])")
 LONG_NUMBER = re.compile(r"\d+(?:\.\d+)+")
 _ITEM_NUMBER = re.compile(r"\(?((?:\d{1,3}\.){0,4})(\d{1,3})[.)．）、]")
+_ORDINALS = str.maketrans("", "", "ªº")
 _FIRST_NUMBERS = {"1", "I", "一"}
 
 
@@ -114,6 +115,11 @@ def has_case(words: str) -> bool:
     """Whether nearly all letters of a line are of scripts that have capitals."""
     letters = [sign for sign in words if sign.isalpha()]
     return sum(sign.lower() != sign.upper() for sign in letters) >= 0.9 * len(letters)
+
+
+def in_capitals(words: str) -> bool:
+    """Whether all letters of a line that has some are capitals, but for those of "1.ª"."""
+    return words.translate(_ORDINALS).isupper()
 
 
 def counted_titles(lines: Sequence[Line]) -> dict[int, int]:

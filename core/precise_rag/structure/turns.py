@@ -35,7 +35,11 @@ def with_turns(text: str, starts: list[BlockStart]) -> list[BlockStart]:
     first = _first_of_records([name for _, name in labels], len(_SENTENCE.findall(text)))
     begins = dict[int, int]()
     for place, name in labels:
-        begin, kind, _ = starts[max(bisect_right(starts, place, key=itemgetter(0)) - 1, 0)]
+        row = max(bisect_right(starts, place, key=itemgetter(0)) - 1, 0)
+        begin, kind, _ = starts[row]
+        above, kind_above, _ = starts[max(row - 1, 0)]
+        if kind_above == "heading" and after_space(text, begin) >= place and "\n\n" not in text[above:place]:
+            begin = above
         if kind not in ("code", "table") and first in ("", name):
             begins[place] = begin
     named = {place for place, begin in begins.items() if first and _is_name(text, begin, place)}

@@ -124,8 +124,7 @@ class RerankCompressor(SelectionCompressor):
 
     The scores they had are among the facts: `read_facts(document)["scores"]`.
 
-    reranker: "default" (the best that is installed), "packaged", "cascade", "cohere:<model>", a
-    CrossEncoder name or path, a reranker object, or another LangChain compressor.
+    reranker: anything that `load_reranker` takes, such as another LangChain compressor; default: the cascade.
     top_n: how many documents to return; default: all.
     score_scale: scale of the scores if the reranker is another LangChain compressor; by default only
     its order counts.
@@ -206,8 +205,8 @@ class EvidenceCompressor(SelectionCompressor, parts.EvidenceOptions):
     document in the order of the text, with the metadata of the one it was cut from; a `start_index` there
     is that of the excerpt.
 
-    reranker: "default" (the best that is installed), or anything that `load_reranker` accepts; of one that
-        is not ours only the order counts, see `LevelledReranker`.
+    reranker: anything that `load_reranker` takes; of one that is not ours only the order counts, see
+        `LevelledReranker`. Default: the cascade.
     count_tokens: counts the tokens of a text for `max_tokens`, which holds for what `DOCUMENT_PROMPT` writes;
         default: those of the default encoder.
     The other fields are those of `ProbabilitySelector`; min_keep=0 returns nothing if nothing is relevant.

@@ -97,9 +97,8 @@ def split_names(documents: Iterable[Document]) -> list[str]:
 def to_candidates(documents: Iterable[Document], score_scale: ScoreScale | None = None) -> list[Candidate]:
     """Return one candidate per document, in the order given, each with an id of its own.
 
-    score_scale: the scale of a `relevance_score` that has no facts. The order given replaces all scores, on
-    the "rank" scale, if the scales differ or one is unknown, or if a score is missing and no scale is given.
-    Other documents whose score is missing or not finite rank last, see `with_scores`.
+    score_scale: the scale of a `relevance_score` that has no facts; `scores_on_a_scale` says when the order
+    given replaces all scores. Otherwise documents without a finite score rank last, see `with_scores`.
     """
     documents = list(items_of("documents", documents, Document))
     scored = [_scored(document) for document in documents]

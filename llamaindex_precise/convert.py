@@ -101,9 +101,8 @@ def to_candidates(
 ) -> list[Candidate]:
     """Return one candidate per scored node, in the order given. Each keeps its node for `from_candidate`.
 
-    score_scale: the scale of scores that have no facts. The order given replaces all scores, on the "rank"
-    scale, if the scales differ or one is unknown, or if a score is missing and no scale is given. Other nodes
-    whose score is missing, NaN or infinite rank last, see `with_scores`.
+    score_scale: the scale of scores that have no facts; `scores_on_a_scale` says when the order given
+    replaces all scores. Otherwise nodes without a finite score rank last, see `with_scores`.
     mode: which metadata are read with the text; with NONE, offsets in it are exact. Default: those that the
     node's embedding model saw. Of a node that an index of ours found, the indexed text is read.
     """

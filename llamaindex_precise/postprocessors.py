@@ -97,8 +97,7 @@ class SelectionPostprocessor(SettingsComponent, BaseNodePostprocessor):
 class RerankerPostprocessor(SelectionPostprocessor):
     """Base of the postprocessors with a reranker; their saved settings hold its name.
 
-    reranker: "default" (the best that is installed), "packaged", "cascade", "cohere:<model>", a CrossEncoder
-        name or path, a reranker object, or another postprocessor.
+    reranker: anything that `load_reranker` takes, such as another postprocessor; default: the cascade.
     """
 
     reranker: Any = "default"

@@ -26,8 +26,7 @@ from precise_rag.types import BoolArray, Document, FloatArray, IntArray, Titles
 from precise_rag.vectors import dots, slice_places
 
 WEIGHT = 12.0
-"""Tokens of text that the vector of a heading weighs as much as; chosen by
-`python -m benchmarks.retrieval.headings`."""
+"""Tokens of text that the vector of a heading weighs as much as; chosen on the development sets."""
 
 
 def headings_above(document: Document, spans: IntArray) -> list[Titles]:

@@ -88,7 +88,6 @@ class RetrievalPath:
     index: what is searched; None if every question comes with its candidates.
     n_candidates: candidates to retrieve, at least 1.
     reranks_last: whether the reranker scores what the filters leave, as in ChunkRAG.
-    Raises InputError for an index that cannot be searched.
     """
 
     index: Source | None

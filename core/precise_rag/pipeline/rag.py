@@ -50,7 +50,7 @@ class PreciseRAG:
     relevance: drops candidates that a language model finds irrelevant, a `RelevanceFilter`; "precise": none.
     evidence: grows the candidates to the spans that are sent; an index of sentences is then searched for
         single sentences, and other texts that are found are split into theirs, of which the reranker's best
-        100 are used, or `n_candidates` if that is more; "precise": an `EvidenceGrower`.
+        200 are used, or `n_candidates` if that is more; "precise": an `EvidenceGrower`.
     selector: decides how many candidates to keep; "precise": `ProbabilitySelector()`.
     feedback: rules of the feedback loop, a `FeedbackController`; None answers once and asks no judge;
         "precise": `FeedbackController()`.

@@ -25,7 +25,7 @@ def load_reranker(
 
     - "default": the cascade.
     - "packaged": the packaged reranker. No download, no torch.
-    - "cascade": the packaged reranker, then a small cross-encoder on up to 12 of its best. Slower.
+    - "cascade": the packaged reranker, then a small cross-encoder on up to 24 of its best. Slower.
     - "cohere" or "cohere:MODEL": a hosted reranker of Cohere.
     - a path, or any other name with an owner ("owner/model"): a sentence-transformers CrossEncoder,
       loaded at its first use.

@@ -26,7 +26,7 @@ from onnx import TensorProto, helper, numpy_helper
 from torch import nn
 from transformers import BertConfig, BertModel
 
-from precise_rag.checkpoints.saved import (
+from precise_rag.checkpoints import (
     Tensors,
     dequantized,
     load_checkpoint,

@@ -14,7 +14,7 @@ import pytest
 from safetensors.numpy import load_file
 
 from precise_rag import Candidate, Segmenter
-from precise_rag.checkpoints.saved import packaged_model, save_checkpoint
+from precise_rag.checkpoints import packaged_model, save_checkpoint
 from precise_rag.encoders import load_encoder
 from precise_rag.encoders.local import MINILM, packaged_encoder
 from precise_rag.errors import IndexFormatError, ModelError

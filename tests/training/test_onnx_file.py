@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from precise_rag.checkpoints.saved import packaged_model
+from precise_rag.checkpoints import packaged_model
 from precise_rag.encoders.onnx import OnnxEncoder
 
 pytest.importorskip("onnx")

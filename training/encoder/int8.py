@@ -12,7 +12,7 @@ from pathlib import Path
 
 from safetensors.numpy import load_file, save
 
-from precise_rag.checkpoints.saved import file_sha256, packaged_model, quantized
+from precise_rag.checkpoints import file_sha256, packaged_model, quantized
 from precise_rag.encoders.local import MINILM_SHA256
 
 FILES = (

@@ -19,7 +19,7 @@ import torch
 from torch.nn import functional as F
 
 from benchmarks.harness.datasets import HALVED, Dataset, Evidence, may_train_on
-from precise_rag.checkpoints.saved import save_checkpoint
+from precise_rag.checkpoints import save_checkpoint
 from precise_rag.encoders import load_encoder
 from precise_rag.evidence.features import (
     FOUND_FEATURES,

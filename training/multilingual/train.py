@@ -28,7 +28,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 from transformers import BertConfig, BertForSequenceClassification
 
-from precise_rag.checkpoints.saved import (
+from precise_rag.checkpoints import (
     file_sha256,
     load_checkpoint,
     packaged_model,

@@ -16,7 +16,7 @@ import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 from benchmarks.harness.datasets import Dataset, load_development_set
-from precise_rag.checkpoints.saved import load_checkpoint, packaged_model, save_checkpoint
+from precise_rag.checkpoints import load_checkpoint, packaged_model, save_checkpoint
 from precise_rag.encoders import load_encoder
 from precise_rag.index import HybridIndex
 from precise_rag.rerank.packaged import PackagedReranker

@@ -22,7 +22,7 @@ from torch import nn
 from torch.nn import functional as F
 
 from benchmarks.harness.datasets import HALVED, Dataset, may_train_on, read_lines
-from precise_rag.checkpoints.saved import save_checkpoint
+from precise_rag.checkpoints import save_checkpoint
 from precise_rag.encoders import load_encoder
 from precise_rag.rerank.features import FEATURES, features
 from precise_rag.rerank.packaged import KNOWN, FeatureNetwork

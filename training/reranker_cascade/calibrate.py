@@ -18,7 +18,7 @@ import numpy as np
 from scipy.optimize import brentq
 from scipy.special import expit
 
-from precise_rag.checkpoints.saved import load_checkpoint, save_checkpoint
+from precise_rag.checkpoints import load_checkpoint, save_checkpoint
 from precise_rag.rerank.cascade import CascadeReranker
 from precise_rag.rerank.packaged import packaged_reranker
 from precise_rag.rerank.pairs import NETWORK

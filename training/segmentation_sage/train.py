@@ -17,7 +17,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
 
 from benchmarks.harness.cache import CachedEncoder
-from precise_rag.checkpoints.saved import load_checkpoint, packaged_model
+from precise_rag.checkpoints import load_checkpoint, packaged_model
 from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
 from precise_rag.segmentation.networks import SageConfig
 from precise_rag.segmentation.sage import SageModel

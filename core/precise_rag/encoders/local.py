@@ -14,7 +14,7 @@ import numpy as np
 from precise_rag._data import packaged_toml
 from precise_rag._processes import Loaded
 from precise_rag._progress import progress_bar
-from precise_rag.checkpoints.saved import file_sha256, packaged_model, read_model_file
+from precise_rag.checkpoints import file_sha256, packaged_model, read_model_file
 from precise_rag.encoded import encoded_rows
 from precise_rag.encoders.token_ids import TokenIds, read_ids, read_tokenizer
 from precise_rag.errors import ModelError

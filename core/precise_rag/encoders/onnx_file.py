@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from precise_rag._processes import PerProcess
-from precise_rag.checkpoints.saved import packaged_model
+from precise_rag.checkpoints import packaged_model
 from precise_rag.encoders.reading import NotRunnable, Reading
 from precise_rag.encoders.token_ids import TokenIds
 from precise_rag.errors import ModelError

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from precise_rag._data import packaged_toml
-from precise_rag.checkpoints.saved import read_model_file
+from precise_rag.checkpoints import read_model_file
 from precise_rag.encoders.token_ids import read_tokenizer
 from precise_rag.errors import ModelError
 

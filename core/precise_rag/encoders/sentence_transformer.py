@@ -13,7 +13,7 @@ from safetensors.numpy import save_file
 
 from precise_rag._extras import require
 from precise_rag._processes import ProcessLock
-from precise_rag.checkpoints.saved import dequantized, read_tensors
+from precise_rag.checkpoints import dequantized, read_tensors
 from precise_rag.encoders.hub import hub_files
 from precise_rag.encoders.local import PACKAGED, Done, LocalEncoder, Role, check_no_code
 from precise_rag.encoders.reading import prompts_of

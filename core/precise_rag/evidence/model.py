@@ -8,7 +8,7 @@ from typing import NamedTuple, Self
 import numpy as np
 import numpy.typing as npt
 
-from precise_rag.checkpoints.saved import Tensors, check_tensors, load_checkpoint, packaged_model
+from precise_rag.checkpoints import Tensors, check_tensors, load_checkpoint, packaged_model
 from precise_rag.errors import ModelError
 from precise_rag.evidence.features import (
     FOUND_FEATURES,

@@ -27,7 +27,7 @@ import filelock
 import numpy as np
 import numpy.typing as npt
 
-from precise_rag.checkpoints.saved import new_file
+from precise_rag.checkpoints import new_file
 from precise_rag.checks import as_path, check_number
 from precise_rag.errors import (
     IndexChangedError,

@@ -10,7 +10,7 @@ import numpy as np
 
 from precise_rag._extras import require
 from precise_rag._processes import Loaded, PerProcess
-from precise_rag.checkpoints.saved import dequantized, load_checkpoint, packaged_model, read_model_file
+from precise_rag.checkpoints import dequantized, load_checkpoint, packaged_model, read_model_file
 from precise_rag.checks import check_number
 from precise_rag.encoders.devices import runs_on_onnx
 from precise_rag.encoders.load import default_encoder

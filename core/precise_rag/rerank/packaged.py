@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from precise_rag._processes import Loaded
-from precise_rag.checkpoints.saved import (
+from precise_rag.checkpoints import (
     Tensors,
     check_config,
     check_tensors,

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from transformers import BertConfig, BertForSequenceClassification
 
-from precise_rag.checkpoints.saved import Tensors
+from precise_rag.checkpoints import Tensors
 from precise_rag.encoders.local import E5, packaged_encoder
 from precise_rag.encoders.sentence_transformer import bfloat16_is_fast
 from precise_rag.rerank.pairs import AROUND, Logits, Piece, tokens_of_pairs

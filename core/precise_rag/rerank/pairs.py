@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from safetensors import safe_open
 
-from precise_rag.checkpoints.saved import Tensors
+from precise_rag.checkpoints import Tensors
 from precise_rag.encoders.local import E5, packaged_encoder
 from precise_rag.encoders.onnx_file import OnnxFile, logits_of
 from precise_rag.encoders.reading import reading_of

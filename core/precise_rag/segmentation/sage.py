@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from precise_rag.checkpoints.saved import (
+from precise_rag.checkpoints import (
     check_config,
     check_tensors,
     load_checkpoint,

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from precise_rag.checkpoints.saved import load_config, packaged_model
+from precise_rag.checkpoints import load_config, packaged_model
 from precise_rag.checks import as_path
 from precise_rag.errors import InputError, ModelError
 from precise_rag.facts import copied

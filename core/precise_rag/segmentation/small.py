@@ -8,7 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
-from precise_rag.checkpoints.saved import (
+from precise_rag.checkpoints import (
     check_tensors,
     dequantized,
     load_checkpoint,

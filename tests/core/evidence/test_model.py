@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from precise_rag import Document, HybridIndex
-from precise_rag.checkpoints.saved import save_checkpoint
+from precise_rag.checkpoints import save_checkpoint
 from precise_rag.errors import ModelError
 from precise_rag.evidence import EvidenceGrower, EvidenceModel
 from precise_rag.evidence.features import (

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from precise_rag.checkpoints.saved import load_checkpoint, packaged_model, save_checkpoint
+from precise_rag.checkpoints import load_checkpoint, packaged_model, save_checkpoint
 from precise_rag.errors import InputError, ModelError
 from precise_rag.rerank import load_reranker, rerank
 from precise_rag.rerank.cascade import CascadeReranker

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from precise_rag.checkpoints.saved import dequantized, load_checkpoint, packaged_model
+from precise_rag.checkpoints import dequantized, load_checkpoint, packaged_model
 from precise_rag.encoders.local import E5, packaged_tokenizer
 from precise_rag.encoders.onnx import OnnxEncoder
 from precise_rag.rerank.pairs import (

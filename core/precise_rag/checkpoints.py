@@ -27,7 +27,7 @@ _MAX_OTHER_BYTES = 2**26
 
 def packaged_model(name: str) -> Path:
     """Return the folder of a model that ships with precise-rag, by its name in `precise_rag/models`."""
-    return Path(__file__).resolve().parents[1] / "models" / name
+    return Path(__file__).resolve().parent / "models" / name
 
 
 def save_checkpoint(

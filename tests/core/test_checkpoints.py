@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from precise_rag.checkpoints.saved import (
+from precise_rag.checkpoints import (
     check_config,
     check_tensors,
     dequantized,

@@ -1,1 +1,0 @@
-"""Models as files: `config.json` and `model.safetensors` in one folder, checked when they are read."""

@@ -27,8 +27,9 @@ from precise_rag.encoders.local import count_packaged_tokens
 from precise_rag.errors import ScoreScaleError
 from precise_rag.facts import candidate_facts
 from precise_rag.index import HybridIndex
-from precise_rag.rerank import load_reranker, rerank, rerank_best
+from precise_rag.rerank import load_reranker, rerank
 from precise_rag.testing import HashEncoder, ScriptedLLM
+from precise_rag.types import Selection
 from support.alike import assert_alike
 from support.documents import read_cases
 from support.frameworks import FRAMEWORKS, LANGCHAIN, LLAMAINDEX, each_framework
@@ -55,8 +56,13 @@ def gradient(query, found):
     return selector.select(rerank(query, found, PACKAGED))
 
 
+def best_three(query, found):
+    ranked = enumerate(rerank(query, found, PACKAGED), start=1)
+    return Selection.of((one, rank < 4, f"rank {rank} of {len(found)} by packaged") for rank, one in ranked)
+
+
 PARTS: dict[str, tuple[dict[str, Any], Callable[[str, list[Candidate]], Any]]] = {
-    "Rerank": ({"reranker": "packaged", "top_n": 3}, lambda q, c: rerank_best(q, c, PACKAGED, 3)),
+    "Rerank": ({"reranker": "packaged", "top_n": 3}, best_three),
     "GradientSelection": ({"reranker": "packaged", "min_k": 1, "ratio": 0.6, "max_tokens": 70}, gradient),
     "Redundancy": ({}, lambda q, c: RedundancyFilter().filter(c)),
     "RelevanceFilter": ({"llm": WHEELS}, lambda q, c: RelevanceFilter(WHEELS).filter(q, c)),

@@ -20,7 +20,7 @@ from precise_rag.evidence import EvidenceExtractor
 from precise_rag.evidence.extractor import FROM_TEXTS
 from precise_rag.excerpts import AsWritten, Form
 from precise_rag.protocols import Encoder, Reranker
-from precise_rag.rerank import calibrated, load_reranker, rerank, rerank_best
+from precise_rag.rerank import calibrated, load_reranker, rerank
 from precise_rag.selection import DEFAULT_SELECTOR, GradientSelector, ProbabilitySelector
 from precise_rag.tokens import counting
 from precise_rag.trace import Trace
@@ -59,7 +59,12 @@ class RerankPart(SelectionPart):
 
     def decide(self, query: str, candidates: Sequence[Candidate], trace: Trace) -> Selection:
         """Keep the best `top_n` candidates."""
-        return rerank_best(query, candidates, self.reranker, self.top_n)
+        ranked = rerank(query, candidates, self.reranker)
+        n_kept = len(ranked) if self.top_n is None else self.top_n
+        return Selection.of(
+            (one, rank <= n_kept, f"rank {rank} of {len(ranked)} by {self.reranker.name}")
+            for rank, one in enumerate(ranked, start=1)
+        )
 
 
 @dataclass(init=False, repr=False, eq=False)

@@ -8,4 +8,3 @@ from .levels import calibrated as calibrated
 from .load import load_reranker as load_reranker
 from .packaged import PackagedReranker as PackagedReranker
 from .ranked_candidates import rerank as rerank
-from .ranked_candidates import rerank_best as rerank_best

@@ -13,7 +13,6 @@ from precise_rag.types import (
     UNRANKED,
     UNSCORED,
     Candidate,
-    Selection,
     best_first,
     check_query,
     with_scores,
@@ -49,18 +48,6 @@ def rerank(
     own = ({UNRANKED: 1.0} if math.isnan(score) else {OWN: float(score)} for score in judged.own)
     told = (replace(c, scores={**c.scores, **its_own}) for c, its_own in zip(renamed, own, strict=True))
     return best_first(with_scores(told, judged.levels))
-
-
-def rerank_best(
-    query: str, candidates: Iterable[Candidate], reranker: Reranker, top_n: int | None
-) -> Selection:
-    """Rerank candidates and keep the best `top_n`, or all; see `rerank`. The reasons say the ranks."""
-    ranked = rerank(query, candidates, reranker)
-    n_kept = len(ranked) if top_n is None else top_n
-    return Selection.of(
-        (c, rank <= n_kept, f"rank {rank} of {len(ranked)} by {reranker.name}")
-        for rank, c in enumerate(ranked, start=1)
-    )
 
 
 def _with_former(candidate: Candidate) -> dict[str, float]:

@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from precise_rag.errors import InputError
-from precise_rag.rerank import load_reranker, rerank, rerank_best
+from precise_rag.rerank import load_reranker, rerank
 from precise_rag.types import Candidate
 from support.scored import Scored
 
@@ -13,7 +13,7 @@ CANDIDATES = [Candidate("d", i, i + 1, text, 0.1 * i, "cosine") for i, text in e
 BY_LENGTH = Scored(len, "logit")
 
 
-def test_rerank_orders_by_the_new_score_keeps_the_former_one_and_the_best() -> None:
+def test_rerank_orders_by_the_new_score_and_keeps_the_former_one() -> None:
     ranked = rerank("q", CANDIDATES, BY_LENGTH)
     assert [c.text for c in ranked] == sorted(TEXTS, key=len, reverse=True)
     assert [c.score for c in ranked] == pytest.approx([24, 14, 11])
@@ -24,12 +24,6 @@ def test_rerank_orders_by_the_new_score_keeps_the_former_one_and_the_best() -> N
     assert {c.score_scale for c in ranked} == {"logit"}
     again = rerank("q", ranked, BY_LENGTH)
     assert again[0].scores == pytest.approx({"retrieval": 0.1, "reranked": 24})
-    selection = rerank_best("q", CANDIDATES, BY_LENGTH, 2)
-    assert [(d.candidate.text, d.kept) for d in selection.decisions] == [
-        (text, rank < 2) for rank, text in enumerate(sorted(TEXTS, key=len, reverse=True))
-    ]
-    assert selection.reasons[-1] == "rank 3 of 3 by scored"
-    assert len(rerank_best("q", CANDIDATES, BY_LENGTH, None).kept) == 3
 
 
 def test_a_reranker_must_return_one_score_per_candidate() -> None:

@@ -2,13 +2,7 @@
 
 A fork copies only the thread that calls it. In the child, a lock that another thread held stays locked, and
 a connection or a running model is shared with the parent. A child can go on that was forked while no other
-thread was computing, because these are used instead:
-
-    ProcessLock    a lock that is free in the child
-    PerProcess     a value that each process makes for itself
-    side_by_side   calls at the same time, in threads
-    Shared         an object that threads share: a copy is the object itself
-    Loaded         a model from files, of which a process has one
+thread was computing, because what is in this module is used instead.
 """
 
 import os

@@ -1,11 +1,11 @@
 """Numbers, times and dates in one form each: 1,200 is 1200, 5 pm 17h00, and 3 May 2021 is 2021-05-03."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial, reduce
 from itertools import chain
 
-from precise_rag._data import packaged_toml
+from precise_rag._data import by_word, packaged_toml
 
 ascii_digits = partial(re.compile(r"[^\D0-9]").sub, lambda digit: str(int(digit[0])))
 """Writes the digits of every script as 0 to 9."""
@@ -26,7 +26,7 @@ _ROMAN = re.compile(r"(?<=[^\W\d_] )(?=[IVX]{2}|[VX])(X{0,3})(IX|IV|V?I{0,3})\b(
 _UNITS = ("", "I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX")
 _WORDS = packaged_toml("stems.toml")
 _MONTHS = {name: number for number, names in enumerate(_WORDS["months"], 1) for name in names.split()}
-NUMBER_WORDS = {word: digits for digits, words in _WORDS["numbers"].items() for word in words.split()}
+NUMBER_WORDS: Mapping[str, str] = by_word(_WORDS["numbers"])
 """The digits of the words that mean a number."""
 _MONTH = r"([^\W\d_]{3,10})\b\.?"
 _DAY = r"(\d\d?)(?:st|nd|rd|th|er|\.|º)?"

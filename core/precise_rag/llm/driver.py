@@ -32,8 +32,7 @@ def drive(conversation: Conversation[Result]) -> Result:
 async def adrive(conversation: Conversation[Result]) -> Result:
     """`drive` without blocking the event loop. Cancelling it cancels the running calls."""
     async with aclosing(astream(conversation)) as items:
-        result = [item async for item in items][-1]
-    return result  # type: ignore[return-value]
+        return [item async for item in items][-1]  # type: ignore[return-value]
 
 
 def stream(conversation: Conversation[Result]) -> Iterator[str | Result]:

@@ -2,7 +2,7 @@
 
 import math
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from numbers import Integral, Real
 from os import PathLike
@@ -46,6 +46,13 @@ def check_text(name: str, value: Any) -> None:
     """Raise InputError unless `value` is a string; name: what it is, for the message."""
     if not isinstance(value, str):
         raise InputError(f"{name} must be a string, got {type(value).__name__}")
+
+
+def check_choice(name: str, value: Any, choices: Sequence[str]) -> None:
+    """Raise InputError unless `value` is one of these strings; name: what it is, for the message."""
+    if not (isinstance(value, str) and value in choices):
+        *others, last = map(repr, choices)
+        raise InputError(f"{name} must be {', '.join(others)} or {last}, got {shown(value)}")
 
 
 def of_kind(name: str, value: Any, kind: type[T], default: Callable[[], T] | None = None) -> T:

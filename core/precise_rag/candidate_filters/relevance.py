@@ -17,8 +17,8 @@ from precise_rag.candidate_filters.relevance_scoring import (
     score_one_by_one,
 )
 from precise_rag.candidate_filters.threshold import DynamicThreshold, Threshold
-from precise_rag.checks import check_number, of_kind
-from precise_rag.errors import InputError, LLMResponseError
+from precise_rag.checks import check_choice, check_number, of_kind
+from precise_rag.errors import LLMResponseError
 from precise_rag.llm import Budget, load_llm
 from precise_rag.llm.driver import adrive, drive
 from precise_rag.llm.session import Conversation, Session
@@ -59,11 +59,8 @@ class RelevanceSettings:
     max_concurrency: int = 4
 
     def __post_init__(self) -> None:
-        if self.mode not in ("batch", "single") or self.unscored not in ("keep", "drop"):
-            raise InputError(
-                "mode must be 'batch' or 'single' and unscored 'keep' or 'drop', "
-                f"got mode={self.mode!r}, unscored={self.unscored!r}"
-            )
+        check_choice("mode", self.mode, ("batch", "single"))
+        check_choice("unscored", self.unscored, ("keep", "drop"))
         of_kind("threshold", self.threshold, DynamicThreshold)
         for name in ("batch_size", "max_concurrency"):
             check_number(name, getattr(self, name), least=1, whole=True)

@@ -7,14 +7,13 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from typing_extensions import override
 
-from precise_rag.checks import check_number
+from precise_rag.checks import check_choice, check_number
 from precise_rag.encoded import encode_documents
 from precise_rag.index.context import chunk_vectors
 from precise_rag.index.faiss_rows import FaissBackend, FaissRows
 from precise_rag.index.groups import Groups, Passages, check_passages, passage_ids
 from precise_rag.index.index import DocumentIndex
 from precise_rag.index.ranking import top_rows
-from precise_rag.index.settings import check_choice
 from precise_rag.index.table import Block, Columns, Part
 from precise_rag.index.vectors import Products, VectorSettings, read_vectors, vector_columns
 from precise_rag.index.view import Hits, View

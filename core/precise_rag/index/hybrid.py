@@ -9,14 +9,13 @@ import numpy as np
 from typing_extensions import override
 
 from precise_rag._processes import side_by_side
-from precise_rag.checks import check_number
+from precise_rag.checks import check_choice, check_number
 from precise_rag.index.bm25 import BM25Matrix, BM25Settings, bm25_scores
 from precise_rag.index.context import GroupMeans
 from precise_rag.index.groups import Groups, Passages, check_passages, passage_ids
 from precise_rag.index.headings import Headings, heading_columns
 from precise_rag.index.ranking import pooled, scaled
 from precise_rag.index.sentence_index import Returns, Scores, SentenceIndex, sentence_columns
-from precise_rag.index.settings import check_choice
 from precise_rag.index.table import Block, Columns
 from precise_rag.index.vectors import Products, VectorSettings
 from precise_rag.index.view import View

@@ -8,12 +8,11 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 from typing_extensions import override
 
-from precise_rag.checks import check_number
+from precise_rag.checks import check_choice, check_number
 from precise_rag.encoded import encode_documents
 from precise_rag.index.context import SentenceContexts
 from precise_rag.index.groups import Groups, Passages, check_passages
 from precise_rag.index.sentence_index import Scores, SentenceIndex, sentence_columns
-from precise_rag.index.settings import check_choice
 from precise_rag.index.table import Block, Columns
 from precise_rag.index.vectors import VectorSettings, dot, read_vectors
 from precise_rag.index.view import Hits, View

@@ -8,12 +8,11 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 from typing_extensions import override
 
-from precise_rag.checks import check_number
+from precise_rag.checks import check_choice, check_number
 from precise_rag.filters import Filter, as_filter
 from precise_rag.index.groups import Groups, passage_ids
 from precise_rag.index.index import DocumentIndex, Searched, check_search
 from precise_rag.index.ranking import top_rows
-from precise_rag.index.settings import check_choice
 from precise_rag.index.vectors import vector_columns
 from precise_rag.index.view import Hits, View
 from precise_rag.sentences.words import trim_spans

@@ -1,24 +1,17 @@
 """What an index was made with, as it is saved: settings are checked, and load no models from the disk."""
 
 import re
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Mapping, Set
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from precise_rag.checks import check_text, shown
+from precise_rag.checks import check_text
 from precise_rag.errors import IndexFormatError, InputError, ModelError
 from precise_rag.protocols import Encoder
 from precise_rag.types import Chunk, Document, SentenceTable
 
 _PLAIN = re.compile(r"sentences|paragraphs|segments|[1-9][0-9]{0,8} tokens")
-
-
-def check_choice(name: str, value: object, choices: Sequence[str]) -> None:
-    """Raise InputError unless a value is one of the strings to choose from; name: of the setting."""
-    if not (isinstance(value, str) and value in choices):
-        *others, last = map(repr, choices)
-        raise InputError(f"{name} must be {', '.join(others)} or {last}, got {shown(value)}")
 
 
 def check_made(made: object) -> None:

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 import simsimd
 
+from precise_rag.checks import check_choice
 from precise_rag.index.ranking import top_rows
-from precise_rag.index.settings import check_choice
 from precise_rag.index.table import Block, Columns
 from precise_rag.types import FloatArray, IntArray
 from precise_rag.vectors import dots

@@ -5,10 +5,10 @@ from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequenc
 from copy import copy, deepcopy
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Literal, Self, TypeAlias, Unpack, overload
+from typing import Any, Literal, Self, TypeAlias, Unpack, get_args, overload
 
 from precise_rag.answer import Answer, ain_pieces, in_pieces
-from precise_rag.checks import check_number, items_of, of_kind, shown
+from precise_rag.checks import check_choice, check_number, items_of, of_kind, shown
 from precise_rag.context import context_passages, passage_tokens, prompt_form
 from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
 from precise_rag.encoders.local import count_packaged_tokens
@@ -123,8 +123,7 @@ class PreciseRAG:
         judging, own = judge_prompt or chosen.judge_prompt, of_kind("prompts", prompts, Mapping, dict)
         self.wording = Wording(style=style, judge_style=judging, instructions=own)
         self.prices = of_kind("prices", prices, PriceTable, PriceTable.load)
-        if self.order not in ("document", "score"):
-            raise InputError(f'order must be "document" or "score", got {shown(order)}')
+        check_choice("order", self.order, get_args(Order))
         self._check_models()
 
     @classmethod

@@ -8,11 +8,12 @@ import numpy as np
 
 from precise_rag._extras import require
 from precise_rag._processes import Loaded, PerProcess, ProcessLock
+from precise_rag.checks import check_choice
 from precise_rag.encoders.local import check_no_code, content_name
 from precise_rag.encoders.onnx import on_onnx, opened
 from precise_rag.encoders.onnx_file import OnnxFile, logits_of
 from precise_rag.encoders.token_ids import TokenIds
-from precise_rag.errors import InputError, ModelError
+from precise_rag.errors import ModelError
 from precise_rag.rerank.logistic_regression import LogisticRegression
 from precise_rag.tokens import readable_texts
 from precise_rag.types import Candidate, FloatArray, ScoreScale
@@ -44,8 +45,7 @@ class CrossEncoderReranker(Loaded):
         batch_size: int = 32,
         score_scale: ScoreScale = "probability",
     ) -> None:
-        if score_scale not in ("probability", "logit"):
-            raise InputError(f'score_scale must be "probability" or "logit", got {score_scale!r}')
+        check_choice("score_scale", score_scale, ("probability", "logit"))
         self.name = self._content = str(name_or_path)
         self.score_scale: ScoreScale = score_scale
         if (folder := Path(name_or_path)).is_dir():
@@ -63,7 +63,7 @@ class CrossEncoderReranker(Loaded):
         return self._content
 
     def score(self, query: str, candidates: Sequence[Candidate]) -> FloatArray:
-        """Return (n,) probabilities, one per candidate, in their order."""
+        """Return (n,) scores on the `score_scale`, one per candidate, in their order."""
         if not candidates:
             return np.zeros(0, dtype=np.float32)
         query, *texts = readable_texts([query, *(c.text for c in candidates)])

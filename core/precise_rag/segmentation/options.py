@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from numbers import Real
 from typing import Literal, NamedTuple, get_args
 
-from precise_rag.checks import check_number, shown
+from precise_rag.checks import check_choice, check_number, shown
 from precise_rag.errors import InputError
 from precise_rag.structure import Structure, TextFormat
 from precise_rag.types import FloatArray, IntArray
@@ -45,11 +45,9 @@ class SegmenterOptions:
                 object.__setattr__(self, name, default)
             check_number(name, getattr(self, name), least=0, most=self.max_tokens, whole=True)
         check_number("coarse_tokens", self.coarse_tokens, least=1, whole=True, none="no first cut")
-        if self.paragraphs not in ("hard", "soft"):
-            raise InputError(f'paragraphs must be "hard" or "soft", got {shown(self.paragraphs)}')
-        if self.text_format not in (None, *get_args(TextFormat)):
-            formats = ", ".join(get_args(TextFormat))
-            raise InputError(f"text_format must be one of {formats} or None, got {shown(self.text_format)}")
+        check_choice("paragraphs", self.paragraphs, ("hard", "soft"))
+        if self.text_format is not None:
+            check_choice("text_format", self.text_format, get_args(TextFormat))
 
 
 CutReason = Literal["heading", "topic", "paragraph", "length", "option", "long sentence"]

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from precise_rag.checks import check_number, shown
-from precise_rag.errors import InputError, ScoreScaleError
+from precise_rag.checks import check_choice, check_number
+from precise_rag.errors import ScoreScaleError
 from precise_rag.tokens import candidate_tokens
 from precise_rag.types import UNSCORED, Candidate, Selection, Verdict, best_first
 
@@ -124,8 +124,7 @@ class GradientSelector:
         check_number("share_of_best", self.share_of_best, least=0, most=1, none="no such limit")
         check_number("min_keep", self.min_keep, least=0, whole=True)
         check_number("min_gap", self.min_gap, least=0)
-        if self.moves not in ("kept", "min_k"):
-            raise InputError(f'moves must be "kept" or "min_k", got {shown(self.moves)}')
+        check_choice("moves", self.moves, ("kept", "min_k"))
         for name in ("max_k", "max_tokens"):
             check_number(name, getattr(self, name), least=1, whole=True, none="no limit")
 

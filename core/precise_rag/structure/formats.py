@@ -5,8 +5,7 @@ from itertools import pairwise
 from typing import get_args
 
 from precise_rag._memory import remembers
-from precise_rag.checks import check_text
-from precise_rag.errors import InputError
+from precise_rag.checks import check_choice, check_text
 from precise_rag.structure.blocks import BlockStart, Structure, TextFormat
 from precise_rag.structure.data import READ, data_blocks, is_data
 from precise_rag.structure.html import html_blocks
@@ -93,7 +92,6 @@ def _is_source(text: str) -> bool:
 _READERS = {"markdown": markdown_blocks, "html": html_blocks, "text": plain_blocks}
 _OF_BLOCKS = {"data": data_blocks, "source": source_blocks}
 """Readers that also tell what is above each block."""
-_FORMATS = get_args(TextFormat)
 
 _CARRIAGE_RETURN = re.compile(r"\r(?!\n)")
 
@@ -105,8 +103,8 @@ def read_structure(text: str, text_format: TextFormat | None = None) -> Structur
     Markdown is parsed by markdown-it; the other formats are read by rules. Time is linear in the text.
     Raises InputError for another format.
     """
-    if text_format is not None and text_format not in _FORMATS:
-        raise InputError(f"text_format must be one of {', '.join(_FORMATS)}, got {text_format!r}")
+    if text_format is not None:
+        check_choice("text_format", text_format, get_args(TextFormat))
     check_text("text", text)
     return _read(text, text_format)
 

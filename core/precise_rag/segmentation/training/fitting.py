@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from precise_rag._progress import progress_bar
+from precise_rag.checks import check_choice, check_number
 from precise_rag.errors import InputError
 from precise_rag.segmentation.training.corpus import Batch, TrainingCorpus
 from precise_rag.segmentation.training.labelled_documents import UNKNOWN
@@ -53,18 +54,15 @@ class TrainingSettings:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if min(self.epochs, self.batch_size, self.window, self.patience) < 1:
-            raise InputError(f"epochs, batch_size, window and patience must be at least 1, got {self}")
+        for name in ("epochs", "batch_size", "window", "patience"):
+            check_number(name, getattr(self, name), least=1, whole=True)
+        check_number("learning_rate", self.learning_rate, above_zero=True)
+        check_number("seed", self.seed, least=0, whole=True)
         if not 0 < self.held_out < 1:
             raise InputError(f"held_out must be between 0 and 1, got {self.held_out}")
         if not 0 <= self.splice < 1:
             raise InputError(f"splice must be at least 0 and less than 1, got {self.splice}")
-        if not self.learning_rate > 0 or self.learning_rate == float("inf"):
-            raise InputError(f"learning_rate must be a number above 0, got {self.learning_rate}")
-        if self.seed < 0:
-            raise InputError(f"seed must be at least 0, got {self.seed}")
-        if self.loss not in ("bce", "mse"):
-            raise InputError(f'loss must be "bce" or "mse", got {self.loss!r}')
+        check_choice("loss", self.loss, ("bce", "mse"))
 
 
 Forward = Callable[[Batch, float], Tensor]

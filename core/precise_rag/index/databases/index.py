@@ -49,7 +49,7 @@ class DatabaseIndex(SentenceSearch):
     encoder: the encoder that the collection was made with, or is to be made with.
     settings: fields of `DatabaseSettings`, for a collection that does not exist yet; of an existing one,
         those that only a search reads may differ.
-    Raises IndexFormatError if the collection was made with another encoder or other settings.
+    Raises IndexFormatError if the collection was made with another encoder, InputError for another setting.
 
     `Candidate.scores` has "dense", "bm25" (of the sentence) and "bm25_passage". Differs from HybridIndex: see
     docs/design.md.

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import product
 
-from precise_rag.stems import QUESTION_WORDS, read_words
+from precise_rag.stems import PRONOUNS, QUESTION_WORDS, read_words
 from precise_rag.titles import joined_titles, titles_above
 from precise_rag.types import Candidate, Titles
 
@@ -20,7 +20,7 @@ def name_bearers(
     A question that names two things often has evidence in two places, and the place of one of them looks
     improbable by itself. Of the candidates that mention a name which nothing kept does, the one with the
     most new words of the query is taken, then with the most words, then the likeliest. Names are words with
-    a capital inside a sentence, and numbers; a title is part of what its text mentions.
+    a capital inside a sentence, but for "I", and numbers; a title is part of what its text mentions.
 
     query: may be empty.
     kept: nothing is yielded if it is empty.
@@ -31,7 +31,7 @@ def name_bearers(
     if sum(is_capital) > _MOST * len(is_capital):
         return
     terms = frozenset(words.stems) - QUESTION_WORDS
-    names = {s for s, is_name in zip(words.stems, words.marked, strict=True) if is_name} & terms
+    names = {s for s, is_name in zip(words.stems, words.marked, strict=True) if is_name} & terms - PRONOUNS
     mentioned = [_mentioned(candidate) for candidate in kept if names]
     if not mentioned:
         return

@@ -159,6 +159,11 @@ def test_without_capitals_that_tell_names_there_are_none(query):
     assert named(COLDPLAY, query=query) == []
 
 
+@pytest.mark.parametrize("query", ["How and when do I pay it?", "Wann und wo öffnen Sie Ihre Halle heute?"])
+def test_a_pronoun_with_a_capital_is_no_name(query):
+    assert named(sentence("I am not here. Sie kommen in Ihre Stadt.", 0.01), query=query) == []
+
+
 def test_the_selector_keeps_one_more_if_it_fits_and_anything_is_kept_and_says_why_also_after_feedback():
     selector = ProbabilitySelector(min_keep=1)
     given = [BOUVIER, OTHER, COLDPLAY]

@@ -100,7 +100,7 @@ class ProbabilitySelector:
             among = "" if worth >= lowest else f", among the best {self.min_keep}"
             is_tiny = candidate_tokens(candidate, self.count_tokens) < _LEAST_TOKENS
             if among and is_tiny and worth < _LEAST_SHARE * best:
-                verdicts.append((candidate, False, self._why_dropped(worth, best)))
+                verdicts.append((candidate, False, f"{worth:.2g} is under {_LEAST_SHARE:g} of the best"))
                 continue
             verdict, left = self._if_it_fits(candidate, f"worth {worth:.2g}{among}", left)
             verdicts.append(verdict)
@@ -134,6 +134,8 @@ class ProbabilitySelector:
         return (candidate, True, reason), left - size
 
     def _why_dropped(self, worth: float, best: float) -> str:
+        if worth < self.min_score == 1:
+            return f"{worth:.2g} is not among the best {self.min_keep}"
         if worth < self.min_score:
             return f"{worth:.2g} is under min_score {self.min_score:g}"
         if worth < self.share_of_best * best:

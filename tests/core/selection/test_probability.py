@@ -178,7 +178,9 @@ def test_the_selector_keeps_one_more_if_it_fits_and_anything_is_kept_and_says_wh
     selector = ProbabilitySelector(min_keep=1, share_of_best=0.5)
     sizes = [len(selector.select(given, query=QUERY, step=step).kept) for step in (0, 1, 2)]
     assert sizes == sorted(set(sizes))
-    assert COLDPLAY in selector.select(given, query=QUERY, step=1).kept
+    selection = selector.select(given, query=QUERY, step=1)
+    assert COLDPLAY in selection.kept
+    assert selection.reasons[3] == "0.08 is not among the best 3"
 
 
 @pytest.mark.parametrize(("query", "kept"), read_cases("selection.json", "named"))

@@ -33,7 +33,7 @@ class Answer:
     """The answer to a question, with the context it is based on.
 
     kind: "generated" by an LLM; or "context" if no LLM is configured or none of its drafts is an answer.
-        `text` is then the selected context, below `NOT_IN_PASSAGES` if the LLM said so.
+        `text` is then the selected context, below a sentence that says so if the LLM finds no answer in it.
     selection: the candidates kept and dropped.
     judgement: the LLM's judgement of the answer, if it was judged.
     rounds: all rounds of the feedback loop, in order.

@@ -253,7 +253,7 @@ class FeedbackConversation:
         problem = (best if answers else self.rounds[-1]).problem if self.rounds else ""
         reason = "; ".join(filter(None, (problem, reason)))
         if not answers:
-            texts = [] if problem not in ("", REFUSED) else [NOT_IN_PASSAGES]
+            texts = {"": [NOT_IN_PASSAGES], REFUSED: [f"{REFUSED.capitalize()}."]}.get(problem, [])
             texts += [f"{one.source}\n{one.text}".strip() for one in shown_passages(passages)]
             best = best._replace(text="\n\n".join(texts))
             reason += ", so no answer was written"

@@ -18,6 +18,7 @@ from precise_rag.errors import (
 from precise_rag.excerpts import Order
 from precise_rag.feedback.controller import FeedbackController
 from precise_rag.feedback.judgement import parse_judgement
+from precise_rag.llm.json_objects import json_objects
 from precise_rag.llm.session import Ask, Conversation, Session
 from precise_rag.prompts import (
     NOT_IN_PASSAGES,
@@ -29,6 +30,7 @@ from precise_rag.prompts import (
     cited_numbers,
     numbered,
     problem_of,
+    repeats_instructions,
 )
 from precise_rag.protocols import LLM
 from precise_rag.tokens import estimate_tokens
@@ -289,7 +291,8 @@ def _read(reply: Completion, prompt: Prompt) -> tuple[Judgement, str]:
         return unread, f"the judgement is cut off ({_CUT_OFF[reply.cut_off]})"
     if judgement.status == "unparsed":
         return judgement, "the judgement could not be read"
-    if prompt.shows(reply.spoken, in_data=True):
+    told = [text for fields in json_objects(reply.spoken)[0] for text in fields.values()]
+    if prompt.shows(reply.spoken, in_data=True) or any(repeats_instructions(str(text)) for text in told):
         return unread, "the judge repeats its prompt instead of judging"
     return judgement, ""
 

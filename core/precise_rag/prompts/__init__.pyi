@@ -8,5 +8,6 @@ from .answer import problem_of as problem_of
 from .prompt import Prompt as Prompt
 from .prompt import Shown as Shown
 from .prompt import make_prompt as make_prompt
+from .prompt import repeats_instructions as repeats_instructions
 from .wording import JudgeStyle as JudgeStyle
 from .wording import Wording as Wording

@@ -6,11 +6,12 @@ the given options).
 
 import re
 import string
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from precise_rag._data import packaged_toml
-from precise_rag.prompts.prompt import DATA_RULE, INSTRUCTIONS
+from precise_rag.prompts.prompt import INSTRUCTIONS, repeats_instructions
 
 AnswerStyle = Literal["open", "short", "choice"]
 
@@ -54,16 +55,15 @@ def problem_of(draft: str, mark: str, question: str) -> str:
     may_refuse = uncited == draft or _OF_ANSWER.search(draft)
     if may_refuse and all(map(_REFUSAL.fullmatch, (said[0], *rest))):
         return REFUSED
-    lines = [" ".join(line.split()) for line in draft.splitlines()]
-    of_prompt = [line for line in lines if len(line) > len(NOT_IN_PASSAGES) and line in _OURS]
     spoken, asked = (re.findall(r"\w+", text.lower()) for text in (draft, question))
     marks = [word for word in spoken if word.rstrip(string.digits) == mark]
-    if of_prompt or marks or (asked and spoken in (asked, ["question", *asked])):
+    if repeats_instructions(draft) or marks or (asked and spoken in (asked, ["question", *asked])):
         return "the reply repeats the prompt"
-    shown = "".join(filter(str.isprintable, _CITATION.sub(" ", " ".join(lines))))
+    shown = "".join(filter(str.isprintable, _CITATION.sub(" ", " ".join(draft.split()))))
     words = re.findall(r"<[^<>\s]*>|\w{1,40}", shown) or "".join(shown.split())
+    times = max(Counter(one for one in said if one.count(" ") > 2).values(), default=0)
     # The words of a text grow at least with the root of its length (Heaps' law), unless it repeats itself.
-    if not words or len(words) > max(2, len(set(words)) ** 2):
+    if not words or len(words) > max(2, len(set(words)) ** 2) or times >= max(4, len(said) / 2):
         return "the reply is empty or repeats itself"
     return ""
 
@@ -128,7 +128,6 @@ _OF_ANSWER = re.compile(
 _TOKENS = re.compile(r"<(?:\|[^<>|\s]{1,60}\||/s|[be]os|(?:end|start)_of_turn)>(?:(?:assistant|model)\b)?")
 _SENTENCE = re.compile(r"\w[^.!?。！？\n]*+")
 _AFTER_REFUSAL = re.compile(r"(?:they|the passages|please)\b", re.I)
-_OURS = " ".join([*(ANSWER_TASK.format(form=form) for form in FORMS.values()), DATA_RULE])
 _WITH_NUMBER = re.compile(r"[\[(]?(?<!^)\b([a-z]+)(\d+)\b(?!:)[\])]?", re.I | re.M)
 _NUMBERS = re.compile(r"(\d{1,9})(?:[-–](\d{1,9}))?(?:,? pp?\. ?\d+)?")
 _ONE = rf"\^?{_NUMBERS.pattern}"

@@ -6,17 +6,21 @@ from the texts and occurs in none of them. So the same texts make the same promp
 instruction, as another text, or as the source of a passage, which such a line names.
 """
 
+import re
 import string
+import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 from typing import Any, NamedTuple
 
-from precise_rag._data import packaged_toml
+from precise_rag._data import packaged_text
 from precise_rag.types import Message
 
-INSTRUCTIONS = packaged_toml("prompts/instructions.toml")
+_TOLD = packaged_text("prompts/instructions.toml")
+INSTRUCTIONS = tomllib.loads(_TOLD)
 """What models are told."""
 DATA_RULE: str = INSTRUCTIONS["data_rule"]
+_SENTENCES = re.split(r"(?<=[.:}])\s|\"\s?", " ".join(_TOLD.replace("\\\n", "").split()))
 _LONGEST_SOURCE = 200
 _MARK_LETTERS = str.maketrans("0123456789abcdef", "bcdfghjklmnpqvxz")
 
@@ -78,6 +82,12 @@ def make_prompt(
     blocks += [f"{mark} {label}\n{text}" for label, text in further]
     messages = (Message("system", f"{instructions}\n\n{DATA_RULE}"), Message("user", "\n\n".join(blocks)))
     return Prompt(version, messages, schema, mark, "\n".join(part for one in named for part in one))
+
+
+def repeats_instructions(reply: str) -> bool:
+    """Return whether a whole sentence of our own instructions stands in a reply."""
+    said = " ".join(reply.split())
+    return any(one in said for one in _SENTENCES if len(one) > 30)
 
 
 def _mark(texts: Iterable[str]) -> str:

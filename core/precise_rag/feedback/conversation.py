@@ -150,7 +150,7 @@ class FeedbackConversation:
                 self.session.trace.notes.append(
                     f"the draft of round {len(self.rounds) + 1} is cut off ({_CUT_OFF[draft.cut_off]})"
                 )
-            text = numbered(draft.spoken, prompt.mark)
+            text = numbered(draft.spoken, prompt.mark, self._shown(selection))
             return text, problem_of(text, prompt.mark, self.question), selection
 
     def _after_refusal(self, whole: Selection, refused: Selection, error: LLMError) -> Selection:

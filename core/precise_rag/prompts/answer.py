@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from precise_rag._data import packaged_toml
-from precise_rag.prompts.prompt import INSTRUCTIONS, repeats_instructions
+from precise_rag.prompts.prompt import INSTRUCTIONS, Shown, repeats_instructions
 
 AnswerStyle = Literal["open", "short", "choice"]
 
@@ -41,8 +41,18 @@ def cited_numbers(text: str, passages: Sequence[str] = ()) -> list[int]:
     return list(numbers)
 
 
-def numbered(draft: str, mark: str) -> str:
-    """Return a draft that cites passages by number, also where a line names one by the mark of its prompt."""
+def numbered(draft: str, mark: str, passages: Sequence[Shown] = ()) -> str:
+    """Return a draft that cites passages by number, also where a line names one by the mark of its prompt.
+
+    passages: what was shown. A line that quotes the text of one behind its mark cites it.
+    """
+    texts = {str(number): " ".join(one.text.split()) for number, one in enumerate(passages, start=1)}
+
+    def cited(line: re.Match[str]) -> str:
+        is_quoted = line[1].lower() == mark and " ".join(line[3].split()) in texts.get(line[2], "")
+        return f"{line[3].rstrip()} [{line[2]}]" if is_quoted else line[0]
+
+    draft = _BEHIND_MARK.sub(cited, draft)
     return _WITH_NUMBER.sub(lambda m: f"[{m[2]}]" if m[1].lower() == mark else m[0], draft)
 
 
@@ -128,6 +138,7 @@ _OF_ANSWER = re.compile(
 _TOKENS = re.compile(r"<(?:\|[^<>|\s]{1,60}\||/s|[be]os|(?:end|start)_of_turn)>(?:(?:assistant|model)\b)?")
 _SENTENCE = re.compile(r"\w[^.!?。！？\n]*+")
 _AFTER_REFUSAL = re.compile(r"(?:they|the passages|please)\b", re.I)
+_BEHIND_MARK = re.compile(r"^([a-z]+)(\d+)(?:: ?| )(.+)", re.I | re.M)
 _WITH_NUMBER = re.compile(r"[\[(]?(?<!^)\b([a-z]+)(\d+)\b(?!:)[\])]?", re.I | re.M)
 _NUMBERS = re.compile(r"(\d{1,9})(?:[-–](\d{1,9}))?(?:,? pp?\. ?\d+)?")
 _ONE = rf"\^?{_NUMBERS.pattern}"

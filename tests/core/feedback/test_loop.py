@@ -135,6 +135,14 @@ def test_what_was_found_is_the_answer_where_no_draft_is_one(drafts, said, note):
     assert ("".join(pieces), last.kind) == (TEXTS[0], "context")
 
 
+def test_a_draft_that_quotes_a_passage_behind_its_mark_is_the_answer_and_cites_it():
+    quoting = ScriptedLLM(lambda messages: f"{messages[1].content.split()[0]}: Paris is in France.")
+    engine = answering(quoting, controller=FeedbackController(max_rounds=0))
+    answer = engine.answer(QUESTION, candidates=CANDIDATES)
+    assert (answer.text, answer.kind) == ("Paris is in France. [1]", "generated")
+    assert [passage.text for passage in answer.citations] == TEXTS[:1]
+
+
 @pytest.mark.parametrize(
     ("failure", "error", "said"),
     [

@@ -125,6 +125,14 @@ def test_refusals_and_garbage_are_no_answer(draft, problem):
     assert bool(found) == bool(problem)
 
 
+@pytest.mark.parametrize(("draft", "text"), read_cases("prompts.json", "quotations"))
+def test_a_line_that_quotes_a_passage_behind_its_mark_cites_it(draft, text):
+    law = Shown("8. The mayor serves\nfor one year. He may serve again.", "Town law > 8. The mayor")
+    read = numbered(draft, "bcd", [Shown(PASSAGES[0], "Atlas"), law])
+    assert read == (text or draft)
+    assert problem_of(read, "bcd", "q") == ("" if text else "the reply repeats the prompt")
+
+
 @pytest.mark.parametrize(("style", "options"), [("open", ["a"]), ("choice", []), ("choice", ["x"] * 27)])
 def test_unfitting_options_are_refused(style, options):
     with pytest.raises(InputError, match="style"):

@@ -15,7 +15,7 @@ from precise_rag.prompts.prompt import INSTRUCTIONS, Shown, repeats_instructions
 
 AnswerStyle = Literal["open", "short", "choice"]
 
-ANSWER_VERSION = "answer/4"
+ANSWER_VERSION = "answer/5"
 NOT_IN_PASSAGES = "The passages do not contain the answer."
 """The sentence with which the model replies if the passages do not contain the answer."""
 REFUSED = "the model finds no answer in the passages"

@@ -191,7 +191,7 @@ def test_both_models_see_the_options_and_given_instructions_in_place_of_ours():
     for model, instructions in ((answerer, "Sing.\n\nThe user's message"), (judge, "Rate.")):
         assert model.calls[0].messages[0].content.startswith(instructions)
         assert "A. Italy\nB. France" in model.calls[0].text
-    assert [call.prompt_version for call in answer.trace.calls] == ["answer/4/custom", "judge/3/custom"]
+    assert [call.prompt_version for call in answer.trace.calls] == ["answer/5/custom", "judge/3/custom"]
     other = answering(ScriptedLLM(["Z", says(9)])).answer("Q?", candidates=CANDIDATES, options=["a", "b"])
     assert (other.choice, other.note[:38]) == (None, "the answer names none of the options, ")
     with pytest.raises(InputError, match="with options"):

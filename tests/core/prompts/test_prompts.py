@@ -30,7 +30,7 @@ PASSAGES = ["Paris is in France.", HOSTILE]
 def test_the_user_message_is_only_data_below_lines_with_a_mark():
     prompt = Wording().answer("Where is Paris?", [Shown(PASSAGES[0], "Atlas"), HOSTILE])
     m = prompt.mark
-    assert prompt.version == "answer/4/open"
+    assert prompt.version == "answer/5/open"
     assert prompt.messages[1].content == (
         f"{m}1: Atlas\nParis is in France.\n\n{m}2\n{HOSTILE}\n\n{m} question\nWhere is Paris?"
     )
@@ -88,10 +88,11 @@ def test_instructions_are_short_constant_and_hold_no_data_and_no_reply(prompt):
     assert (system.role, user.role) == ("system", "user")
     assert estimate_tokens(system.content) <= 120
     assert "begins with a mark" in system.content
-    assert (NOT_IN_PASSAGES in system.content) == prompt.version.startswith("answer/4/")
+    assert (NOT_IN_PASSAGES in system.content) == prompt.version.startswith("answer/5/")
     for varying in (HOSTILE, prompt.mark, "0.25"):
         assert varying not in system.content
     assert user.content.startswith(prompt.mark)
+    assert not cited_numbers(system.content, [""] * 9)
     assert parse_judgement(system.content).status == "unparsed"
     assert not parse_scores(system.content, ["id", "1"])
     assert parse_score(system.content) is None

@@ -9,7 +9,6 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from precise_rag.evidence.stretches import begins_with_heading
 from precise_rag.rerank.logistic_regression import log_odds
 from precise_rag.stems import QUESTION_KINDS, question_kinds
 from precise_rag.types import FloatArray, Stretch
@@ -58,12 +57,10 @@ class StretchFeatures(NamedTuple):
 
     forward: (n - 1, len(STEP_FEATURES)) of the step over each gap to the later sentence.
     backward: (n - 1, len(STEP_FEATURES)) of the step over each gap to the earlier sentence.
-    headed: whether the first sentence is a heading.
     """
 
     forward: FloatArray
     backward: FloatArray
-    headed: bool
 
 
 def question_features(query: str) -> FloatArray:
@@ -106,7 +103,7 @@ def stretch_features(
         np.column_stack([*gap, np.full(n - 1, ahead), onto[rows], kind, asked]).astype(np.float32)
         for ahead, rows in ((1.0, slice(1, None)), (0.0, slice(0, n - 1)))
     )
-    return StretchFeatures(forward, backward, begins_with_heading(stretch))
+    return StretchFeatures(forward, backward)
 
 
 def _text_features(texts: Sequence[str]) -> npt.NDArray[np.float64]:

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Self
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 from precise_rag.checks import check_number
 from precise_rag.evidence.model import REACH, EvidenceModel, Growth, evidence_model
 from precise_rag.evidence.needs import needs, of_entry, of_section
+from precise_rag.evidence.stretches import stands_above
 from precise_rag.protocols import Neighbours
 from precise_rag.selection import ratio_scores
 from precise_rag.types import INSISTENT, UNSCORED, Candidate, Selection, Stretch, best_first, check_query
@@ -25,8 +26,9 @@ class EvidenceGrower:
 
     Each sentence, found or not, is given the probability that it belongs to the evidence; see
     `EvidenceModel`. What a sentence needs to be understood is as probable as the sentence: what "it" stands
-    for, the lead-in of a list or of code, and what a lead-in announces. Neighbours that are sent make spans
-    together with the sentence they came along with.
+    for, the lead-in of a list or of code, and what a lead-in announces. A heading but the best
+    found sentence is no more probable than what is right below it: it says nothing alone. Neighbours that are
+    sent make spans together with the sentence they came along with.
 
     source: knows the neighbours of a sentence, such as an index of sentences; default: what a search
         found, as `over` gives it for each question.
@@ -82,6 +84,10 @@ class EvidenceGrower:
         least = min(self.min_score, _NEARLY * growth.alone.max()) if is_best else self.min_score
         if growth.alone.max() >= least:
             growth, needed_by = _with_needs(query, stretch, growth)
+        for row, pair in reversed([*enumerate(pairwise(stretch.sentences))]):
+            if stands_above(*pair) and not (is_best and row == growth.alone.argmax()):
+                below = _NEARLY * growth.probability[row + 1]
+                growth.probability[row] = min(growth.probability[row], below)
         grown = {}
         for row, (key, sentence) in enumerate(zip(keys, stretch.sentences, strict=True)):
             score = float(growth.probability[row])

@@ -27,9 +27,6 @@ from precise_rag.types import FloatArray, IntArray, Stretch
 REACH = 8
 """Sentences on each side that a found sentence may grow to."""
 
-_BELOW = 0.999
-"""A heading is so much as probable as the sentence below it, so that it is not kept without that."""
-
 _FOLDER = packaged_model("evidence")
 
 
@@ -55,8 +52,7 @@ class EvidenceModel:
     because of it with probability p × h1 × … × hk. The best found sentence counts. Both reasons are taken
     as independent: 1 - (1 - alone) × (1 - because of the best).
 
-    A heading begins a section, and no step leads from one section to another. It is no more probable than the
-    sentence below it, as it says nothing without it.
+    A heading begins a section, and no step leads from one section to another.
 
     So a neighbour is never more probable than the best found sentence near it. Sentences further than REACH
     away, and those of other documents, do not change its probability.
@@ -125,8 +121,6 @@ class EvidenceModel:
         best = reached.argmax(axis=1)
         because = reached[rows, best]
         probability = 1.0 - (1.0 - alone) * (1.0 - because)
-        if read.headed:
-            probability[0] = min(probability[0], _BELOW * probability[1])
         return Growth(probability.astype(np.float32), alone, np.where(because > 0.0, sources[rows, best], -1))
 
 

@@ -53,7 +53,7 @@ def by_section(stretch: Stretch) -> Iterator[tuple[int, Stretch]]:
     records see `records`.
     """
     sentences, first = stretch.sentences, 0
-    begins = {row for row, pair in enumerate(pairwise(sentences)) if row and _stands_above(*pair)}
+    begins = {row for row, pair in enumerate(pairwise(sentences)) if row and stands_above(*pair)}
     begins.update(record.start for record in records(stretch) if record.start)
     for end in (*sorted(begins), len(sentences)):
         part = sentences[first:end]
@@ -62,11 +62,7 @@ def by_section(stretch: Stretch) -> Iterator[tuple[int, Stretch]]:
         first = end
 
 
-def begins_with_heading(stretch: Stretch) -> bool:
-    """Check whether the first sentence is a heading, and another one follows."""
-    return len(stretch.sentences) > 1 and _stands_above(*stretch.sentences[:2])
-
-
-def _stands_above(sentence: Candidate, following: Candidate) -> bool:
+def stands_above(sentence: Candidate, following: Candidate) -> bool:
+    """Check whether a sentence is a heading right above another one."""
     above = following.above[-1:] if following.above != sentence.above else ()
     return bool(above) and above == below((), heading_title(sentence.text))

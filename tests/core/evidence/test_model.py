@@ -344,3 +344,7 @@ def test_a_heading_grows_to_what_it_stands_above_and_no_sentence_comes_along_ove
     }
     reasons = dict(zip((c.text for c in grown.kept), grown.reasons, strict=True))
     assert reasons["## Service"] == "found, 0.80"
+    title = find(index, "## Storage", 0.005)
+    assert [
+        c.score for c in grow(index, half_model, find(index, "Ask Ada."), title).kept if c.id == title.id
+    ] == [0.0]

@@ -4,6 +4,7 @@ import re
 from bisect import bisect
 from collections import Counter, defaultdict
 from collections.abc import Iterator
+from ctypes import c_double
 from itertools import chain, groupby, pairwise
 from statistics import median, median_low, mode
 from typing import Any, BinaryIO, NamedTuple
@@ -78,10 +79,11 @@ def pdf_markdown(stream: BinaryIO) -> dict[str, Any]:
 
 def lines_of(page: Any, number: int) -> Iterator[Line]:
     """Yield the lines of a page. A wide gap, as between the cells of a row, is three spaces."""
-    from pypdfium2.raw import FPDFText_GetUnicode
+    from pypdfium2.raw import FPDFText_GetCharOrigin, FPDFText_GetUnicode
 
-    read = page.get_textpage()
+    read, baseline = page.get_textpage(), c_double()
     text, boxes, gaps = "", list[tuple[float, ...]](), list[int]()
+    before: tuple[float, ...] = ()
     for place in range(read.count_chars() + 1):
         sign = chr(FPDFText_GetUnicode(read, place)) if place < read.count_chars() else "\n"
         box = None if sign.isspace() or sign == _HYPHEN else read.get_charbox(place, loose=True)
@@ -100,17 +102,18 @@ def lines_of(page: Any, number: int) -> Iterator[Line]:
             if boxes and box[0] - boxes[-1][2] > 1.2 * (box[3] - box[1]):
                 text = text.rstrip() + ("   " if not sign == text.rstrip()[-1] == "." else "")
                 gaps.append(len(boxes))
-            is_raised = sign.isdecimal() and boxes and _is_raised(box, boxes[-1])
+            FPDFText_GetCharOrigin(read, place, c_double(), baseline)
+            boxes.append((*box, baseline.value))
+            is_raised = sign.isdecimal() and len(boxes) > 1 and _is_raised(boxes[-1], before)
             text += sign.translate(_SUPERSCRIPT) if is_raised else sign
-            if not is_raised:  # the next one may be raised, too
-                boxes.append(box)
+            before = before if is_raised else boxes[-1]  # the next one may be raised, too
         elif boxes:
             text += " "
 
 
 def _place(boxes: list[tuple[float, ...]]) -> tuple[float, float, float]:
     """The left end, the bottom and the right end of some signs."""
-    lefts, bottoms, rights, _ = zip(*boxes, strict=True)
+    lefts, bottoms, rights, *_ = zip(*boxes, strict=True)
     return min(lefts), median(bottoms), max(rights)
 
 
@@ -154,7 +157,7 @@ def by_column(lines: list[Line]) -> list[Line]:
 def _is_raised(box: tuple[float, ...], before: tuple[float, ...]) -> bool:
     """Whether a sign is smaller and higher than the one before, as a power or the mark of a note."""
     height = before[3] - before[1]
-    return box[3] - box[1] < 0.85 * height and box[1] > before[1] + 0.15 * height
+    return box[3] - box[1] < 0.85 * height and box[4] > before[4] + 0.15 * height
 
 
 def without_running_lines(pages: list[list[Line]], step: float, largest: float) -> Iterator[list[Line]]:
@@ -192,5 +195,5 @@ def _between(last: Line | None, line: Line, step: float) -> str:
     if line.page != last.page or down < -step / 2:  # the next page or column
         return "\n" if last.text[-1] in ",-" or line.text[0].islower() else "\n\n"
     if abs(down) < line.size / 3 and line.left > last.left:
-        return "   "
+        return "   " if line.left - last.right > line.size else " "
     return "\n\n" if down > 1.2 * step else "\n"

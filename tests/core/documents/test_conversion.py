@@ -125,6 +125,21 @@ def test_a_pdf_has_headings_and_paragraphs_but_no_running_heads(tmp_path: Path) 
     ]
 
 
+def test_a_digit_of_a_pdf_is_raised_by_its_baseline_not_by_the_box_of_the_sign_before(tmp_path: Path) -> None:
+    canvas = pytest.importorskip("reportlab.pdfgen.canvas").Canvas(str(tmp_path / "a.pdf"))
+    font = pytest.importorskip("reportlab.pdfbase.ttfonts").TTFont("Vera", "Vera.ttf")
+    font.face.ascent = font.face.descent = 0  # as LibreOffice writes them
+    pytest.importorskip("reportlab.pdfbase.pdfmetrics").registerFont(font)
+    x = 72.0
+    for number, words in enumerate(("All 412,806 of the top 10 are 40 m", "2", " high, see note", "15")):
+        canvas.setFont("Vera", 6.4 if number % 2 else 11)
+        canvas.drawString(x, 704 if number % 2 else 700, words)
+        x += canvas.stringWidth(words)
+    canvas.save()
+    (document,) = read_documents(tmp_path)
+    assert document.text == "All 412,806 of the top 10 are 40 m² high, see note¹⁵"
+
+
 def test_a_merged_cell_of_a_table_is_in_each_of_its_rows_and_columns(tmp_path: Path) -> None:
     made = pytest.importorskip("docx").Document()
     table = made.add_table(4, 4)

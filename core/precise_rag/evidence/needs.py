@@ -207,7 +207,10 @@ def _items(sentences: Sequence[_Sentence]) -> Iterator[tuple[int, int]]:
 
 
 def _names(stretch: Stretch, sentences: Sequence[_Sentence]) -> Iterator[tuple[int, int]]:
-    """The sentences of a paragraph, and its first line if that is a name: in capitals or unlike others."""
+    """The sentences of a paragraph, and the name above them: its first line, in capitals or unlike others.
+
+    Below others that begin as that one does, the last of these is it, as the head of a table below a title.
+    """
     origin = stretch.sentences[0].start
     gaps = [stretch.text[one.end - origin : two.start - origin] for one, two in pairwise(stretch.sentences)]
     for block, group in groupby(range(len(sentences)), lambda row: sentences[row].block):
@@ -216,9 +219,12 @@ def _names(stretch: Stretch, sentences: Sequence[_Sentence]) -> Iterator[tuple[i
         is_line = below and "\n" in gaps[first] and "\n" not in name.text and not ends_sentence(name.text)
         if block.kind != "paragraph" or not is_line or not name.is_short:
             continue
-        n_alike = sum(beginning(sentences[row].text) == beginning(name.text) for row in below)
-        if name.text.isupper() or 5 * n_alike <= len(below):
-            yield from ((row, first) for row in below)
+        alike = {row for row in below if beginning(sentences[row].text) == beginning(name.text)}
+        if name.text.isupper() or 5 * len(alike) <= len(below):
+            for row in below:
+                yield row, first
+                is_name = row in alike and not (name.text.isupper() or ends_sentence(sentences[row].text))
+                first = row if is_name else first
 
 
 def _said_with(row: int, sentence: _Sentence, before: _Sentence) -> Iterator[tuple[int, int]]:

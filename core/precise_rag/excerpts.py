@@ -19,8 +19,9 @@ from precise_rag.tokens import Counts, candidate_tokens, estimate_tokens
 from precise_rag.types import Candidate, Decision, Excerpt, Selection, Stretch
 
 Order = Literal["document", "score"]
-"""Order of what is sent. "document": the documents by their best sentence, the excerpts of each in the order
-of its text. "score": every kept candidate by itself, in the order of the ranks."""
+"""Order of what is sent. "document": the documents by their best sentence, those that are pages of one file
+together in its order, the excerpts of each in the order of its text. "score": every kept candidate by itself,
+in the order of the ranks."""
 
 PieceTokens = Callable[[Candidate], int]
 """Counts the tokens that a piece costs where it is written, beside those of its text and its titles."""
@@ -75,15 +76,24 @@ def excerpts_of(
     by_document: dict[str, list[Decision]] = {}
     for decision in kept:
         by_document.setdefault(decision.candidate.doc_id, []).append(decision)
+    pages = {doc_id: _page_of(decisions[0].candidate) for doc_id, decisions in by_document.items()}
+    files = [file for file, _ in pages.values()]
     stretches: dict[str, list[Stretch]] = {}
     for stretch in selection.stretches:
         if stretch.sentences and stretch.sentences[0].doc_id in by_document:
             stretches.setdefault(stretch.sentences[0].doc_id, []).append(stretch)
     return tuple(
         excerpt
-        for doc_id, decisions in by_document.items()
-        for excerpt in _in_document(decisions, stretches.get(doc_id, ()), piece_tokens)
+        for doc_id in sorted(pages, key=lambda doc_id: (files.index(pages[doc_id][0]), pages[doc_id][1]))
+        for excerpt in _in_document(by_document[doc_id], stretches.get(doc_id, ()), piece_tokens)
     )
+
+
+def _page_of(piece: Candidate) -> tuple[str, str]:
+    """The file of a document that is a page, as loaders make them, and its number; else the document."""
+    read = piece.metadata.get
+    file, page = read("file_path", read("source")), str(read("page", read("page_label")))
+    return (str(file), page.zfill(9)) if file and page.isdecimal() else (piece.doc_id, "")
 
 
 def written_tokens(excerpts: Sequence[Excerpt], piece_tokens: PieceTokens = no_piece_tokens) -> int:

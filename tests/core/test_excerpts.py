@@ -98,6 +98,14 @@ def test_documents_stand_by_their_best_and_excerpts_in_the_order_of_the_text() -
     assert texts(both, "score") == ["The gate is shut.", "The shed is new.", "The mill is old."]
 
 
+@pytest.mark.parametrize(("file", "page"), [("source", "page"), ("file_path", "page_label")])
+def test_pages_of_one_file_stand_together_in_its_order(file: str, page: str) -> None:
+    pages = ("a.pdf", 10), ("b.pdf", 1), ("a.pdf", "9"), ("a.pdf", "iv"), ("b.pdf", 0)
+    made = ((f"{name} {number}", {file: name, page: number}) for name, number in pages)
+    kept = [Candidate(text, 0, 9, text, 0.5, "rank", metadata=metadata) for text, metadata in made]
+    assert texts(Selection.keep_all(kept)) == ["a.pdf 9", "a.pdf 10", "b.pdf 0", "b.pdf 1", "a.pdf iv"]
+
+
 def test_candidates_without_a_stretch_are_joined_only_where_their_texts_prove_it() -> None:
     def piece(text: str, score: float, start: int) -> Candidate:
         return Candidate("d", start, start + len(text), text, score, "cosine")

@@ -10,11 +10,12 @@ import numpy as np
 from precise_rag.sentences.lines import are_units, is_unit
 from precise_rag.sentences.words import has_words
 from precise_rag.structure import Block, Structure
-from precise_rag.structure.marks import without_tags
+from precise_rag.structure.marks import CUE, without_tags
 from precise_rag.structure.tables import Rows, table_rows
 from precise_rag.types import IntArray, Span
 
 _BLANK_LINE = re.compile(
+    rf"(?!\s{{1,9}}{CUE.pattern})"
     r"[\r\n\u2029](?:(?<=\r)\n)?+(?:[#%;>]|//)?+[^\S\r\n\u2029]*+(?>\r\n?|\n|\u2029)\s*|(?<=</p>)\s+(?=<p\b)"
 )
 """Also what parts the paragraphs of a comment, or of HTML within another text."""

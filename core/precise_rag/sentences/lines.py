@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from precise_rag.structure.marks import CODE_LINE, STOPS, TIME, WIDE, in_columns
+from precise_rag.structure.marks import CODE_LINE, CUE, STOPS, TIME, WIDE, in_columns
 
 _FEWEST = 4
 """Lines of a paragraph whose lines can be units."""
@@ -40,7 +40,7 @@ def are_units(lines: Sequence[str]) -> bool:
     """
     bare = [_COMMENT.sub("", line) for line in lines]
     lines = [line for line in bare if line] if 2 * sum(map(str.__ne__, bare, lines)) > len(lines) else lines
-    if len(lines) < _FEWEST:
+    if len(lines) < _FEWEST or any(map(CUE.match, lines)):
         return False
     (most, n_alike), *_ = Counter(map(beginning, lines)).most_common(1)
     is_log = sum(map(bool, map(TIME.match, lines))) >= max(_FEW * len(lines), _FEWEST - 1)

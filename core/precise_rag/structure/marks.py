@@ -101,6 +101,8 @@ WHEN = re.compile(_CLOCK)
 _BESIDE_NAME = re.compile(r",|[ \t][—–|·-]|\t|  |[\[(（]")
 TIME = re.compile(r"[\[(]?[\w./, -]{0,24}?(?<!\d)\d\d:\d\d:\d\d\b")
 """The beginning of a line of a log."""
+CUE = re.compile(r"(?:\d{1,6}\s{1,4})?(?:\d{1,3}:){1,2}\d\d[,.]\d{3} {1,9}-->")
+"""The beginning of a caption: its number and its time, which end no sentence."""
 
 CAPTION = re.compile(
     r"(?:Table|Figure|Fig\.|Listing|Exhibit|Box|Tabel|Tabelle|Tab\.|Abbildung|Abb\.|Tableau|Tabla|Tabela|Tabella"

@@ -12,6 +12,7 @@ from precise_rag.structure.marks import (
     ADORNMENT,
     CAPTION,
     COUNTED,
+    CUE,
     ITEM,
     STOPS,
     counted_word,
@@ -58,7 +59,10 @@ class Line(NamedTuple):
 
 
 def read_lines(text: str) -> list[Line]:
-    """Return the lines of a text that are not blank. A form feed begins a page."""
+    """Return the lines of a text that are not blank. A form feed begins a page.
+
+    No blank line is before a caption in which a sentence goes on, if some end.
+    """
     lines, start = [], 0
     every = ["", *text.split("\n"), ""]
     for before, line, after in zip(every, every[1:], every[2:], strict=False):
@@ -66,6 +70,12 @@ def read_lines(text: str) -> list[Line]:
             is_apart = [not one.strip() or page[:1] == "\f" for one, page in ((before, line), (after, after))]
             lines.append(Line(start + (line[0] == "\f"), words, indent_of(line), *is_apart))
         start += len(line) + 1
+    cues = [number for number, line in enumerate(lines) if CUE.match(text, line.start)]
+    if cues and 5 * sum(ends_sentence(one.words) or has_two_sentences(one.words) for one in lines) > len(
+        cues
+    ):
+        for number in cues[1:]:
+            lines[number] = lines[number]._replace(after_blank=ends_sentence(lines[number - 1].words))
     return lines
 
 

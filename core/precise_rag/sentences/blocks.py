@@ -20,6 +20,11 @@ _BLANK_LINE = re.compile(
 )
 """Also what parts the paragraphs of a comment, or of HTML within another text."""
 _LINE = re.compile(r"(?>\r\n?|\n)(?![\r\n])")
+_ROW = re.compile(
+    r"(?m:^)(?:[^\d\r\n]{1,40}\r?\n){1,3}(?=[^\w\s]*\d\S*[ \t]+\S)(?:[^\w\r\n]|[\d_])+(?:\r?\n|\Z)|"
+    + _LINE.pattern
+)
+"""Also more than one number alone, with up to three short lines before that begin its row, as in a PDF."""
 _INDENT = re.compile(r"\n([ \t]*+)[^\s)\]}]")
 _WHOLE_TABLE = 600
 """Characters up to which a table is short; runs of white space count as one."""
@@ -65,7 +70,8 @@ def block_spans(text: str, structure: Structure) -> Iterator[tuple[Span, bool]]:
             for part in _split(text, block.start, block.end, _BLANK_LINE):
                 lines = list(_split(text, part.start, part.end, _LINE))
                 if are_units([words for start, end in lines if (words := read(text[start:end]))]):
-                    yield from ((line, is_unit(text[line.start : line.end])) for line in lines)
+                    rows = _split(text, part.start, part.end, _ROW)
+                    yield from ((row, is_unit(text[row.start : row.end])) for row in rows)
                 else:
                     yield part, False
 

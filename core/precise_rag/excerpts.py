@@ -77,14 +77,14 @@ def excerpts_of(
     for decision in kept:
         by_document.setdefault(decision.candidate.doc_id, []).append(decision)
     pages = {doc_id: _page_of(decisions[0].candidate) for doc_id, decisions in by_document.items()}
-    files = [file for file, _ in pages.values()]
+    places = {file: place for place, (file, _) in reversed([*enumerate(pages.values())])}
     stretches: dict[str, list[Stretch]] = {}
     for stretch in selection.stretches:
         if stretch.sentences and stretch.sentences[0].doc_id in by_document:
             stretches.setdefault(stretch.sentences[0].doc_id, []).append(stretch)
     return tuple(
         excerpt
-        for doc_id in sorted(pages, key=lambda doc_id: (files.index(pages[doc_id][0]), pages[doc_id][1]))
+        for doc_id in sorted(pages, key=lambda doc_id: (places[pages[doc_id][0]], pages[doc_id][1]))
         for excerpt in _in_document(by_document[doc_id], stretches.get(doc_id, ()), piece_tokens)
     )
 

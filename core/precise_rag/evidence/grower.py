@@ -26,9 +26,9 @@ class EvidenceGrower:
 
     Each sentence, found or not, is given the probability that it belongs to the evidence; see
     `EvidenceModel`. What a sentence needs to be understood is as probable as the sentence: what "it" stands
-    for, the lead-in of a list or of code, and what a lead-in announces. A heading but the best
-    found sentence is no more probable than what is right below it: it says nothing alone. Neighbours that are
-    sent make spans together with the sentence they came along with.
+    for, the lead-in of a list or of code, and what a lead-in announces. A heading is no more
+    probable than what is right below it, unless it is the best that was found there: it says nothing alone.
+    Neighbours that are sent make spans together with the sentence they came along with.
 
     source: knows the neighbours of a sentence, such as an index of sentences; default: what a search
         found, as `over` gives it for each question.
@@ -82,12 +82,11 @@ class EvidenceGrower:
         needed_by: dict[int, int] = {}
         is_best = max((scores[key] for key in scores.keys() & {*keys}), default=0) >= max(scores.values())
         least = min(self.min_score, _NEARLY * growth.alone.max()) if is_best else self.min_score
-        if growth.alone.max() >= least:
+        _without_mere_headings(stretch, growth, self.min_score)
+        best = int(growth.alone.argmax()) if growth.alone.max() >= least else -1
+        if best >= 0:
             growth, needed_by = _with_needs(query, stretch, growth)
-        for row, pair in reversed([*enumerate(pairwise(stretch.sentences))]):
-            if stands_above(*pair) and not (is_best and row == growth.alone.argmax()):
-                below = _NEARLY * growth.probability[row + 1]
-                growth.probability[row] = min(growth.probability[row], below)
+        _without_mere_headings(stretch, growth, 0.0, best)
         grown = {}
         for row, (key, sentence) in enumerate(zip(keys, stretch.sentences, strict=True)):
             score = float(growth.probability[row])
@@ -101,6 +100,14 @@ class EvidenceGrower:
             kept = replace(former or sentence, score=score, score_scale="probability", scores=earlier)
             grown[key] = kept, why(growth, row, needed_by.get(row))
         return grown
+
+
+def _without_mere_headings(stretch: Stretch, growth: Growth, least: float, best: int = -1) -> None:
+    """Make no heading of so much probability, but the best one, more probable than what is right below it."""
+    probability = growth.probability
+    for row, pair in reversed([*enumerate(pairwise(stretch.sentences))]):
+        if row != best and probability[row] >= least and stands_above(*pair):
+            probability[row] = min(probability[row], _NEARLY * probability[row + 1])
 
 
 def _with_needs(query: str, stretch: Stretch, growth: Growth) -> tuple[Growth, dict[int, int]]:

@@ -71,9 +71,8 @@ def read_lines(text: str) -> list[Line]:
             lines.append(Line(start + (line[0] == "\f"), words, indent_of(line), *is_apart))
         start += len(line) + 1
     cues = [number for number, line in enumerate(lines) if CUE.match(text, line.start)]
-    if cues and 5 * sum(ends_sentence(one.words) or has_two_sentences(one.words) for one in lines) > len(
-        cues
-    ):
+    n_ends = sum(ends_sentence(one.words) or has_two_sentences(one.words) for one in lines if cues)
+    if 5 * n_ends > len(cues):
         for number in cues[1:]:
             lines[number] = lines[number]._replace(after_blank=ends_sentence(lines[number - 1].words))
     return lines

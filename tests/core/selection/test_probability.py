@@ -154,14 +154,12 @@ def test_a_row_of_the_section_that_has_the_words_of_the_question_is_not_of_somet
     assert {one.text for one in selection.kept} >= {"Limit the size of a field.", "Default: 8190"}
 
 
-@pytest.mark.parametrize("query", [QUERY.lower(), QUERY.upper(), QUERY.title(), ""])
-def test_without_capitals_that_tell_names_there_are_none(query):
-    assert named(COLDPLAY, query=query) == []
-
-
-@pytest.mark.parametrize("query", ["How and when do I pay it?", "Wann und wo öffnen Sie Ihre Halle heute?"])
-def test_a_pronoun_with_a_capital_is_no_name(query):
-    assert named(sentence("I am not here. Sie kommen in Ihre Stadt.", 0.01), query=query) == []
+@pytest.mark.parametrize(
+    "query",
+    [QUERY.lower(), QUERY.upper(), QUERY.title(), "", "When do I pay it?", "Wo öffnen Sie Ihre Halle heute?"],
+)
+def test_without_capitals_that_tell_names_there_are_none_and_pronouns_are_no_names(query):
+    assert named(COLDPLAY, sentence("I am here. Sie sind in Ihre Stadt.", 0.01), query=query) == []
 
 
 def test_the_selector_keeps_one_more_if_it_fits_and_anything_is_kept_and_says_why_also_after_feedback():

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Literal, Self
 
 from typing_extensions import override
 
-from precise_rag.checks import as_path, of_kind, shown
+from precise_rag.checks import as_path, items_of, of_kind, shown
 from precise_rag.encoded import encode_queries
 from precise_rag.errors import EmptyIndexError, IndexFormatError, InputError
 from precise_rag.index.databases.engine import PostgresEngine
@@ -138,7 +138,7 @@ class DatabaseIndex(SentenceSearch):
 
     def delete(self, ids: Iterable[str]) -> None:
         """Delete documents by id. Raises InputError, and changes nothing, if an id is unknown."""
-        wanted = {ids} if isinstance(ids, str) else set(ids)
+        wanted = {ids} if isinstance(ids, str) else set(items_of("ids", ids, str))
         if not wanted:
             return
         known = self.engine.digests(wanted) if self._exists else {}

@@ -160,6 +160,8 @@ def test_a_document_that_no_database_holds_is_named(bad: Document, named: str, l
     index = DatabaseIndex.build([Document("good", "A cat.")], HashEncoder(), location=location)
     with pytest.raises(InputError, match=f"document {re.escape(repr(bad.id))}: .*({named})"):
         index.add([*(Document(f"d{i}", "A dog.") for i in range(300)), bad])
+    with pytest.raises(InputError, match="ids"):
+        index.delete(5)
     assert index.document_ids == ("good",)
 
 

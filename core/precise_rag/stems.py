@@ -111,7 +111,7 @@ _OF_QUESTIONS = packaged_toml("stems.toml")
 QUESTION_WORDS = frozenset(map(stem, _OF_QUESTIONS["shaping"].split()))
 """Stems of words that form a question but do not name its subject."""
 PRONOUNS = frozenset(map(stem, _OF_QUESTIONS["pronouns"].split()))
-"""Stems of words that have a capital within a sentence and are no names."""
+"""Stems of pronouns that are written with a capital, such as "I"."""
 
 
 def idf(word_stem: str, table: IdfTable) -> float:

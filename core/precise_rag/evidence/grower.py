@@ -103,7 +103,7 @@ class EvidenceGrower:
 
 
 def _without_mere_headings(stretch: Stretch, growth: Growth, least: float, best: int = -1) -> None:
-    """Make no heading of so much probability, but the best one, more probable than what is right below it."""
+    """Give a heading of at least `least`, but not the best, at most the probability of what is below it."""
     probability = growth.probability
     for row, pair in reversed([*enumerate(pairwise(stretch.sentences))]):
         if row != best and probability[row] >= least and stands_above(*pair):

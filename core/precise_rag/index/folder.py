@@ -73,9 +73,7 @@ def read_manifest(path: str | Path) -> dict[str, Any]:
     try:
         manifest = _parsed(file)
     except (FileNotFoundError, NotADirectoryError) as error:
-        raise IndexFormatError(
-            f"{path} holds no index; save one in a folder of its own, at the shell by `precise index`"
-        ) from error
+        raise IndexFormatError(f"{path} holds no index; `precise index` makes one in a new folder") from error
     except (OSError, *_UNREADABLE) as error:
         raise _not_opened(file, error) from error
     if not isinstance(manifest, dict) or manifest.get("format") != _FORMAT:

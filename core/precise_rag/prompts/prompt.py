@@ -8,19 +8,16 @@ instruction, as another text, or as the source of a passage, which such a line n
 
 import re
 import string
-import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from hashlib import sha256
 from typing import Any, NamedTuple
 
-from precise_rag._data import packaged_text
+from precise_rag._data import packaged_toml
 from precise_rag.types import Message
 
-_TOLD = packaged_text("prompts/instructions.toml")
-INSTRUCTIONS = tomllib.loads(_TOLD)
+INSTRUCTIONS = packaged_toml("prompts/instructions.toml")
 """What models are told."""
 DATA_RULE: str = INSTRUCTIONS["data_rule"]
-_SENTENCES = re.split(r"(?<=[.:}])\s|\"\s?", " ".join(_TOLD.replace("\\\n", "").split()))
 _LONGEST_SOURCE = 200
 _MARK_LETTERS = str.maketrans("0123456789abcdef", "bcdfghjklmnpqvxz")
 
@@ -87,7 +84,14 @@ def make_prompt(
 def repeats_instructions(reply: str) -> bool:
     """Return whether a whole sentence of our own instructions stands in a reply."""
     said = " ".join(reply.split())
-    return any(one in said for one in _SENTENCES if len(one) > 30)
+    return any(one in said for one in _sentences(INSTRUCTIONS) if len(one) > 30)
+
+
+def _sentences(told: Any) -> list[str]:
+    if isinstance(told, str):
+        return re.split(r"(?<=[.:}])\s", " ".join(told.split()))
+    parts = told.values() if isinstance(told, Mapping) else told
+    return [sentence for part in parts for sentence in _sentences(part)]
 
 
 def _mark(texts: Iterable[str]) -> str:

@@ -94,7 +94,7 @@ async def test_an_index_that_is_saved_anew_is_served_and_one_that_is_gone_as_it_
     too_many, none = capsys.readouterr().err.splitlines()
     assert "as it was before: too many open files" in too_many
     assert "as it was before" in none
-    assert "holds no index; save one in a folder of its own, at the shell by `precise index`" in none
+    assert "holds no index; `precise index` makes one in a new folder" in none
 
 
 async def test_a_document_cannot_write_the_line_of_a_source(monkeypatch: pytest.MonkeyPatch) -> None:

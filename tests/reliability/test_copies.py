@@ -18,7 +18,6 @@ from precise_rag.llm.openai import OpenAIChat
 from precise_rag.rerank.cohere import CohereReranker
 from precise_rag.segmentation import GreedySegmenter
 from precise_rag.testing import HashEncoder, ScriptedLLM
-from precise_rag.trace import Ledger
 from precise_rag.types import Message
 from support.children import has_fork, in_child
 
@@ -95,7 +94,6 @@ def test_pipelines_and_retrievers_of_both_frameworks_are_copied():
         GreedySegmenter(HashEncoder()),
         RedundancyFilter(encoder=HashEncoder()),
         RelevanceFilter(ScriptedLLM(["yes"])),
-        Ledger(),
         ProcessLock(),
     ],
     ids=lambda part: type(part).__name__,

@@ -1,5 +1,3 @@
-from .ledger import Bill as Bill
-from .ledger import Ledger as Ledger
 from .prices import Price as Price
 from .prices import PriceTable as PriceTable
 from .prices import call_cost as call_cost

@@ -31,10 +31,10 @@ _LONG, _LONG_VALUE = 120, 600
 _LONG_LINES, _WHOLE_TOKENS = 0.8, 120
 _BREAK = re.compile(
     r"\\n|(?<=[\"\d\]}]),\s*\n|[\]}],\s*(?=[\[{\"'])|\),\s*(?=\([\"'\d])|;\s+(?=[\w.-]{1,40}=)"
-    r"|</(\w{1,40})>\s*(?=<\1\b)"
+    r"|</((?!t[dh]\b|[abiqsu]\b|code\b|em\b|kbd\b|span\b|strong\b|su[bp]\b|var\b)\w{1,40})>\s*(?=<\1\b)"
 )
 """Where sentences of more than 120 characters, or values of more than 600, are cut: between the records of
-SQL, XML, settings, or JSON that is in another text."""
+SQL, XML (not the cells and words of HTML), settings, or JSON that is in another text."""
 _LINE = re.compile(r"\n")
 """Where those are cut that have more than this share of the limit, and more tokens than most records."""
 _PARTS = (

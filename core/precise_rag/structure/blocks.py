@@ -199,7 +199,8 @@ def _term_end(text: str, text_format: TextFormat, block: Block, line: str) -> in
     if line.lstrip().startswith(".. "):
         return block.end
     end = block.start + len(line)
-    if label := label_end(line, _line(text, end)):
+    label = label_end(line, _line(text, end))
+    if any(map(str.isalnum, line[:label])):
         return block.start + label
     below = end if text[end : block.end].strip() else block.end
     return 0 if ITEM.match(line) or _indent(_line(text, below)) <= _indent(line) + 1 else end

@@ -62,8 +62,8 @@ _WORDS_OF_TERM = 6
 """Of a term without a sign before it; its line ends before the first word of its meaning had to go below."""
 _COMMAND = re.compile(r"\S{1,40}(?: [^\s\[]\S{0,40})? \[[-<]")
 """The beginning of a command with options: "cut [-d] [-n name] part". It may go on below, as "[-o name]"."""
-_LITERALS = re.compile(r"``[^`\n]{1,60}``(?:,? ``[^`\n]{1,60}``)*")
-"""A line of reStructuredText that is a term even if its meaning is below a blank line."""
+_LITERALS = re.compile(r"``[^`\n]{1,60}``(?:,? ``[^`\n]{1,60}``)*|--?\w[\w-]*(?:[ =][<\[{A-Z]\S{0,40}){0,4}")
+"""A line of reStructuredText, or an option, that is a term even if its meaning is below a blank line."""
 _LEVEL_OF_CAPITALS = 8
 """Below underlined titles, which count from 1 in the order of their styles, and above titles with numbers."""
 _FEWEST_LETTERS, _NAME = 4, re.compile(r"[^\W_][^=|]*[^\W_]")

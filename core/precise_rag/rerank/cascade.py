@@ -29,9 +29,9 @@ _FOLDER = packaged_model("reranker-cascade")
 
 _SETTINGS = {"blend": dict, "blend_words": dict, "unread": dict, "network_sha256": str}
 
-_LIKELY, _COMPARED = 0.2, 400
-"""Where no candidate has this probability, most of those that are encoded because no search has compared them
-with the query: the words say little then, as in another language than the query's."""
+_LIKELY, _SURE, _COMPARED = 0.2, 0.5, 400
+"""Where none has the first probability by its words, or the second when it is read, most candidates that are
+encoded as no search has compared them with the query: the words say little then, as in another language."""
 
 _READ_FIRST, _READ_AT_ONCE = 8, 4
 """Candidates that are read together: at the start, and then."""
@@ -58,23 +58,23 @@ class Shortlist(NamedTuple):
 class CascadeReranker(Loaded):
     """Two-stage reranker: the packaged reranker on all candidates, then a cross-encoder on the best.
 
-    Where it finds none likely by words, the default encoder compares those candidates with the query that no
-    search has: the best 400 (see `with_cosines`), and the packaged reranker judges again. The cross-encoder
-    reads the query, in any of some fifty languages, together with the candidates that the packaged reranker
-    and the search, or else the encoder, put first, by turns: eight, then four more at a time, until four in a
-    row are much less probable than the best. Of each it reads 240 tokens, the titles above it where the query
-    needs them (see `with_headings`), and some of the text around it where that is known (see
-    `with_text_around`). A logistic regression over both judgements and the cosine, or one without it where it
-    is unknown, gives their probabilities, and one over the packaged reranker's alone those of the rest, whose
-    order is also the search's. What alone has a code of the query, or a row its name, or begins with it, is
-    read first and more probable. Of longer texts `rerank` has it read the sentences (`longest_text`). A text
-    of another document can take one of the places that are read; else it has as little part in a score as in
-    the packaged reranker's.
+    Where none is likely by words, or when it is read, the default encoder compares those candidates with
+    the query that no search has: the best 400 (see `with_cosines`), and the packaged reranker judges again.
+    The cross-encoder reads the query, in any of some fifty languages, together with the candidates that the
+    packaged reranker and the search, or else the encoder, put first, by turns: eight, then four more at a
+    time, until four in a row are much less probable than the best. Of each it reads 240 tokens, the titles
+    above it where the query needs them (see `with_headings`), and some of the text around it where that is
+    known (see `with_text_around`). A logistic regression over both judgements and the cosine, or one
+    without it where it is unknown, gives their probabilities, and one over the packaged reranker's alone
+    those of the rest, whose order is also the search's. What alone has a code of the query, or a row its
+    name, or begins with it, is read first and more probable. Of longer texts `rerank` has it read the
+    sentences (`longest_text`). A text of another document can take one of the places that are read; else it
+    has as little part in a score as in the packaged reranker's.
 
     folder: a saved model; default: the one in the package.
-    n_read: most candidates to read, at least 1; default 24.
+    n_read: most candidates to read, at least 1; twice as many where none of them is likely; default 24.
     least: reading stops when the last four are all less probable than this share of the most probable one;
-        default 0.2; 0 always reads `n_read`. Where one is likely, 12 are read at most as a rule.
+        default 0.2; 0 always reads all of them. Where one is likely, 12 are read at most as a rule.
     device: where the network runs, such as "cpu"; default: a GPU if torch can use one.
 
     The network is loaded at its first use: its model.onnx into ONNX Runtime on a CPU, otherwise its weights
@@ -128,44 +128,54 @@ class CascadeReranker(Loaded):
         headed = with_headings(query, candidates, packaged_reranker().idf_table)
         alone = alone_with_code(query, [one.text for one in headed])
         alone = np.maximum(alone, begins_with_name(query, [one.text for one in candidates]))
-        judged = packaged_reranker().score(query, headed)
-        given = candidates if judged.max() >= _LIKELY else self._compared(query, candidates, judged + alone)
-        if given is not candidates:
-            told = [replace(one, scores=other.scores) for one, other in zip(headed, given, strict=True)]
-            judged = packaged_reranker().score(query, told)
-        packaged, dense = log_odds(judged), retrieval_scores(given, "dense")
-        found = np.array([candidate.score for candidate in given])
-        order, is_found = packaged.copy(), 2 * len(set(found)) > len(found)
-        if is_found:
-            order -= np.log2(1 + np.searchsorted(np.sort(-found), -found))
-        rows = _by_turns(packaged + _FIRST * alone, found if is_found else np.nan_to_num(dense, nan=-1.0))
-        rows = rows if given is candidates else rows[~np.isnan(dense[rows])]
-        rows = rows[in_turns([given[row] for row in rows], self._n_read)[0]]
-        logits = np.zeros(0, dtype=np.float32)
-        known = {"packaged": packaged, "dense": dense, "alone": alone}
-        columns: dict[str, FloatArray] = {}
-        while len(logits) < len(rows):
-            more = rows[len(logits) :][: _READ_AT_ONCE if len(logits) else _READ_FIRST]
-            texts = [(given[row], headed[row].text.removesuffix(given[row].text)) for row in more]
-            pieces = [Piece(one.text, titles, one.before, one.after) for one, titles in texts]
-            logits = np.append(logits, self.logits(query, pieces))
-            columns = {name: column[rows[: len(logits)]] for name, column in known.items()}
-            columns["reads"] = logits
-            read = self._probabilities(columns)
-            if read[-_READ_AT_ONCE:].max() < self._least * read.max():
+        given, judged = candidates, packaged_reranker().score(query, headed)
+        found = np.array([candidate.score for candidate in candidates])
+        is_found, is_likely = 2 * len(set(found)) > len(found), judged.max() >= _LIKELY
+        rows, logits = np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.float32)
+        known: dict[str, FloatArray] = {}
+        for most in (self._n_read, 2 * self._n_read):
+            if given is candidates and not is_likely:
+                given, judged = self._compared(query, candidates, headed, judged, alone)
+            packaged, dense = log_odds(judged), retrieval_scores(given, "dense")
+            order = packaged - np.log2(1 + np.searchsorted(np.sort(-found), -found)) * is_found
+            best = _by_turns(packaged + _FIRST * alone, found if is_found else np.nan_to_num(dense, nan=-1.0))
+            best = best if given is candidates else best[~np.isnan(dense[best])]
+            best = best[in_turns([given[row] for row in best], most)[0]]
+            rows = np.append(rows, best[~np.isin(best, rows)])[:most]
+            known = known or {"packaged": packaged, "dense": dense, "alone": alone}
+            while len(logits) < len(rows):
+                more = rows[len(logits) :][: _READ_AT_ONCE if len(logits) else _READ_FIRST]
+                texts = [(given[row], headed[row].text.removesuffix(given[row].text)) for row in more]
+                pieces = [Piece(one.text, titles, one.before, one.after) for one, titles in texts]
+                logits = np.append(logits, self.logits(query, pieces))
+                columns = {name: column[rows[: len(logits)]] for name, column in known.items()}
+                columns["reads"] = logits
+                read = self._probabilities(columns)
+                if read[-_READ_AT_ONCE:].max() < self._least * read.max():
+                    break
+            rows, is_likely = rows[: len(logits)], read.max() >= _SURE
+            if is_likely:
                 break
-        return Shortlist(rows[: len(logits)], columns, packaged, order)
+        return Shortlist(rows, columns, packaged, order)
 
     def _compared(
-        self, query: str, candidates: Sequence[Candidate], judged: FloatArray
-    ) -> Sequence[Candidate]:
-        """The candidates, with cosines for those without, or for those of them that are judged best."""
+        self,
+        query: str,
+        candidates: Sequence[Candidate],
+        headed: Sequence[Candidate],
+        judged: FloatArray,
+        alone: FloatArray,
+    ) -> tuple[Sequence[Candidate], FloatArray]:
+        """The candidates, with cosines for the best of those without, and their probabilities by them."""
         unknown = np.flatnonzero(np.isnan(retrieval_scores(candidates, "dense")))
         if not len(unknown):
-            return candidates
-        rows = unknown[np.argsort(-judged[unknown], kind="stable")[: max(self._n_read, _COMPARED)]].tolist()
+            return candidates, judged
+        best = np.argsort(-(judged + alone)[unknown], kind="stable")[: max(self._n_read, _COMPARED)]
+        rows = unknown[best].tolist()
         compared = dict(zip(rows, with_cosines(query, [candidates[row] for row in rows]), strict=True))
-        return [compared.get(row, candidate) for row, candidate in enumerate(candidates)]
+        given = [compared.get(row, candidate) for row, candidate in enumerate(candidates)]
+        told = [replace(one, scores=other.scores) for one, other in zip(headed, given, strict=True)]
+        return given, packaged_reranker().score(query, told)
 
     def load_model(self) -> None:
         """Load the networks now, not at the first candidate."""

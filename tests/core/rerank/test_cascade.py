@@ -100,9 +100,9 @@ class CountingCascade(CascadeReranker):
     ("logits", "read"),
     [
         ([9.0] * 30, [8, 4, 4, 4]),
-        ([-9.0] * 30, [8, 4, 4, 4]),
+        ([-9.0] * 30, [8, 4, 4, 4, 4, 4, 2]),
         ([-9.0] * 8 + [9.0] * 4 + [-9.0] * 18, [8, 4, 4]),
-        ([-5.0] + [-9.0] * 29, [8]),
+        ([-5.0] + [-9.0] * 29, [8, 4]),
         ([9.0] * 7 + [-9.0] * 23, [8, 4]),
         ([9.0] * 10, [8, 2]),
         ([9.0] * 3, [3]),
@@ -127,7 +127,7 @@ def test_reading_stops_when_four_in_a_row_are_much_less_probable_than_the_best(
     assert scores[n_read:] == pytest.approx(1 / (1 + np.exp(1.0 - log_odds(falling[n_read:]))), rel=1e-4)
     whole = CountingCascade(folder, least=0)
     whole.score(QUESTION, given)
-    assert sum(whole.n_texts) == min(24, len(logits))
+    assert sum(whole.n_texts) == min(24 if max(logits) > 0 else 48, len(logits))
     assert len(whole.score(QUESTION, [])) == 0
 
 
@@ -144,7 +144,7 @@ def test_what_no_search_has_compared_is_compared_by_meaning_in_any_language(
     monkeypatch.setattr("precise_rag.rerank.cascade._COMPARED", 30)
     many = candidates([f"{number}. {text}" for number in range(10) for text in german])
     dense = cascade.shortlist(QUESTION, many).columns["dense"]
-    assert len(dense) == 24
+    assert len(dense) == 30
     assert not np.isnan(dense).any()
 
 
@@ -158,6 +158,23 @@ def test_nothing_is_compared_where_the_words_find_something_likely(
         cascade.shortlist("Who is the keeper of the harbour light?", given).columns["dense"]
     ).all()
     assert cascade.score("Who is the keeper of the harbour light?", given).argmax() == 1
+
+
+def test_where_nothing_that_is_read_is_likely_meaning_chooses_what_is_read_then(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    score = lambda self, query, given: np.linspace(0.9, 0.1, len(given), dtype=np.float32)  # noqa: E731
+    fake = type("Packaged", (), {"score": score, "idf_table": np.zeros(1, dtype=np.uint8)})
+    monkeypatch.setattr("precise_rag.rerank.cascade.packaged_reranker", fake)
+    cascade = CountingCascade(saved(tmp_path, reads=1.0), n_read=4)
+    texts = [
+        *(f"-9 Bread costs {number} pence." for number in range(30)),
+        "-8 Den Leuchtturm hütet Ilse Brandt.",
+    ]
+    rows, columns, *_ = cascade.shortlist("Who is the keeper of the harbour light?", candidates(texts))
+    assert sorted(rows[:4]) == [0, 1, 2, 3]
+    assert 30 in rows[4:]
+    assert np.isnan(columns["dense"]).all()
 
 
 def test_what_does_not_fit_is_refused(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ from precise_rag.types import Span
 MAX_CHARACTERS = 1000
 """A longer sentence is cut, between lines or words if possible."""
 
-_RULES = 21
+_RULES = 22
 """Version of the rules in this package; part of every splitter's name."""
 
 _READ, _AHEAD = 2048, 512

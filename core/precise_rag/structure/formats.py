@@ -13,7 +13,7 @@ from precise_rag.structure.markdown import markdown_blocks
 from precise_rag.structure.marks import CODE_LINE, ITEM, with_tabs
 from precise_rag.structure.plain import plain_blocks
 from precise_rag.structure.source import is_source, source_blocks
-from precise_rag.structure.turns import with_turns
+from precise_rag.structure.turns import with_entries, with_turns
 
 _HTML_START = re.compile(
     r"\s{0,1000}(?:<\?xml[^<>]{0,300}>\s{0,100})?(?:<!--[^<>]{0,2000}-->\s{0,100})?"
@@ -120,6 +120,7 @@ def _read(text: str, text_format: TextFormat | None) -> Structure:
         above = [(place, titles) for _, place, titles in read]
     else:
         found = with_turns(lines, list(_READERS[chosen](with_tabs(lines))))
+        found = found if chosen == "html" else with_entries(lines, found)
     starts: list[BlockStart] = []
     for block in found:
         if not starts or block[0] > starts[-1][0]:

@@ -1,14 +1,15 @@
-"""Turns of speakers in a transcript, or records of labels, with their titles."""
+"""Turns of speakers in a transcript, or records of labels, with their titles, and entries of a log."""
 
 import re
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from itertools import groupby
 from operator import itemgetter
 
 from precise_rag.structure.blocks import BlockStart
-from precise_rag.structure.marks import COLUMNS, MAIL_HEAD, TURN, after_space, speaker
-from precise_rag.structure.plain_lines import LONGEST_HEADING, STOP
+from precise_rag.structure.marks import COLUMNS, MAIL_HEAD, STOPS, TURN, WIDE, after_space, speaker
+from precise_rag.structure.plain_lines import LONGEST_HEADING, STOP, Line, read_lines
 
 _FEWEST_TURNS, _SHARE_OF_TURNS = 4, 0.3
 _FEWEST_SPEAKERS, _TURNS_OF_A_SPEAKER = 2, 2
@@ -106,3 +107,42 @@ _TITLE = re.compile(
     r"[ \t]*(?:\n[ \t]*){2,}"
 )
 """A line without a full stop, unless an abbreviation has one, with a blank line after it."""
+
+_FEWEST_ENTRIES, _SHARE_OF_ENTRIES, _LONGEST_NAME = 3, 0.8, 6
+"""Beside each other; of the lines there that may begin one; and words, or signs of full width, of a name."""
+_WORD = re.compile(rf"{WIDE.pattern}|\d+|[^\W\d]+")
+_END_WITHIN = re.compile(rf"(?<=[^\s.])(?<!\b[^\W\d_])(?:[{''.join(STOPS)}։](?=\s+\S)|[。！？](?=\S))")
+
+
+def with_entries(text: str, starts: Sequence[BlockStart]) -> list[BlockStart]:
+    """Make items of the entries of a log, a diary or ads: they begin alike and have several sentences."""
+    places, blocks = [start for start, _, _ in starts], {block[0]: block for block in starts}
+    for kind, group in groupby(read_lines(text), lambda one: starts[bisect_right(places, one[0]) - 1][1]):
+        begun = _entries([*group]) if kind == "paragraph" else []
+        blocks |= {line.start: (line.start, "item", 1) for line in begun}
+    return sorted(blocks.values())
+
+
+def _entries(lines: Sequence[Line]) -> list[Line]:
+    """The lines that begin entries: most of those between them, or of those after the end of a sentence."""
+    ends = [one.words.endswith((*STOPS, *':：)"”»')) or one.words[-1].isdigit() for one in lines]
+    after_end = [one for one, is_end in zip(lines, [True, *ends], strict=False) if is_end or one.after_blank]
+    for some in (lines, after_end):
+        kinds = [_kind_of_entry(line.words) for line in some]
+        for kind, n in Counter(filter(None, kinds)).most_common(1):
+            first, last = kinds.index(kind), len(kinds) - kinds[::-1].index(kind)
+            n_long = sum(_END_WITHIN.search(line.words) is not None for line in some[first:last])
+            if 2 * n_long >= last - first and n >= max(_FEWEST_ENTRIES, _SHARE_OF_ENTRIES * (last - first)):
+                return [line for line, its in zip(some, kinds, strict=True) if its == kind]
+    return []
+
+
+def _kind_of_entry(words: str) -> str:
+    """How an entry begins: with a number or one word before it, a word in capitals, or a name and a stop."""
+    first, second = (*_WORD.findall(words)[:2], "", "")[:2]
+    if first.isdecimal() or second.isdecimal():
+        return "number" if first.isdecimal() else "dated"
+    if len(first) > 1 and first.isupper():
+        return "capitals"
+    end = _END_WITHIN.search(words) if words[0].isalnum() and not words[0].islower() else None
+    return "name" if end and len(_WORD.findall(words[: end.start()])) <= _LONGEST_NAME else ""

@@ -258,14 +258,18 @@ def leads_in(before: str, lines: Sequence[str]) -> bool:
     """Check whether lines right below an item begin with the lead-in of other items.
 
     before: the line above them. The lead-in ends in a colon or is bold; it may be wrapped, but
-    not before a capital. Below the full first line of an item it begins with a capital or a mark.
+    not before a capital. Below the full first line of an item it begins with a capital or a mark. A line with
+    a number or date, but no stop, that would have fitted above is one, too: "May 2015  Promoted".
     """
     lead = lines[: next((row for row, line in enumerate(lines[:4]) if ITEM.match(f"{line} ")), 0)]
-    is_parted = any(line.lstrip()[0].isupper() for line in lead[1:])
-    if not lead or is_parted or not (ends_in_colon(lead[-1]) or BOLD_LINE.match(lead[-1])):
+    if not lead or any(line.lstrip()[0].isupper() for line in lead[1:]):
         return False
     word = lead[0].split()[0]
     is_early = len(before.rstrip()) + len(word) < max(_NARROWEST, len(lead[0].rstrip()))
     is_first = ITEM.match(before) is not None or indent_of(before) > indent_of(lead[0])
-    is_new = is_first and (len(lead) == 1 or "(" in lead[0]) and (word[0].isupper() or not word[0].isalpha())
-    return is_early or ends_sentence(before) or is_new
+    is_new = is_first and (len(lead) == 1 or "(" in lead[0]) and not word[0].islower()
+    if ends_in_colon(lead[-1]) or BOLD_LINE.match(lead[-1]):
+        return is_early or ends_sentence(before) or is_new
+    is_dated = any(map(str.isdigit, "".join(lead[0].split()[:2]))) and lead[0].rstrip()[-1] not in ",;"
+    is_dated = is_dated and not (lines[1].strip()[0].isalnum() or ends_sentence(lead[0]))  # no "1. Title"
+    return is_early and is_new and is_dated and len(lead) == 1

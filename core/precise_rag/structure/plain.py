@@ -77,8 +77,8 @@ _FEWEST_CELLS, _CELLS_AHEAD, _CHARACTERS_OF_CELLS = 8, 200, 300
 _WIDE_GAP = re.compile(r" {3,}|\t")
 _NUMBER_CELL = re.compile(r"(?: {3}|\t)(?:[^\w\s] ?)?\d")
 _SECTION = re.compile(r"\[{1,2}[\w .:/@\"'-]{1,80}\]{1,2}")
-_SETTING = re.compile(r"[\w.\"'/-]{1,80}[ \t]{0,40}=")
-"""The head of a section of settings, and a setting, which is the name of one of several sections."""
+_SETTING = re.compile(r"[\w.\"'/-]{1,80}[ \t]{0,40}=|\d{1,2}[:.]\d\d\s")
+"""The head of a section of settings or of a day, and a setting or a time right below it."""
 
 
 class _Mark(NamedTuple):

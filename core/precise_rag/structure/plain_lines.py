@@ -36,7 +36,7 @@ _PARTS = re.compile(r"(\d{1,3}(?:\.\d{1,3}){0,4})[.)]?[ \t]+(?=[^\W\d_a-z])")
 LONG_NUMBER = re.compile(r"\d+(?:\.\d+)+")
 _ITEM_NUMBER = re.compile(r"\(?((?:\d{1,3}\.){0,4})(\d{1,3})[.)．）、]")
 _ORDINALS = str.maketrans("", "", "ªº")
-_FIRST_NUMBERS = {"1", "I", "一"}
+_FIRST_NUMBERS, _BORDERS = {"1", "I", "一"}, {*"%~_&"}
 
 
 class Line(NamedTuple):
@@ -59,12 +59,13 @@ class Line(NamedTuple):
 
 
 def read_lines(text: str) -> list[Line]:
-    """Return the lines of a text that are not blank. A form feed begins a page.
+    """Return the lines of a text that are not blank, nor one sign as between fortunes. A form feed is a page.
 
     No blank line is before a caption in which a sentence goes on, if some end.
     """
     lines, start = [], 0
-    every = ["", *text.split("\n"), ""]
+    parts = (" " * len(line) if line.strip() in _BORDERS else line for line in text.split("\n"))
+    every = ["", *parts, ""]
     for before, line, after in zip(every, every[1:], every[2:], strict=False):
         if words := line.strip():
             is_apart = [not one.strip() or page[:1] == "\f" for one, page in ((before, line), (after, after))]

@@ -120,7 +120,7 @@ def _read(text: str, text_format: TextFormat | None) -> Structure:
         above = [(place, titles) for _, place, titles in read]
     else:
         found = with_turns(lines, list(_READERS[chosen](with_tabs(lines))))
-        found = found if chosen == "html" else with_entries(lines, found)
+        found = with_entries(lines, found) if found and chosen != "html" else found
     starts: list[BlockStart] = []
     for block in found:
         if not starts or block[0] > starts[-1][0]:

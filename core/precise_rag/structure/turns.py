@@ -139,7 +139,7 @@ def _entries(lines: Sequence[Line]) -> list[Line]:
 
 def _kind_of_entry(words: str) -> str:
     """How an entry begins: with a number or one word before it, a word in capitals, or a name and a stop."""
-    first, second = (*_WORD.findall(words)[:2], "", "")[:2]
+    first, second = (*_WORD.findall(words[:80])[:2], "", "")[:2]
     if first.isdecimal() or second.isdecimal() or (len(first) > 1 and first.isupper()):
         return "number" if first.isdecimal() else "dated" if second.isdecimal() else "capitals"
     end = _END_WITHIN.search(words) if words[0].isalnum() and not words[0].islower() else None

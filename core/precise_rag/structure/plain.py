@@ -43,6 +43,7 @@ from precise_rag.structure.plain_lines import (
     in_capitals,
     numbered_titles,
     read_lines,
+    without_pages,
     without_stops,
     wrapped_numbers,
 )
@@ -66,7 +67,7 @@ _LITERALS = re.compile(r"``[^`\n]{1,60}``(?:,? ``[^`\n]{1,60}``)*|--?\w[\w-]*(?:
 """A line of reStructuredText, or an option, that is a term even if its meaning is below a blank line."""
 _LEVEL_OF_CAPITALS = 8
 """Below underlined titles, which count from 1 in the order of their styles, and above titles with numbers."""
-_FEWEST_LETTERS, _NAME = 4, re.compile(r"[^\W_][^=|]*[^\W_]")
+_FEWEST_LETTERS, _NAME = 4, re.compile(r"[^\W_0][^=|]*[^\W_]")
 """Of a heading in capitals; and what one right above its text is."""
 _LEVEL_OF_SHORT_LINES, _LONGEST_SHORT_TITLE = 20, 60
 _SMALL_WORD = 3
@@ -108,7 +109,12 @@ def _kind_of(word: str, last: str) -> str:
 def plain_blocks(text: str) -> Iterator[BlockStart]:
     """Yield the starts of the blocks of a plain text whose lines end in line feeds."""
     mail_heads = {head.start(): head.end() for head in MAIL_HEAD.finditer(text)}
-    return _Reader(without_stops(read_lines(text)), mail_heads).blocks()
+    bare = without_pages(text, lines := read_lines(text))
+    blocks = {block[0]: block for block in _Reader(without_stops(bare), mail_heads).blocks()}
+    ends = [*(line.start for line in bare), len(text)]
+    begun = {*blocks, len(text)}
+    pages = {line.start for line in lines if ends[bisect_left(ends, line.start)] in begun}.difference(blocks)
+    yield from sorted([*blocks.values(), *((start, "paragraph", 0) for start in pages)])
 
 
 def _is_cell(line: Line) -> bool:
@@ -117,11 +123,20 @@ def _is_cell(line: Line) -> bool:
     return is_alone and len(line.words) <= _LONGEST_SHORT_TITLE and not line.words.endswith(STOPS)
 
 
+def _name_above(line: Line) -> str:
+    """The words in capitals, but for what is in brackets, of a line right above others; "" without them."""
+    words = line.words.partition(" (")[0] if line.words.endswith(")") else line.words.rstrip(":.")
+    is_above = line.after_blank and not line.before_blank and len(line.words) <= LONGEST_HEADING
+    is_name = is_above and _NAME.fullmatch(words) and in_capitals(words) and not COLUMNS.match(words)
+    return words if is_name and sum(map(str.isalpha, words)) >= _FEWEST_LETTERS else ""
+
+
 class _Reader:
     def __init__(self, lines: Sequence[Line], mail_heads: Mapping[int, int]) -> None:
         self.lines, self.mail_heads = lines, mail_heads
         self.occurs = Counter(running_key(line.words) for line in lines if _is_cell(line))
-        self.capitals = Counter(line.words for line in lines if in_capitals(line.words))
+        names = Counter(name for line in lines if (name := _name_above(line)))
+        self.is_play = sum(n for n in names.values() if n > 1) >= RUNNING_LINES  # the names of who speaks
         self.counted, self.numbered = counted_titles(lines), numbered_titles(lines)
         self.deepest = max(self.counted.values(), default=LEVEL_OF_NUMBERS)
         self.wrapped = wrapped_numbers(lines)
@@ -202,14 +217,10 @@ class _Reader:
     def _is_in_capitals(self, number: int) -> bool:
         """Whether a line in capitals, but for what is in brackets, is a heading right above its text."""
         line, *below = self.lines[number : number + 2]
-        if not (line.after_blank and below) or line.before_blank or len(line.words) > LONGEST_HEADING:
+        if not below or not _name_above(line) or (line.words.endswith(".") and not self.is_play):
             return False
-        words = line.words.partition(" (")[0] if line.words.endswith(")") else line.words.removesuffix(":")
-        is_name = _NAME.fullmatch(words) is not None and in_capitals(words) and not COLUMNS.match(words)
-        is_name = is_name and sum(map(str.isalpha, words)) >= _FEWEST_LETTERS
         is_wrapped = in_capitals(below[0].words) and not COLUMNS.match(below[0].words)
-        is_running = self.capitals[line.words] >= RUNNING_LINES
-        return is_name and not (is_wrapped or is_running or self._is_term(number)) and self._heads(number)
+        return not (is_wrapped or self._is_term(number)) and (self.is_play or self._heads(number))
 
     def _is_term(self, number: int) -> bool:
         """Whether a line is a term, or an option, whose meaning is indented below it."""
@@ -304,7 +315,8 @@ class _Reader:
         under = rest[0].words if is_title and rest and not rest[0].after_blank else ""
         if 0.7 * len(line.words) <= len(under) and ADORNMENT.match(under):
             return "heading", self._style(under[0], False), 2
-        return ("heading", _LEVEL_OF_CAPITALS, 1) if self._is_in_capitals(number) else None
+        level = _LEVEL_OF_SHORT_LINES if self.is_play else _LEVEL_OF_CAPITALS
+        return ("heading", level, 1) if self._is_in_capitals(number) else None
 
     def _style(self, mark: str, over: bool) -> int:
         return self.styles.setdefault((mark, over), min(len(self.styles) + 1, _LEVEL_OF_CAPITALS - 1))
@@ -464,7 +476,8 @@ class _Reader:
     def _is_short_title(self, number: int, following: Line) -> bool:
         """Whether a short line between paragraphs is a title without any mark, not a name below a mail."""
         line = self.lines[number]
-        before = self.lines[number - 1].words if number else ""
+        is_sub = self.kind == "heading" and not any(map(str.isdigit, line.words))
+        before = self.lines[number - 1].words if number and not is_sub else ""
         return (
             (line.words[0].isupper() and "\\" not in line.words)
             and 0 < self.occurs[running_key(line.words)] < RUNNING_LINES

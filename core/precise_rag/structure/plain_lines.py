@@ -20,6 +20,8 @@ from precise_rag.structure.marks import (
     in_columns,
     indent_of,
 )
+from precise_rag.structure.running import PAGE_LINE, without_page_lines
+from precise_rag.types import Span
 
 LONGEST_HEADING, LEVEL_OF_NUMBERS, _NARROWEST = 100, 9, 40
 _FEWEST_TITLES, _LONG_SECTION = 3, 300
@@ -77,6 +79,17 @@ def read_lines(text: str) -> list[Line]:
         for number in cues[1:]:
             lines[number] = lines[number]._replace(after_blank=ends_sentence(lines[number - 1].words))
     return lines
+
+
+def without_pages(text: str, lines: Sequence[Line]) -> list[Line]:
+    """Return the lines without heads and feet of pages. A paragraph ends there."""
+    ends = [*(line.start for line in lines[1:]), len(text)]
+    spans = [Span(line.start, end) for line, end in zip(lines, ends, strict=False)]
+    starts = {start for start, _ in without_page_lines(text, spans)}
+    stays = [line.start in starts or not (line.after_blank and line.before_blank) for line in lines]
+    kept = [n for n, line in enumerate(lines) if stays[n] and not PAGE_LINE.fullmatch(line.words)]
+    pairs = ((above, lines[n], n) for above, n in pairwise([-1, *kept]))
+    return [line._replace(after_blank=line.after_blank or n > above + 1) for above, line, n in pairs]
 
 
 def without_stops(lines: Sequence[Line]) -> list[Line]:
@@ -196,16 +209,16 @@ def _is_title_line(lines: Sequence[Line], number: int) -> bool:
         return False
     line, below = lines[number], lines[number + 1]
     has_stop_or_parts = line.words.endswith(".") or LONG_NUMBER.match(line.words)
-    is_above_item = not has_stop_or_parts and ITEM.match(below.words) is not None
+    is_above_item = not has_stop_or_parts and (ITEM.match(below.words) or LONG_NUMBER.match(below.words))
     is_short = line.words[0].isdigit() and line.end < _NARROWEST and ends_sentence(below.words)
     is_above = is_short or COUNTED.fullmatch(line.words) is not None or fits_above(line, below)
-    return line.before_blank or is_above_item or (is_above and not below.words[0].islower())
+    return line.before_blank or bool(is_above_item) or (is_above and not below.words[0].islower())
 
 
 def numbered_titles(lines: Sequence[Line]) -> set[int]:
     """Return the places of titles such as "2.2. Oil" right above text.
 
-    If no number has two parts, they count up with one that stands apart above text.
+    If one number has two parts, all such may be. If none has, they count up with one apart above text.
     """
     parts = [(match[1].split(".") if (match := _PARTS.match(line.words)) else []) for line in lines]
     firsts, titles = set[int](), set[int]()
@@ -218,7 +231,11 @@ def numbered_titles(lines: Sequence[Line]) -> set[int]:
         if number + 1 in titles or (is_above_text and lines[number + 1].indent <= lines[number].indent):
             titles.add(number)
     if any(len(parts[number]) > 1 for number in titles):
-        return titles
+        pairs = enumerate(zip(parts, parts[1:], lines[1:], strict=False))
+        above = [n for n, (now, then, line) in pairs if now[1:] and not (then or line.words[0].islower())]
+        above = [n for n in above if n in firsts or not parts[n - 1]]
+        are_titles = 2 * sum(_is_title_line(lines, n) for n in above) >= len(above)
+        return titles.union(n for n in above if are_titles and _may_be_title(lines, n))
     lasts = sorted(number for number in titles if number + 1 not in titles)
     run_of = {number: int(parts[number][0]) - place for place, number in enumerate(lasts)}
     apart = (one for one in lasts if lines[one].before_blank and not ITEM.match(lines[one + 1].words))

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from itertools import chain
 from operator import le
 
+from precise_rag._data import packaged_text
 from precise_rag.structure.marks import NUMBERED, ends_sentence
 from precise_rag.types import Span
 
@@ -15,12 +16,12 @@ RUNNING_LINES = 3
 _PAGE_END = re.compile(r"\f|\n(?:[ \t]*+\n){3}")
 """A form feed, or three blank lines."""
 _LONGEST = 100
-_PAGE = re.compile(
-    r"\[?(?i:page|seite|página|стр\.|p\.|s\.)?[ \t]{0,4}[-–—]?[ \t]{0,4}\d{1,4}"
-    r"(?:[ \t]{0,4}(?i:of|/|von|de|из)[ \t]{0,4}\d{1,4})?[ \t]{0,4}[-–—]?\]?"
-)
+_WORD, _OF = packaged_text("structure/page_words.txt").splitlines()
+_NUMBER = r"[ \t]{0,4}\d{1,4}(?:[ \t]?(?:[页頁쪽]|페이지|ページ))?[ \t]{0,4}"
+_PAGE = re.compile(rf"(?i)\[?(?:{_WORD})?[ \t]{{0,4}}[-–—]?{_NUMBER}(?:(?:{_OF}){_NUMBER})?[-–—]?\]?")
+PAGE_LINE = re.compile(rf"(?i)(?=.*[^\W\d_]){_PAGE.pattern[4:]}")
 _NUMBER_FIRST = re.compile(r"\d{1,4}[ \t|·–—-]{1,20}(?=\S)")
-_NUMBER_LAST = re.compile(r"[ \t,|·–—-]{1,20}(?:\[?(?i:page|seite|página|p\.|s\.)[ \t]{0,4})?\d{1,4}\]?\Z")
+_NUMBER_LAST = re.compile(rf"[ \t,|·–—-]{{1,20}}(?:\[?(?i:{_WORD})[ \t]{{0,4}})?\d{{1,4}}\]?\Z")
 _LEADERS = re.compile(r"(?m)(?:[.…·][ \t]{0,3}){4}(\d{1,4})[ \t]{0,40}$")
 """Dots before a page in a table of contents, whose lines begin with numbers and whose pages count up."""
 _FEWEST_CHAPTERS, _SHARE_IN_ORDER = 5, 0.8

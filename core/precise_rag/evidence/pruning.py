@@ -20,8 +20,8 @@ from precise_rag.sentences.splitters import load_sentence_splitter, split_struct
 from precise_rag.sentences.words import trimmed
 from precise_rag.stems import read_words
 from precise_rag.structure import read_structure
-from precise_rag.structure.marks import indent_of
-from precise_rag.structure.tables import table_rows
+from precise_rag.structure.marks import STOPS, indent_of
+from precise_rag.structure.tables import CELL, FIRST_CELL, table_rows
 from precise_rag.titles import joined_titles, new_sections
 from precise_rag.tokens import Counts, CountTokens, candidate_tokens, counting, estimate_tokens
 from precise_rag.types import Candidate, Decision, Excerpt, Selection, Span, Stretch, best_first, check_query
@@ -40,10 +40,12 @@ _LINE = re.compile(r"\n")
 _PARTS = (
     (_LINE, 0),
     (re.compile(r"""[{\[,]\s*+(?=["'][^"'\n]{1,80}["']\s?:)|</\w{1,40}>\s*+"""), 0),
-    (re.compile(r"[^\n]{20}[^,;:，、；：。–—\n]{0,60}(?:[,;:–—]\s+|[，、；：。])"), 60),
-    (re.compile(r"[^\n]{20}\S{0,20}\s*+"), 80),
+    (CELL, 60),
+    (re.compile(rf"(?:[.!?](?<=\w\w.)[\"'”’»)]? +(?=[^a-z])|[{''.join(STOPS[4:])}][」』”’）)]? *)"), 60),
+    (re.compile(r"[^\n]{20}[^,;:，、；：。፣፤،؛–—\n]{0,60}(?:[,;:–—]\s+|[，、；：。፣፤،؛])"), 100),
+    (re.compile(r"[^\n]{20}\S{0,20}\s*+"), 120),
 )
-"""Where a unit that does not fit is cut: at lines, fields on a line, ends of long clauses, and some words."""
+"""Where a unit that does not fit is cut: at lines, fields, cells, ends of sentences and clauses, or words."""
 _SIGN = re.compile(r"""(?:["']([^"'\n]{1,80})["']\s?:\s{0,9})?([{\[])|[}\]]|"(?:[^"\\\n]|\\.){0,300}+\"""")
 """What opens a value with others in it, after its key, or closes one; or a string, which may hold signs."""
 _WORTH = ProbabilitySelector(share_of_best=0.02, min_score=0.001, enough_tokens=None)
@@ -181,6 +183,7 @@ def _path(text: str, place: int) -> list[str]:
             around.pop()
         around.append((indent_of(line), line.strip() if line.rstrip()[-1:] in (*":{[(",) else ""))
     keys = [line.strip("\"' :{[(-") for _, line in around[:-1]]
+    keys += [cell[1]] if (cell := FIRST_CELL.match(text)) and cell.end(1) <= place else []
     for sign in _SIGN.finditer(text, 0, place) if "\n" not in text else ():
         if sign[2]:
             keys.append(sign[1] or "")
@@ -305,9 +308,9 @@ class UnitSplitter:
 
 
 class PartSplitter:
-    """Splits a unit that does not fit into lines and fields, and long ones into clauses and some words."""
+    """Splits a unit that does not fit into lines, fields and sentences; long ones into clauses and words."""
 
-    name = "parts-1"
+    name = "parts-2"
 
     def split(self, text: str) -> list[Span]:
         """Return the spans, which cover the text."""

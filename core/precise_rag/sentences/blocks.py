@@ -11,7 +11,7 @@ from precise_rag.sentences.lines import are_units, is_unit
 from precise_rag.sentences.words import has_words
 from precise_rag.structure import Block, Structure
 from precise_rag.structure.marks import CUE, without_tags
-from precise_rag.structure.tables import Rows, table_rows
+from precise_rag.structure.tables import CELL, Rows, table_rows
 from precise_rag.types import IntArray, Span
 
 _BLANK_LINE = re.compile(
@@ -26,8 +26,8 @@ _ROW = re.compile(
 )
 """Also more than one number alone, with up to three short lines before that begin its row, as in a PDF."""
 _INDENT = re.compile(r"\n([ \t]*+)[^\s)\]}]")
-_WHOLE_TABLE = 600
-"""Characters up to which a table is short; runs of white space count as one."""
+_WHOLE_TABLE, _LONG_ROW = 600, re.compile(r"[^\n]{600}[^\n]*+\s*+\Z")
+"""Characters up to which a table is short, runs of white space count as one; and a row that is no unit."""
 
 _WHOLE_CODE = 600
 """Characters up to which a block of code, or a stanza of one, is one unit."""
@@ -46,9 +46,9 @@ def block_spans(text: str, structure: Structure) -> Iterator[tuple[Span, bool]]:
     """Split a text where its structure ends every sentence.
 
     Returns an iterator over spans in the order of `text`, and whether each is one unit whatever its words: a
-    heading, a short table, a row or head of a long one or of one among equals, a block of code or a stanza of
-    a long one, a line of a log or list. A heading or term without a letter, such as `$$`, has no span: what
-    follows it begins with it.
+    heading, a short table, a short row or the head of another or of one among equals, a block of code or a
+    stanza of a long one, a line of a log or list. A heading or term without a letter, such as `$$`, has no
+    span: what follows it begins with it.
     """
     tables = {one: table_rows(text, one.start, one.end) for one in structure.blocks if one.kind == "table"}
     lasts = chain.from_iterable(rows.titles[-1:] for rows in tables.values())
@@ -61,7 +61,9 @@ def block_spans(text: str, structure: Structure) -> Iterator[tuple[Span, bool]]:
                 yield from ((line, True) for part in parts for line in _at_most(text, *part, _LINE))
         elif block in tables:
             recurs = any(heads[title] > 1 for title in tables[block].titles[-1:])
-            yield from ((span, True) for span in _rows(text, block, tables[block], recurs))
+            for row in _rows(text, block, tables[block], recurs):
+                is_long = _LONG_ROW.match(text, *row) is not None
+                yield from ((part, not is_long) for part in (_split(text, *row, CELL) if is_long else [row]))
         elif block.kind == "heading" or (block.kind == "item" and block.end - block.start <= _WHOLE_ITEM):
             is_above = following is not None and (block.kind == "heading" or following.level > block.level)
             if not is_above or has_words(text[block.start : block.end]):

@@ -7,7 +7,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
-from itertools import groupby, pairwise, takewhile
+from itertools import pairwise, takewhile
 from operator import eq, itemgetter
 from typing import Literal, NamedTuple
 
@@ -15,7 +15,7 @@ import numpy as np
 
 from precise_rag.structure.heads import caption
 from precise_rag.structure.marks import ITEM, MAIL_HEAD, SMALL_PRINT, indent_of, label_end, without_marks
-from precise_rag.structure.tables import table_rows
+from precise_rag.structure.tables import FIRST_CELL, table_rows
 from precise_rag.types import IntArray, Titles
 
 TextFormat = Literal["markdown", "html", "data", "source", "text"]
@@ -80,7 +80,8 @@ class Structure:
 
         A heading is above what follows it, up to the next heading of its level or a higher one; a term, such
         as an option in plain text, above what is indented below it. The head is above the other rows of a
-        table, as a title of its cells, after the name of a group of rows: "Oil: Option | Meaning".
+        table, as a title of its cells, after the name of a group of rows: "Oil: Option | Meaning"; and a
+        short first cell above the others of a long row.
         """
         place = bisect_right(self._above, position, key=lambda change: change[0]) - 1
         return self._above[place][1] if place >= 0 else ()
@@ -139,8 +140,11 @@ def _above(text: str, text_format: TextFormat, blocks: Sequence[Block]) -> Itera
             rows = table_rows(text, block.start, block.end)
             below_head = zip(rows.starts[rows.n_head :], rows.titles, strict=False)
             over = caption(text[before.start : before.end]) if before.kind == "paragraph" else ""
-            for title, ((start, _), *_) in groupby(below_head, itemgetter(1)):
-                yield start, (*path, *filter(None, [": ".join(filter(None, [over, title]))]))
+            for start, title in below_head:
+                titles = (*path, *filter(None, [": ".join(filter(None, [over, title]))]))
+                cells = filter(None, [FIRST_CELL.match(text, start, block.end)])
+                named = ((cell.end(1), (*titles, without_marks(cell[1]))) for cell in cells)
+                yield from ((start, titles), *named)
             yield block.end, path
         elif block.kind == "quote":
             lead = before if before.kind == "paragraph" else block

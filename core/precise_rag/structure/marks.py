@@ -240,7 +240,7 @@ def ends_in_colon(text: str) -> bool:
     return _LEAD_IN.search(tail[-8:]) is not None
 
 
-STOPS = (".", "!", "?", "…", "。", "！", "？", "｡", "؟", "।", "॥", "۔", "។", "።")
+STOPS = (".", "!", "?", "…", "。", "！", "？", "｡", "؟", "।", "॥", "۔", "។", "።", "։")
 """Signs at the end of a sentence."""
 _CLOSING = " \t\r\n\"'”’»)]*_`"
 

@@ -4,6 +4,8 @@ import html
 import re
 import sys
 from collections.abc import Sequence
+from functools import cache
+from unicodedata import category
 
 _COUNT = "[一二三四五六七八九十ァ-ヶ]{1,3}"
 ITEM = re.compile(
@@ -138,11 +140,17 @@ WIDE = re.compile(
 )
 """A sign of full width, such as those of Chinese, Japanese and Korean: it takes two columns."""
 FILL = "\0"
+_PLAIN = re.compile(r"[\0-\u02ff\u0370-\u0482\u048a-\u0590\u2010-\u2027\u2030-\u205f]*+")
+
+
+@cache
+def _columns(sign: str) -> str:
+    return "" if category(sign) in ("Mn", "Me", "Cf") else sign + FILL * bool(WIDE.match(sign))
 
 
 def in_columns(line: str) -> str:
-    """Return a line with FILL after each sign of full width: its places are columns."""
-    return line if line.isascii() else WIDE.sub(rf"\g<0>{FILL}", line)
+    """Return a line with FILL after each sign of full width, without signs of none: its places are columns."""
+    return line if _PLAIN.fullmatch(line) else "".join(map(_columns, line))
 
 
 def indent_of(line: str) -> int:

@@ -9,7 +9,7 @@ from itertools import count, pairwise, zip_longest
 from typing import NamedTuple
 
 from precise_rag.structure.heads import Cells, has_number, head_size, is_over_all, row_titles
-from precise_rag.structure.marks import BORDER, COLUMNS, FILL, HEAD_RULE, in_columns, indent_of, without_tags
+from precise_rag.structure.marks import BORDER, COLUMNS, HEAD_RULE, in_columns, indent_of, without_tags
 
 _HTML_ROW = re.compile(r"<tr\b", re.IGNORECASE)
 _HTML_CELL = re.compile(r"<t([hd])\b([^<>]{0,300})>(\s{0,20}<(?:b|strong)>)?", re.IGNORECASE)
@@ -193,9 +193,8 @@ def _cells(line: re.Match[str], columns: Sequence[tuple[int, int]], delimiter: s
     if columns:
         parts = [*_PART.finditer(in_columns(line[0]))]
         starts, ends = [part.start() for part in parts], [part.end() for part in parts]
-        named = [part[0].replace(FILL, "") for part in parts]
         return tuple(
-            " ".join(named[bisect_right(ends, left) : bisect_left(starts, right)])
+            " ".join(line[0].split()[bisect_right(ends, left) : bisect_left(starts, right)])
             for left, right in [*columns[:-1], (columns[-1][0], 2 * len(line[0]))]
         )
     if "|" in words:

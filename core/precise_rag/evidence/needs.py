@@ -388,7 +388,7 @@ def _announces(sentence: _Sentence, following: Block) -> bool:
     """Whether a sentence announces the block after it.
 
     It does if it stands above a table, if it ends in a colon or a dash, if it says "the following" or the
-    like, or if it ends without a mark above code, or above a list that it is not part of.
+    like, or if it ends without a mark above code, or above a list that it is not part of, or asks there.
     """
     kind, text = following.kind, sentence.text
     if sentence.block.kind not in _PROSE or kind not in _ANNOUNCED:
@@ -396,7 +396,8 @@ def _announces(sentence: _Sentence, following: Block) -> bool:
     if kind == "table" or ends_in_colon(text) or text.endswith(("—", "–")) or _POINTS_BELOW.search(text):
         return True
     is_above = sentence.block.kind != "item" or following.level > sentence.block.level
-    return (kind == "code" or (kind == "item" and is_above)) and not ends_sentence(text)
+    is_open = not ends_sentence(text) or (kind == "item" and text.endswith(_QUESTION_MARKS))
+    return (kind == "code" or (kind == "item" and is_above)) and is_open
 
 
 def _announced(row: int, sentences: Sequence[_Sentence]) -> Iterator[int]:

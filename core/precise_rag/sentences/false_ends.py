@@ -11,7 +11,7 @@ from precise_rag._data import packaged_toml
 _ORDINAL = re.compile(
     r"(?<![\w.,])(?:(?:[Dd](?:ie|er|as|e[nms])|[zv]om|zu[rm]|beim|[Ii]m|(?<!I )am|jede[rsnm]?)\s+\d{1,3}\."
     r"\s+(?=[A-ZÄÖÜ])|\d{1,2}\.\s+(?=(?:Januar|Jänner|Februar|März|April|Mai|Juni|Juli|August|September|Oktober"
-    r"|November|Dezember|Jahrhundert|Jahrtausend|Weltkrieg)(?:s|es)?\b)"
+    r"|November|Dezember|Jahrhundert|Jahrtausend|Weltkrieg|Stock|Etage|Quartal|Halbjahr)(?:s|es)?\b)"
     r"|\d{1,4}\. (?=\d{1,2}\.(?!\d)|§)|(?<=\d\. )\d{1,2}\. (?=[가-힣(]))"
 )
 """A German ordinal, or a number of a date such as "2026. 5. 3.", whose point ends no sentence."""
@@ -107,7 +107,7 @@ class FalseEnds:
         if any(match.end() == following for match in _ORDINAL.finditer(block, first, following + 16)):
             return True
         counted = _COUNTED.match(block) if following < 70 else None
-        is_counted = counted and counted.end() == following and not (counted[1] or "").islower()
+        is_counted = counted and counted.end() == following and (word := counted[1] or "") == word.title()
         return bool(is_counted or _QUOTED_ITEM.search(block, max(end - 70, 0), following))
 
     def _is_abbreviated(self, end: int, following: int) -> bool:

@@ -40,8 +40,10 @@ _MARKS = re.compile(
     r"(?<!។ល)[\u17d4\u17d5]+(?!ល។)|[\u0f0d\u0f0e](?:[^\S\n]*[\u0f0d\u0f0e])*|(?<=[\w»”)])[;\u037e](?=\s)"
 )
 """Marks that the libraries do not know: of Khmer, of Tibetan, and the Greek question mark."""
-_UNIT = re.compile(r"(?<=\d)\s?(?:[kmcdµ][gml]|[gml](?=\.\n))\.(?=\s+[A-ZÀ-ÞА-Я])")
-"""The end of a sentence in a unit of measure, which the libraries take for an abbreviation: "20 kg. Lift"."""
+_UNIT = re.compile(
+    r"(?:(?<=\d)\s?(?:[kmcdµ][gml]|[gml](?=\.\n))|(?<=\d\.\s)Stock|(?<=[eıiuü]\s)var)\.(?=\s+[A-ZÀ-ÞİА-Я])"
+)
+"""The end of a sentence in what the libraries take for an abbreviation: "20 kg. Lift", Turkish "var"."""
 _GREEK = re.compile(r"[\u0370-\u03ff\u1f00-\u1fff]")
 _SPACED = re.compile(r"[\u0e00-\u0eff]")
 """Letters of Thai and Lao, where a space ends a clause."""

@@ -12,7 +12,8 @@ ITEM = re.compile(
     r"[ \t]{0,40}(?:[-*+•‣▪◦·–○●][ \t\u3000]|・|[①-⒛]|（\d{1,3}）|\d{1,3}[．、]"
     rf"|[（(]?\d{{1,3}}[.)）](?=[\u3040-\u9fff])|[（(]{_COUNT}[）)]|{_COUNT}\u3000"
     r"|\d{1,2}(?:\.?[°º]|-(?![ \t]+[\da-zа-я]))[ \t]"
-    r"|\(?(?:\d{1,3}(?:\.\d{1,3}){0,4}|[^\W\d_]ـ?|الف|[ivxIVX]{1,5}|#)[.)][ \t\u3000])"
+    r"|(?![A-Z]\.[ \t]\d[\d.,×x ]{0,20}[mck]?[mg]\b)"
+    r"\(?(?:\d{1,3}(?:\.\d{1,3}){0,4}|[^\W\d_]ـ?|الف|[ivxIVX]{1,5}|#)[.)][ \t\u3000])"
 )
 """A line that begins a list item."""
 
@@ -48,8 +49,8 @@ ADORNMENT = re.compile(r"([=\-~^\"'`#*+.:_])\1{2,}[ \t]*\Z")
 """A line of one punctuation mark, under or over a title."""
 
 MARKED_TITLE = re.compile(
-    r"(={2,6}(?=[ \t])|=head[1-4](?=[ \t])|\\(?:sub){0,2}section\*?(?=\{)|[■◆▼▶]|(?=【))"
-    r"[ \t\u3000{【]{0,40}(\w[^\n】]{0,200}?)[ \t=}】]*+(?:\\label\{[^{}\n]{0,80}\})?(?<!。)\Z"
+    r"(={2,6}(?=[ \t])|=head[1-4](?=[ \t])|\\(?:sub){0,2}section\*?(?=\{)|[■◆▼▶]|(?=【|《[^》\n]{1,60}》\Z))"
+    r"[ \t\u3000{【《]{0,40}(\w[^\n】]{0,200}?)[ \t=}】》]*+(?:\\label\{[^{}\n]{0,80}\})?(?<!。)\Z"
 )
 """A title in AsciiDoc and wikis, `== Oil`, in Perl's POD, in LaTeX, or in Japanese: `■ 料金`, `【料金】`."""
 
@@ -149,7 +150,7 @@ def _columns(sign: str) -> str:
 
 
 def in_columns(line: str) -> str:
-    """Return a line with FILL after each sign of full width, without signs of none: its places are columns."""
+    """Return a line with FILL after each sign of full width, without signs of none: places are columns."""
     return line if _PLAIN.fullmatch(line) else "".join(map(_columns, line))
 
 

@@ -132,10 +132,12 @@ class CascadeReranker(Loaded):
         found = np.array([candidate.score for candidate in candidates])
         is_found, is_likely = 2 * len(set(found)) > len(found), judged.max() >= _LIKELY
         rows, logits = np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.float32)
+        unknown = np.flatnonzero(np.isnan(retrieval_scores(candidates, "dense")))
         known: dict[str, FloatArray] = {}
         for most in (self._n_read, 2 * self._n_read):
-            if given is candidates and not is_likely:
-                given, judged = self._compared(query, candidates, headed, judged, alone)
+            if given is candidates and len(unknown) and not is_likely:
+                best = np.argsort(-(judged + alone)[unknown], kind="stable")[: max(self._n_read, _COMPARED)]
+                given, judged = _compared(query, candidates, headed, unknown[best].tolist())
             packaged, dense = log_odds(judged), retrieval_scores(given, "dense")
             order = packaged - np.log2(1 + np.searchsorted(np.sort(-found), -found)) * is_found
             best = _by_turns(packaged + _FIRST * alone, found if is_found else np.nan_to_num(dense, nan=-1.0))
@@ -157,25 +159,6 @@ class CascadeReranker(Loaded):
             if is_likely:
                 break
         return Shortlist(rows, columns, packaged, order)
-
-    def _compared(
-        self,
-        query: str,
-        candidates: Sequence[Candidate],
-        headed: Sequence[Candidate],
-        judged: FloatArray,
-        alone: FloatArray,
-    ) -> tuple[Sequence[Candidate], FloatArray]:
-        """The candidates, with cosines for the best of those without, and their probabilities by them."""
-        unknown = np.flatnonzero(np.isnan(retrieval_scores(candidates, "dense")))
-        if not len(unknown):
-            return candidates, judged
-        best = np.argsort(-(judged + alone)[unknown], kind="stable")[: max(self._n_read, _COMPARED)]
-        rows = unknown[best].tolist()
-        compared = dict(zip(rows, with_cosines(query, [candidates[row] for row in rows]), strict=True))
-        given = [compared.get(row, candidate) for row, candidate in enumerate(candidates)]
-        told = [replace(one, scores=other.scores) for one, other in zip(headed, given, strict=True)]
-        return given, packaged_reranker().score(query, told)
 
     def load_model(self) -> None:
         """Load the networks now, not at the first candidate."""
@@ -199,6 +182,16 @@ class CascadeReranker(Loaded):
 
         _, tensors = load_checkpoint(self._folder)
         return torch_logits(dequantized(tensors | word_table()), tokenizer, self._device)
+
+
+def _compared(
+    query: str, candidates: Sequence[Candidate], headed: Sequence[Candidate], rows: Sequence[int]
+) -> tuple[Sequence[Candidate], FloatArray]:
+    """The candidates, with cosines for some rows, and the probabilities of all by them."""
+    compared = dict(zip(rows, with_cosines(query, [candidates[row] for row in rows]), strict=True))
+    given = [compared.get(row, candidate) for row, candidate in enumerate(candidates)]
+    told = [replace(one, scores=other.scores) for one, other in zip(headed, given, strict=True)]
+    return given, packaged_reranker().score(query, told)
 
 
 def _by_turns(*several: Sequence[float] | FloatArray) -> IntArray:

@@ -135,8 +135,9 @@ class _Reader:
     def __init__(self, lines: Sequence[Line], mail_heads: Mapping[int, int]) -> None:
         self.lines, self.mail_heads = lines, mail_heads
         self.occurs = Counter(running_key(line.words) for line in lines if _is_cell(line))
-        names = Counter(name for line in lines if (name := _name_above(line)))
-        self.is_play = sum(n for n in names.values() if n > 1) >= RUNNING_LINES  # the names of who speaks
+        self.names = Counter(name for line in lines if (name := _name_above(line)))
+        recurs = sum(n for n in self.names.values() if n > 1)
+        self.is_play = max(RUNNING_LINES, self.names.total() / 2) <= recurs  # names of who speaks
         self.counted, self.numbered = counted_titles(lines), numbered_titles(lines)
         self.deepest = max(self.counted.values(), default=LEVEL_OF_NUMBERS)
         self.wrapped = wrapped_numbers(lines)
@@ -220,7 +221,9 @@ class _Reader:
         if not below or not _name_above(line) or (line.words.endswith(".") and not self.is_play):
             return False
         is_wrapped = in_capitals(below[0].words) and not COLUMNS.match(below[0].words)
-        return not (is_wrapped or self._is_term(number)) and (self.is_play or self._heads(number))
+        is_running = self.names[_name_above(line)] >= RUNNING_LINES and not self.is_play
+        is_bare = not (is_wrapped or is_running or self._is_term(number))
+        return is_bare and (self.is_play or self._heads(number))
 
     def _is_term(self, number: int) -> bool:
         """Whether a line is a term, or an option, whose meaning is indented below it."""

@@ -51,7 +51,7 @@ def steps(documents: list[Document], llm: LLM) -> Iterator[tuple[str, BaseQueryE
     yield "1 chunks end with the topic", ours.as_query_engine(llm=llm)
 
     evidence = [EvidencePostprocessor()]
-    engine = ours.as_query_engine(llm=llm, similarity_top_k=10, node_postprocessors=evidence)
+    engine = ours.as_query_engine(llm=llm, similarity_top_k=5, node_postprocessors=evidence)
     yield "2 only the sentences that answer", engine
 
     retriever = PreciseRetriever.from_documents(documents, embed_model)

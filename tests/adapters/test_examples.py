@@ -27,7 +27,7 @@ def test_each_step_sends_less_or_finds_more(name, capsys):
     assert header.split() == ["tokens", "answers"]
     rows = [line.split() for line in lines if "way out" not in line]
     tokens, answers = zip(*((int(row[-4]), int(row[-3])) for row in rows), strict=True)
-    assert tokens[3] < tokens[2] < 0.7 * tokens[0]
+    assert tokens[3] < tokens[2] < 0.8 * tokens[0]
     assert answers[3] >= answers[0] > 3
     assert len(asked) == len(lines) - len(rows)
     assert all('"__exit__()" method is invoked' in prompt for prompt in asked)

@@ -108,10 +108,10 @@ _TITLE = re.compile(
 )
 """A line without a full stop, unless an abbreviation has one, with a blank line after it."""
 
-_FEWEST_ENTRIES, _SHARE_OF_ENTRIES, _LONGEST_NAME = 3, 0.8, 6
-"""Beside each other; of the lines there that may begin one; and words, or signs of full width, of a name."""
-_WORD = re.compile(rf"{WIDE.pattern}|\d+|[^\W\d]+")
-_END_WITHIN = re.compile(rf"(?<=[^\s.])(?<!\b[^\W\d_])(?:[{''.join(STOPS)}։](?=\s+\S)|[。！？](?=\S))")
+_FEWEST_ENTRIES, _SHARE_OF_ENTRIES, _LONGEST_NAME = 3, 0.8, 4
+"""Beside each other; of the lines there that may begin one; and signs of full width of a name, else two words."""
+_WORD = re.compile(rf"{WIDE.pattern}|\d+|[^\W\d]\w*")
+_END_WITHIN = re.compile(rf"(?<=[^\s.])(?<!\b[A-ZÀ-ÞΑ-ΩА-Я])(?:[{''.join(STOPS)}։](?=\s+\S)|[。！？](?=\S))")
 
 
 def with_entries(text: str, starts: Sequence[BlockStart]) -> list[BlockStart]:
@@ -142,5 +142,6 @@ def _kind_of_entry(words: str) -> str:
     first, second = (*_WORD.findall(words[:80])[:2], "", "")[:2]
     if first.isdecimal() or second.isdecimal() or (len(first) > 1 and first.isupper()):
         return "number" if first.isdecimal() else "dated" if second.isdecimal() else "capitals"
-    end = _END_WITHIN.search(words) if words[0].isalnum() and not words[0].islower() else None
-    return "name" if end and len(_WORD.findall(words[: end.start()])) <= _LONGEST_NAME else ""
+    end = _END_WITHIN.search(words[:80]) if words[0].isalnum() and not words[0].islower() else None
+    name = words[: end.start()] if end else ""
+    return "name" if end and name.count(" ") < 2 and len(WIDE.findall(name)) <= _LONGEST_NAME else ""

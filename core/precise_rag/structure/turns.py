@@ -109,7 +109,7 @@ _TITLE = re.compile(
 """A line without a full stop, unless an abbreviation has one, with a blank line after it."""
 
 _FEWEST_ENTRIES, _SHARE_OF_ENTRIES, _LONGEST_NAME = 3, 0.8, 4
-"""Beside each other; of the lines there that may begin one; and signs of full width of a name, else two words."""
+"""Beside each other; of the lines that may begin one; and signs of full width of a name, or two words."""
 _WORD = re.compile(rf"{WIDE.pattern}|\d+|[^\W\d]\w*")
 _END_WITHIN = re.compile(rf"(?<=[^\s.])(?<!\b[A-ZÀ-ÞΑ-ΩА-Я])(?:[{''.join(STOPS)}։](?=\s+\S)|[。！？](?=\S))")
 

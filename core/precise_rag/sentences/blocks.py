@@ -27,7 +27,7 @@ _ROW = re.compile(
 """Also more than one number alone, with up to three short lines before that begin its row, as in a PDF."""
 _INDENT = re.compile(r"\n([ \t]*+)[^\s)\]}]")
 _WHOLE_TABLE, _LONG_ROW = 600, re.compile(r"[^\n]{600}[^\n]*+\s*+\Z")
-"""The most characters of a short table, where white space counts once; a row that is too long for one unit."""
+"""The most characters of a short table, where white space counts once; a row too long for one unit."""
 
 _WHOLE_CODE = 600
 """Characters up to which a block of code, or a stanza of one, is one unit."""

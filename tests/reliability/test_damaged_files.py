@@ -211,10 +211,7 @@ def test_the_default_of_a_setting_that_is_gone_is_read(tmp_path: Path) -> None:
     assert content(load_index(tmp_path, ENCODER)) == content(build("hybrid"))
 
 
-@pytest.mark.parametrize(
-    ("name", "value"),
-    read_cases("commands.json", "arrays that do not fit"),
-)
+@pytest.mark.parametrize(("name", "value"), read_cases("commands.json", "arrays that do not fit"))
 def test_arrays_that_do_not_fit_each_other_are_refused_whatever_their_checksum(
     name: str, value: int | None, tmp_path: Path
 ) -> None:

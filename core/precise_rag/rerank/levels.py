@@ -3,7 +3,6 @@
 import logging
 import math
 from collections.abc import Sequence
-from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -21,17 +20,6 @@ _log = logging.getLogger(__name__)
 
 _FURTHEST = 0.5
 """Log-odds that a candidate may lose against those of `levels`, where both rerankers have the same weight."""
-
-
-class Judged(NamedTuple):
-    """What a reranker says of n candidates.
-
-    own: (n,) the scores of the reranker that gives the order; NaN where it gave no finite number.
-    levels: (n,) the probabilities.
-    """
-
-    own: npt.NDArray[np.float64]
-    levels: FloatArray
 
 
 class LevelledReranker:
@@ -77,10 +65,15 @@ class LevelledReranker:
 
         Raises InputError if `order` does not return one score per candidate, or no finite number.
         """
-        return self.judge(query, candidates).levels
+        return self.judge(query, candidates)[1]
 
-    def judge(self, query: str, candidates: Sequence[Candidate]) -> Judged:
-        """Return the scores of `order` beside the probabilities. Raises InputError as `score` does."""
+    def judge(
+        self, query: str, candidates: Sequence[Candidate]
+    ) -> tuple[npt.NDArray[np.float64], FloatArray]:
+        """Return the (n,) scores of `order`, NaN where one is no finite number, and the (n,) probabilities.
+
+        Raises InputError as `score` does.
+        """
         own = usable_scores(self.order, query, candidates)
         n_missing = int(np.isnan(own).sum())
         if n_missing and not self._has_warned:
@@ -99,7 +92,7 @@ class LevelledReranker:
         if len(levels) and joint.max() < levels.max():  # then the best of both is as probable
             shift = float(log_odds(levels.max()) - log_odds(joint.max()))
             joint = LogisticRegression({"joint": 1.0, "offset": shift})({"joint": log_odds(joint)})
-        return Judged(own, joint)
+        return own, joint
 
 
 class LogitReranker:

@@ -7,13 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from precise_rag._processes import Loaded
-from precise_rag.checkpoints import (
-    Tensors,
-    check_config,
-    check_tensors,
-    load_checkpoint,
-    packaged_model,
-)
+from precise_rag.checkpoints import Tensors, check_config, check_tensors, load_checkpoint, packaged_model
 from precise_rag.errors import ModelError
 from precise_rag.rerank.candidate_texts import with_headings
 from precise_rag.rerank.features import FEATURES, features, places

@@ -8,15 +8,7 @@ from precise_rag.checks import items_of
 from precise_rag.protocols import Neighbours, Reranker
 from precise_rag.rerank.candidate_texts import with_text_around
 from precise_rag.rerank.levels import LevelledReranker, usable_scores
-from precise_rag.types import (
-    OWN,
-    UNRANKED,
-    UNSCORED,
-    Candidate,
-    best_first,
-    check_query,
-    with_scores,
-)
+from precise_rag.types import OWN, UNRANKED, UNSCORED, Candidate, best_first, check_query, with_scores
 
 
 def rerank(
@@ -44,10 +36,10 @@ def rerank(
         return best_first(with_scores(renamed, usable_scores(reranker, query, given)))
     if not given:
         return []
-    judged = reranker.judge(query, given)
-    own = ({UNRANKED: 1.0} if math.isnan(score) else {OWN: float(score)} for score in judged.own)
-    told = (replace(c, scores={**c.scores, **its_own}) for c, its_own in zip(renamed, own, strict=True))
-    return best_first(with_scores(told, judged.levels))
+    own, levels = reranker.judge(query, given)
+    told = ({UNRANKED: 1.0} if math.isnan(score) else {OWN: float(score)} for score in own)
+    scored = (replace(c, scores={**c.scores, **its_own}) for c, its_own in zip(renamed, told, strict=True))
+    return best_first(with_scores(scored, levels))
 
 
 def _with_former(candidate: Candidate) -> dict[str, float]:

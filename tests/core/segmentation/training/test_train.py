@@ -97,10 +97,7 @@ def test_numpy_and_torch_agree_on_a_head_that_reads_pairs_alone(tmp_path: Path) 
     np.testing.assert_allclose(found, expected[places[:-1]].numpy(), atol=0.01)
 
 
-@pytest.mark.parametrize(
-    ("after", "is_better"),
-    read_cases("sentences.json", "losses after training"),
-)
+@pytest.mark.parametrize(("after", "is_better"), read_cases("sentences.json", "losses after training"))
 def test_a_lower_loss_counts_only_if_chance_does_not_explain_it(after: list[float], is_better: bool) -> None:
     """The interval of the second case is .2 +- .094: scipy.stats.ttest_rel gives the same sides."""
     before = np.ones(6)

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from precise_rag.encoded import encode_documents, encode_queries
+from precise_rag.encoded import count_tokens, encode_documents, encode_queries
 from precise_rag.encoders.geometry import with_levels
 from precise_rag.encoders.load import default_encoder
 from precise_rag.protocols import Neighbours, Reranker
@@ -28,6 +28,8 @@ _AROUND = 160
 """Characters on each side, at most; the network reads some twenty tokens of them."""
 _REACH = 2
 """Sentences on each side that are asked for."""
+_COMPARED_TOKENS = 20_000
+"""Those of 400 sentences, and of fewer pieces of what has no sentences, such as minified code."""
 
 
 def with_headings(query: str, candidates: Sequence[Candidate], idf_table: IdfTable) -> list[Candidate]:
@@ -64,17 +66,20 @@ def with_names_as_asked(query: str, candidates: Sequence[Candidate]) -> Sequence
 def with_cosines(query: str, candidates: Sequence[Candidate]) -> list[Candidate]:
     """Give candidates that no search has compared with the query their cosines, by the default encoder.
 
-    They are in `scores`, as "dense" and "core". Returns the candidates in their order.
+    They are in `scores`, as "dense" and "core". The encoder reads the first ones, up to 20,000 tokens.
+    Returns those that it has read, in their order; at least one, if any.
     Raises ModelError if the encoder is damaged.
     """
     encoder = default_encoder()
     vector = encode_queries(encoder, [query])[0]
     texts = [without_markup(candidate.text) for candidate in candidates]
+    n_read = int(np.sum(np.cumsum(count_tokens(encoder, texts)) <= _COMPARED_TOKENS))
+    texts = texts[: max(1, n_read)]
     cosines = dots(encode_documents(encoder, texts), vector)
     levels = with_levels(encoder, {"dense": cosines, "core": cosines}, vector)
     return [
         replace(one, scores={**one.scores, **{name: float(column[row]) for name, column in levels.items()}})
-        for row, one in enumerate(candidates)
+        for row, one in enumerate(candidates[: len(texts)])
     ]
 
 

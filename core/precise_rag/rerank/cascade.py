@@ -29,9 +29,10 @@ _FOLDER = packaged_model("reranker-cascade")
 
 _SETTINGS = {"blend": dict, "blend_words": dict, "unread": dict, "network_sha256": str}
 
-_LIKELY, _SURE, _COMPARED = 0.2, 0.5, 400
-"""Where none has the first probability by its words, or the second when it is read, most candidates that are
-encoded as no search has compared them with the query: the words say little then, as in another language."""
+_LIKELY, _SURE = 0.2, 0.5
+_COMPARED, _COMPARED_LATER = 400, 200
+"""Where none has the first probability by its words, or the second when it is read, so many candidates are
+encoded at most that no search has compared with the query: words say little then, as in another language."""
 
 _READ_FIRST, _READ_AT_ONCE = 8, 4
 """Candidates that are read together: at the start, and then."""
@@ -59,7 +60,7 @@ class CascadeReranker(Loaded):
     """Two-stage reranker: the packaged reranker on all candidates, then a cross-encoder on the best.
 
     Where none is likely by words, or when it is read, the default encoder compares those candidates with
-    the query that no search has: the best 400 (see `with_cosines`), and the packaged reranker judges again.
+    the query that no search has, the best 400 or 200, and the packaged reranker judges again.
     The cross-encoder reads the query, in any of some fifty languages, together with the candidates that the
     packaged reranker and the search, or else the encoder, put first, by turns: eight, then four more at a
     time, until four in a row are much less probable than the best. Of each it reads 240 tokens, the titles
@@ -72,7 +73,7 @@ class CascadeReranker(Loaded):
     has as little part in a score as in the packaged reranker's.
 
     folder: a saved model; default: the one in the package.
-    n_read: most candidates to read, at least 1; twice as many where none of them is likely; default 24.
+    n_read: most candidates to read, at least 1; half as many more where none is likely then; default 24.
     least: reading stops when the last four are all less probable than this share of the most probable one;
         default 0.2; 0 always reads all of them. Where one is likely, 12 are read at most as a rule.
     device: where the network runs, such as "cpu"; default: a GPU if torch can use one.
@@ -134,9 +135,9 @@ class CascadeReranker(Loaded):
         rows, logits = np.zeros(0, dtype=np.intp), np.zeros(0, dtype=np.float32)
         unknown = np.flatnonzero(np.isnan(retrieval_scores(candidates, "dense")))
         known: dict[str, FloatArray] = {}
-        for most in (self._n_read, 2 * self._n_read):
+        for most, n_compared in ((self._n_read, _COMPARED), (3 * self._n_read // 2, _COMPARED_LATER)):
             if given is candidates and len(unknown) and not is_likely:
-                best = np.argsort(-(judged + alone)[unknown], kind="stable")[: max(self._n_read, _COMPARED)]
+                best = np.argsort(-(judged + alone)[unknown], kind="stable")[: max(self._n_read, n_compared)]
                 given, judged = _compared(query, candidates, headed, unknown[best].tolist())
             packaged, dense = log_odds(judged), retrieval_scores(given, "dense")
             order = packaged - np.log2(1 + np.searchsorted(np.sort(-found), -found)) * is_found
@@ -187,8 +188,8 @@ class CascadeReranker(Loaded):
 def _compared(
     query: str, candidates: Sequence[Candidate], headed: Sequence[Candidate], rows: Sequence[int]
 ) -> tuple[Sequence[Candidate], FloatArray]:
-    """The candidates, with cosines for some rows, and the probabilities of all by them."""
-    compared = dict(zip(rows, with_cosines(query, [candidates[row] for row in rows]), strict=True))
+    """The candidates, with cosines for the first of some rows, and the probabilities of all by them."""
+    compared = dict(zip(rows, with_cosines(query, [candidates[row] for row in rows]), strict=False))
     given = [compared.get(row, candidate) for row, candidate in enumerate(candidates)]
     told = [replace(one, scores=other.scores) for one, other in zip(headed, given, strict=True)]
     return given, packaged_reranker().score(query, told)

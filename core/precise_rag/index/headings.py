@@ -3,13 +3,14 @@
 A heading takes part in the passages and surroundings of the sentences below it, as if it were one more of
 their sentences: its vector in their means, its words in their texts. Sentences stay those of the text.
 
-The columns "heading_vectors" and "heading_words" are ragged. The first row of a document, and each row with
-another heading than the row before, has one vector, zero without a heading, and the heading's words.
+The columns "heading_vectors", "heading_words" and "heading_titles" are ragged. The first row of a document,
+and each row with another heading than the row before, has one vector, zero without a heading, the heading's
+words, and in UTF-8 the titles that it is made of.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import compress, pairwise
+from itertools import compress
 from typing import Self
 
 import numpy as np
@@ -22,7 +23,7 @@ from precise_rag.index.words import word_columns
 from precise_rag.protocols import Encoder
 from precise_rag.structure import read_structure
 from precise_rag.titles import joined_titles, read_titles, saved_titles, titles_at, titles_of
-from precise_rag.types import BoolArray, Document, FloatArray, IntArray, Titles
+from precise_rag.types import Document, FloatArray, IntArray, Titles
 from precise_rag.vectors import dots, slice_places
 
 WEIGHT = 12.0
@@ -49,16 +50,22 @@ def heading_columns(
     encoded = encode_documents(encoder, distinct, show_progress=show_progress)
     vectors = dict(zip(distinct, encoded, strict=True))
     nothing = np.zeros(encoder.dimension, dtype=np.float32)
-    for its, rows in zip(columns, texts, strict=True):
+    for its, rows, titles in zip(columns, texts, above, strict=True):
         begins = [i == 0 or text != rows[i - 1] for i, text in enumerate(rows)]
         of_runs = [vectors.get(text, nothing) for text in compress(rows, begins)]
         words = word_columns([text * new for text, new in zip(rows, begins, strict=True)], stop_words)
+        written = [
+            new * saved_titles(one).encode("utf-8", "replace")
+            for one, new in zip(titles, begins, strict=True)
+        ]
         yield {
             **its,
             "heading_vectors.values": np.array(of_runs, dtype=np.float32).reshape(-1, encoder.dimension),
             "heading_vectors.lengths": np.array(begins, dtype=np.int32),
             "heading_words.values": words["words.values"],
             "heading_words.lengths": words["words.lengths"],
+            "heading_titles.values": np.frombuffer(b"".join(written), dtype=np.uint8),
+            "heading_titles.lengths": np.array([*map(len, written)], dtype=np.int32),
         }
 
 
@@ -67,20 +74,20 @@ class Headings:
     """The headings of all rows of a block.
 
     of_row: (n,) heading of each row. vectors: (k, d) of unit length, or zero.
-    words: numbers of the words of all headings, one heading after another. ends: (k,) where each one's end.
-    titles: "values", UTF-8 of the titles that all headings are made of, one heading after another; and
-        "ends", (k,) where each one's end.
+    words, titles: numbers of the words of all headings, and UTF-8 of the titles that they are made of, one
+        heading after another. ends, ends_of_titles: (k,) where each one's end.
     """
 
     of_row: IntArray
     vectors: FloatArray
     words: npt.NDArray[np.int32]
     ends: IntArray
-    titles: Columns
+    titles: npt.NDArray[np.uint8]
+    ends_of_titles: IntArray
 
     @classmethod
     def of(cls, block: Block) -> Self | None:
-        """Read the columns of a block, and keep the titles with it; None if the rows have no headings."""
+        """Read the columns of a block; None if the rows have no headings."""
         columns = block.columns
         if "heading_vectors.lengths" not in columns:
             return None
@@ -90,7 +97,8 @@ class Headings:
             np.asarray(columns["heading_vectors.values"], dtype=np.float32),
             np.asarray(columns["heading_words.values"]),
             np.cumsum(np.asarray(columns["heading_words.lengths"])[begins], dtype=np.int64),
-            block.kept("above", lambda: _written_titles(block, begins)),
+            np.asarray(columns["heading_titles.values"]),
+            np.cumsum(np.asarray(columns["heading_titles.lengths"])[begins], dtype=np.int64),
         )
 
     def scores(self, vector: FloatArray) -> FloatArray:
@@ -107,17 +115,6 @@ class Headings:
 
     def above(self, row: int) -> Titles:
         """Return the titles above a row."""
-        heading, ends = self.of_row[row], self.titles["ends"]
-        written = self.titles["values"][ends[heading - 1] if heading else 0 : ends[heading]]
+        heading, ends = self.of_row[row], self.ends_of_titles
+        written = self.titles[ends[heading - 1] if heading else 0 : ends[heading]]
         return read_titles(written.tobytes().decode("utf-8", "replace"))
-
-
-def _written_titles(block: Block, begins: BoolArray) -> Columns:
-    """ "values" and "ends" of the titles above rows with a new heading; begins: (n,) which these are."""
-    written: list[bytes] = []
-    for document, (first, end) in zip(block.documents, pairwise(block.offsets.tolist()), strict=True):
-        spans = block.columns["spans"][first:end][begins[first:end]]
-        saved = map(saved_titles, headings_above(document, spans))
-        written += [text.encode("utf-8", "replace") for text in saved]
-    ends = np.cumsum([len(text) for text in written], dtype=np.int64)
-    return {"values": np.frombuffer(b"".join(written), dtype=np.uint8), "ends": ends}

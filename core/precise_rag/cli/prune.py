@@ -2,15 +2,23 @@
 
 import argparse
 import sys
+from pathlib import Path
 
 from precise_rag.cli.output import show, warn
 from precise_rag.documents import read_documents
+from precise_rag.documents.files import decode, kind_of, read_bytes
 from precise_rag.evidence import prune
+
+_AS_WRITTEN = "records", "json", "table"
+"""Kinds of files that are not read record by record here: all fields of a record may answer."""
 
 
 def run(args: argparse.Namespace) -> int:
     """Print what is left, and on standard error how much that is."""
-    if args.file:
+    file = Path(args.file or "")
+    if kind_of(file.name) in _AS_WRITTEN:
+        text = decode(read_bytes(file), file)
+    elif args.file:
         text = "\n\n".join(document.text for document in read_documents(args.file))
     else:
         text = sys.stdin.buffer.read().decode(errors="replace")

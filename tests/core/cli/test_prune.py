@@ -1,4 +1,5 @@
 import io
+import json
 from types import SimpleNamespace
 
 import pytest
@@ -8,12 +9,13 @@ from support.tool_results import LOG
 QUESTION = "Which disk is full?"
 
 
-@pytest.mark.parametrize("is_piped", [True, False])
-def test_a_file_or_what_a_command_prints_is_cut(is_piped, precise, tmp_path, monkeypatch):
-    given = LOG.encode() + b"\xff" * is_piped
-    (tmp_path / "worker.log").write_bytes(given)
+@pytest.mark.parametrize("name", ["", "worker.log", "worker.jsonl"])
+def test_a_file_or_what_a_command_prints_is_cut(name, precise, tmp_path, monkeypatch):
+    lines = [json.dumps({"id": 1, "text": "job", "said": line}) for line in LOG.split("\n")]
+    given = ("\n".join(lines) if "json" in name else LOG).encode() + b"\xff" * (not name)
+    (tmp_path / (name or "piped")).write_bytes(given)
     monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(given)))
-    file = [] if is_piped else [tmp_path / "worker.log"]
+    file = [tmp_path / name] if name else []
     code, out, err = precise("prune", QUESTION, *file, "--max-tokens", "100")
     assert code == 0
     assert "/dev/sdb1 is full" in out

@@ -115,8 +115,8 @@ def client_address(
     check_number("timeout", timeout, above_zero=True)
     check_number("max_retries", max_retries, least=0, whole=True)
     check_text("base_url", base_url or "")
-    if "?" in (base_url or ""):
-        raise InputError("base_url must have no query: what clients put behind it would end in that")
+    if base_url and (not base_url.startswith(("https://", "http://")) or "?" in base_url):
+        raise InputError('base_url must begin with "https://" or "http://", and have no query')
     remember(api_key)
     remember_environment()
     return without_password(base_url)

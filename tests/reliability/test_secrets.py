@@ -113,8 +113,9 @@ def test_a_password_in_the_address_is_sent_and_not_logged(caplog: pytest.LogCapt
     assert_clean("\n".join(shown))
     assert without_password("http://u:p%40ss@host:1/v1") == ("http://host:1/v1", ("u", "p@ss"))
     assert without_password("http://host/v1") == ("http://host/v1", None)
-    with pytest.raises(InputError, match="no query"):
-        OpenAIEncoder(base_url=f"http://host/v1?api_key={KEY}")
+    for url in (f"http://host/v1?api_key={KEY}", f"user:{PASSWORD}@host/v1"):
+        with pytest.raises(InputError, match=r"^base_url must begin with .* and have no query$"):
+            OpenAIEncoder(base_url=url)
 
 
 @pytest.mark.parametrize("size", [1, 2, 5, 1000])

@@ -9,14 +9,11 @@ from precise_rag.documents import read_documents
 from precise_rag.documents.files import decode, kind_of, read_bytes
 from precise_rag.evidence import prune
 
-_AS_WRITTEN = "records", "json", "table"
-"""Kinds of files that are not read record by record here: all fields of a record may answer."""
-
 
 def run(args: argparse.Namespace) -> int:
     """Print what is left, and on standard error how much that is."""
     file = Path(args.file or "")
-    if kind_of(file.name) in _AS_WRITTEN:
+    if kind_of(file.name) in ("records", "json", "table"):  # any field of a record may answer
         text = decode(read_bytes(file), file)
     elif args.file:
         text = "\n\n".join(document.text for document in read_documents(args.file))

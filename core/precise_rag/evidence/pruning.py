@@ -5,47 +5,27 @@ import re
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 from functools import partial
-from itertools import chain, groupby, pairwise
+from itertools import chain, groupby
 from typing import Any, NamedTuple
 
 from precise_rag.checks import check_number, check_text
 from precise_rag.encoders.local import count_packaged_tokens
 from precise_rag.evidence.extractor import EvidenceExtractor
 from precise_rag.evidence.texts import FoundTexts
+from precise_rag.evidence.units import PartSplitter, UnitSplitter
 from precise_rag.excerpts import excerpts_of, within
 from precise_rag.protocols import Reranker
 from precise_rag.rerank import calibrated, load_reranker, rerank
 from precise_rag.selection import ProbabilitySelector
-from precise_rag.sentences.splitters import load_sentence_splitter, split_structured
 from precise_rag.sentences.words import trimmed
 from precise_rag.stems import read_words
-from precise_rag.structure import read_structure
-from precise_rag.structure.marks import STOPS, indent_of
-from precise_rag.structure.tables import CELL, FIRST_CELL, table_rows
+from precise_rag.structure.marks import indent_of
+from precise_rag.structure.tables import FIRST_CELL
 from precise_rag.titles import joined_titles, new_sections
 from precise_rag.tokens import Counts, CountTokens, candidate_tokens, counting, estimate_tokens
 from precise_rag.types import Candidate, Decision, Excerpt, Selection, Span, Stretch, best_first, check_query
 
 _LONGEST_QUESTION = 2_000
-_LONG, _LONG_VALUE = 120, 600
-_LONG_LINES, _WHOLE_TOKENS = 0.8, 120
-_BREAK = re.compile(
-    r"\\n|(?<=[\"\d\]}]),\s*\n|[\]}],\s*(?=[\[{\"'])|\),\s*(?=\([\"'\d])|;\s+(?=[\w.-]{1,40}=)"
-    r"|</((?!t[dh]\b|[abiqsu]\b|code\b|em\b|kbd\b|span\b|strong\b|su[bp]\b|var\b)\w{1,40})>\s*(?=<\1\b)"
-)
-"""Where sentences of more than 120 characters, or values of more than 600, are cut: between the records of
-SQL, XML (not the cells and words of HTML), settings, or JSON that is in another text."""
-_LINE = re.compile(r"\n")
-"""Where those are cut that have more than this share of the limit, and more tokens than most records."""
-_PARTS = (
-    (_LINE, 0),
-    (re.compile(r"""[{\[,]\s*+(?=["'][^"'\n]{1,80}["']\s?:)|</\w{1,40}>\s*+"""), 0),
-    (CELL, 60),
-    (re.compile(rf"(?:[.!?](?<=\w\w.)[\"'”’»)]? +(?=[^a-z])|[{''.join(STOPS[4:])}][」』”’）)]? *)"), 60),
-    (re.compile(r"[^\n]{20}[^,;:，、；：。፣፤،؛–—\n]{0,60}(?:[,;:–—]\s+|[，、；：。፣፤،؛])"), 100),
-    (re.compile(r"[^\n]{20}\S{0,20}\s*+"), 120),
-)
-"""Where a unit that does not fit is cut: at lines, fields, cells, ends of sentences and clauses, or words."""
 _SIGN = re.compile(r"""(?:["']([^"'\n]{1,80})["']\s?:\s{0,9})?([{\[])|[}\]]|"(?:[^"\\\n]|\\.){0,300}+\"""")
 """What opens a value with others in it, after its key, or closes one; or a string, which may hold signs."""
 _WORTH = ProbabilitySelector(share_of_best=0.02, min_score=0.001, enough_tokens=None)
@@ -279,49 +259,3 @@ def _hole(text: str, start: int, end: int, title: str = "") -> str:
 
 def _mark(start: int, title: str = "") -> str:
     return f"[… {start}: {title}]" if title else f"[… {start}]"
-
-
-class UnitSplitter:
-    """Splits text into sentences; a long one between its records, one as long as the limit at its lines.
-
-    max_tokens: the limit. count: counts its tokens.
-    """
-
-    name = "units-5"
-
-    def __init__(self, max_tokens: int, count: Counts) -> None:
-        self._longest, self._count = max(_LONG_LINES * max_tokens, _WHOLE_TOKENS), count
-
-    def split(self, text: str) -> list[Span]:
-        """Return the spans, which cover the text."""
-        structure = read_structure(text)
-        spans = split_structured(text, structure, load_sentence_splitter())
-        long = _LONG_VALUE if structure.format in ("data", "source") else _LONG
-        spans = [part for span in spans for part in _cut_at(_BREAK, text, span, long)]
-        many = [span for span in spans if span.end - span.start > self._longest]  # a token has a character
-        sizes = self._count([text[start:end] for start, end in many])
-        big = {span for span, size in zip(many, sizes, strict=True) if size > self._longest}
-        tables = (block for block in structure.blocks if big and block.kind == "table")
-        rows = {row for table in tables for row in table_rows(text, *table[:2]).starts}
-        parts = (_cut_at(_LINE, text, span, 0, rows) if span in big else [span] for span in spans)
-        return [*chain.from_iterable(parts)]
-
-
-class PartSplitter:
-    """Splits a unit that does not fit into lines, fields and sentences; long ones into clauses and words."""
-
-    name = "parts-2"
-
-    def split(self, text: str) -> list[Span]:
-        """Return the spans, which cover the text."""
-        spans = [Span(0, len(text))]
-        for pattern, longest in _PARTS:
-            spans = [part for span in spans for part in _cut_at(pattern, text, span, longest)]
-        return spans
-
-
-def _cut_at(at: re.Pattern[str], text: str, part: Span, most: int, rows: Collection[int] = ()) -> list[Span]:
-    """A part, cut after each match if it is longer than `most`: only where rows start, if any do."""
-    places = [found.end() for found in at.finditer(text, *part)] if part.end - part.start > most else []
-    places = [place for place in places if place in rows] or places
-    return [*map(Span._make, pairwise(dict.fromkeys([part.start, *places, part.end])))]

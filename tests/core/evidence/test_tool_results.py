@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from precise_rag import ToolResultPruner, prune
 from precise_rag.encoders.local import count_packaged_tokens
 from precise_rag.errors import InputError
-from precise_rag.evidence.pruning import UnitSplitter
 from precise_rag.evidence.tool_results import questions_of
+from precise_rag.evidence.units import UnitSplitter
 from precise_rag.types import Candidate, FloatArray
 from support.documents import read_cases, read_document
 from support.scored import Scored

@@ -146,9 +146,10 @@ def joined_titles(titles: Iterable[str]) -> str:
 def sections(pieces: Sequence[Candidate]) -> list[Titles]:
     """Return the titles above each piece, after the source of its document if another one has its title."""
     above = [titles_above(piece) for piece in pieces]
-    firsts = {(piece.doc_id, titles[0]) for piece, titles in zip(pieces, above, strict=True) if titles}
-    shared = Counter(title for _, title in firsts)
     sources = [piece.metadata.get("source") for piece in pieces]
+    owners = (str(source or piece.doc_id) for source, piece in zip(sources, pieces, strict=True))
+    firsts = {(owner, titles[0]) for owner, titles in zip(owners, above, strict=True) if titles}
+    shared = Counter(title for _, title in firsts)
     return [
         (source, *titles) if titles and shared[titles[0]] > 1 and isinstance(source, str) else titles
         for source, titles in zip(sources, above, strict=True)

@@ -266,7 +266,7 @@ def _notes(sentences: Sequence[_Sentence]) -> Iterator[tuple[int, int]]:
 def _fields(record: range, sentences: Sequence[_Sentence]) -> Iterator[tuple[int, int]]:
     in_log = record[1:] if TIME.match(sentences[record[0]].text) else ()
     errors = [row for row in in_log if _ERROR.match(sentences[row].text)][-3:]  # the last name the cause
-    is_short = sum(sentences[row].n_tokens for row in record) <= LONGEST_ANNOUNCED
+    is_short = sum(sentences[row].n_tokens for row in record) <= LONGEST_SECTION
     needed = record if is_short and not errors else record[:1]
     yield from ((row, other) for row in record for other in needed if row != other)
     yield from ((record[0], row) for row in errors)

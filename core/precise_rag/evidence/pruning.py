@@ -96,17 +96,23 @@ def _cut(
     whole = Candidate("text", start, end, text[start:end], 0.0, "rank")
     found = FoundTexts(question, [whole], UnitSplitter(max_tokens, count))
 
+    def shown(excerpts: Sequence[Excerpt]) -> str:
+        """The excerpts, below shorter headings if there is one sentence that does not fit otherwise."""
+        is_one = sum(len(excerpt.sentences) for excerpt in excerpts) == 1
+        lengths = (max_tokens, max_tokens // 4, 0) if is_one else (max_tokens,)
+        forms = [_with_holes(text, excerpts, longest) for longest in lengths]
+        return next((form for form in forms if count([form])[0] <= max_tokens), forms[0])
+
     def written(excerpts: Sequence[Excerpt]) -> int:
-        return int(count([_with_holes(text, excerpts, max_tokens)])[0])
+        return int(count([shown(excerpts)])[0])
 
     fitting = partial(within, max_tokens=max_tokens, piece_tokens=lambda piece: mark, written=written)
     selection = EvidenceExtractor(reranker, _WORTH).select(question, found)
     fits = fitting(selection)
     if unit := _best_left_out(selection, fits, max_tokens):
         fits = fitting(_with_parts_of(unit, selection, question, reranker))
-    excerpts = excerpts_of(fits, piece_tokens=lambda piece: mark)
-    shown = _with_holes(text, excerpts, max_tokens)
-    return (shown, excerpts) if excerpts or written(()) <= max_tokens else ("", ())
+    left = shown(excerpts := excerpts_of(fits, piece_tokens=lambda piece: mark))
+    return (left, excerpts) if count([left])[0] <= max_tokens else ("", ())
 
 
 def _best_left_out(selection: Selection, fits: Selection, max_tokens: int) -> Candidate | None:
@@ -178,7 +184,9 @@ def _with_holes(text: str, excerpts: Sequence[Excerpt], longest: int) -> str:
     for excerpt, titles in zip(excerpts, new_sections(excerpts), strict=True):
         paths = (joined_titles(titles[first:]) for first in range(len(titles)))
         table = (*(title[: longest // 3] for title in titles[-2:-1]), *titles[-1:])
-        title = next((path for path in paths if 4 * len(path) <= longest), joined_titles(table)[:longest])
+        title = next(
+            (path for path in paths if 4 * len(path) <= longest), joined_titles(table)[: 2 * longest]
+        )
         parts += [_hole(text, end, excerpt.start, title), text[excerpt.start : excerpt.end].strip("\r\n")]
         end = excerpt.end
     parts.append(_hole(text, end, len(text)))

@@ -25,7 +25,8 @@ _FEWEST, _MOST, _ALIKE = 3, 40, 0.8
 def records(stretch: Stretch) -> list[range]:
     """Return the rows of each record: lines of up to 120 characters, with a field or without an end mark.
 
-    It has three fields of different names, "Name: Ann", or there is a blank line between it and another one.
+    It has three fields of different names, "Name: Ann", perhaps below one line that is none, or there is a
+    blank line between it and another one.
     And the rows of each entry of a log that has lines below the one with a time, such as those of an error.
     And those of lines that begin alike again and again, see `_repeated`.
     """
@@ -40,7 +41,7 @@ def records(stretch: Stretch) -> list[range]:
     breaks = (row for row, is_joined in enumerate(joined, 1) if not is_joined)
     runs = [*starmap(range, pairwise((0, *breaks, len(sentences))))]
     beside = [two for two in pairwise(runs) if min(map(len, two)) > 1 and gaps[two[0][-1]].count("\n") > 1]
-    alone = [run for run in runs if 2 < len(run) == len({*names[run.start : run.stop]} - {""})]
+    alone = [r for r in runs if 2 < len(r) - (not names[r.start]) == len({*names[r.start : r.stop]} - {""})]
     is_timed = [TIME.match(one.text) is not None for one in sentences]
     begins = (row for row, gap in enumerate(gaps, 1) if is_timed[row] or gap.count("\n") > 1)
     entries = starmap(range, pairwise((0, *begins, len(sentences))))

@@ -9,7 +9,7 @@ from precise_rag.structure.marks import CAPTION, ends_sentence, without_marks
 Cells = tuple[str, ...]
 """The words of the cells of a row; "" of an empty one."""
 
-_BETWEEN_CELLS, _LONGEST_TITLE, _LONGEST_CAPTION, _LINES_OF_CAPTION = " | ", 200, 100, 3
+_LONGEST_HEAD, _LONGEST_TITLE, _LONGEST_CAPTION, _LINES_OF_CAPTION = 400, 200, 100, 3
 _READ = 30
 """Rows below the head that are looked at, and rows of the head itself."""
 _NUMBER = re.compile(r"\W{0,3}(?!(?:19|20)\d\d\b)\d")
@@ -54,9 +54,9 @@ def row_titles(rows: Sequence[Cells], n_head: int, are_marked: Sequence[bool]) -
     rows have no first cell, the first cell of a row names the rows without one.
     """
     over = [row[0] for row in rows[:n_head] if is_over_all(row)]
-    columns = _BETWEEN_CELLS.join(_columns(rows[:n_head])).rstrip(" |")
+    columns = " | ".join(_columns(rows[:n_head])).rstrip(" |")
     name = "" if columns else ": ".join(over)
-    title = ": ".join([*over, columns])[:_LONGEST_TITLE] if columns else ""
+    title = ": ".join([*over, columns])[:_LONGEST_HEAD] if columns else ""
     for row, is_name in zip(rows[n_head:], _are_names(rows[n_head:], are_marked[n_head:]), strict=True):
         name = without_marks(row[0]).rstrip(":：")[:_LONGEST_TITLE] if is_name else name
         yield ": ".join(filter(None, [name if not is_name and _NAME.search(name) else "", title]))

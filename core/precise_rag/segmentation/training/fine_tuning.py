@@ -52,12 +52,9 @@ def embed(module: Any, texts: Sequence[str]) -> Tensor:
     with fast_precision(module.device.type):
         for first in range(0, len(order), _GROUP):
             tokens = read([prompt + texts[row] for row in order[first : first + _GROUP]])
-            tokens = {
-                name: _widened(value, padding if name == "input_ids" else 0).to(module.device)
-                if isinstance(value, Tensor)
-                else value
-                for name, value in tokens.items()
-            }
+            for name, value in tokens.items():
+                if isinstance(value, Tensor):
+                    tokens[name] = _widened(value, padding * (name == "input_ids")).to(module.device)
             parts.append(module(tokens)["sentence_embedding"].float())
     rows = torch.cat(parts)
     places = torch.tensor(order).argsort()

@@ -8,15 +8,7 @@ from pydoc_data.topics import topics
 import numpy as np
 
 from precise_rag._data import packaged_text
-from precise_rag.cli.output import (
-    count_kept_tokens,
-    is_terminal,
-    print_json,
-    shorten,
-    show,
-    show_problems,
-    source_of,
-)
+from precise_rag.cli.output import count_kept_tokens, is_terminal, shorten, show, show_problems, source_of
 from precise_rag.context import context_passages
 from precise_rag.documents import read_documents
 from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
@@ -24,7 +16,6 @@ from precise_rag.errors import InputError
 from precise_rag.pipeline import PreciseRAG
 from precise_rag.protocols import Encoder
 from precise_rag.sentences import split_sentences
-from precise_rag.trace.record import decision_records
 from precise_rag.types import Document
 
 QUESTIONS = packaged_text("cli/demo_questions.txt").splitlines()
@@ -57,29 +48,19 @@ def run(args: argparse.Namespace) -> int:
     n_tokens = encoder.count_tokens(chunks)
     vectors = encoder.encode(chunks, show_progress=is_terminal(sys.stderr))
     best = np.argsort(-(encoder.encode_queries(questions) @ vectors.T))[:, :_TOP_K]
-    if not args.json:
-        show(f"{len(documents)} documents\n\n▸ {questions[0]}")
-        selection = rag.retrieve(questions[0])
-        passages = context_passages(selection)
-        for passage in passages:
-            show(f"  [{passage.number}] {source_of(passage)}")
-            for piece in passage.pieces:
-                show(f"  {piece.score:8.2f}  {shorten(' '.join(piece.text.split()), _WIDTH)}")
-        show(f"  {len(passages)} passages, {count_kept_tokens(selection)} tokens")
-    rows = []
-    for question, stock in zip(questions, n_tokens[best].sum(axis=1).tolist(), strict=True):
-        selection = rag.retrieve(question)
-        tokens = {"tokens": count_kept_tokens(selection), "stock_tokens": stock}
-        rows.append({"question": question, **tokens, "candidates": decision_records(selection)})
-    if args.json:
-        for row in rows:
-            print_json(row)
-        return show_problems(problems)
+    show(f"{len(documents)} documents\n\n▸ {questions[0]}")
+    selection = rag.retrieve(questions[0])
+    passages = context_passages(selection)
+    for passage in passages:
+        show(f"  [{passage.number}] {source_of(passage)}")
+        for piece in passage.pieces:
+            show(f"  {piece.score:8.2f}  {shorten(' '.join(piece.text.split()), _WIDTH)}")
+    show(f"  {len(passages)} passages, {count_kept_tokens(selection)} tokens")
     show(f"\nTokens sent, and the stock way: the best {_TOP_K} chunks of {_CHUNK_TOKENS} tokens by cosine.")
     show(f"\n  {'':<62}{'precise-rag':>16}{f'{_TOP_K} × {_CHUNK_TOKENS} tokens':>20}")
-    for row in rows:
-        question = shorten(str(row["question"]), 60)
-        show(f"  {question:<62}{row['tokens']:>16,}{row['stock_tokens']:>20,}")
+    for question, stock in zip(questions, n_tokens[best].sum(axis=1).tolist(), strict=True):
+        sent = count_kept_tokens(rag.retrieve(question))
+        show(f"  {shorten(question, 60):<62}{sent:>16,}{stock:>20,}")
     return show_problems(problems)
 
 

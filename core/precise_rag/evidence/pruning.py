@@ -19,9 +19,10 @@ from precise_rag.rerank import calibrated, load_reranker, rerank
 from precise_rag.selection import ProbabilitySelector
 from precise_rag.sentences.words import trimmed
 from precise_rag.stems import read_words
+from precise_rag.structure.blocks import shared
 from precise_rag.structure.marks import indent_of
 from precise_rag.structure.tables import FIRST_CELL
-from precise_rag.titles import joined_titles, new_sections
+from precise_rag.titles import joined_titles, new_sections, titles_at_end
 from precise_rag.tokens import Counts, CountTokens, candidate_tokens, counting, estimate_tokens
 from precise_rag.types import Candidate, Decision, Excerpt, Selection, Span, Stretch, best_first, check_query
 
@@ -180,15 +181,16 @@ def _path(text: str, place: int) -> list[str]:
 
 def _with_holes(text: str, excerpts: Sequence[Excerpt], longest: int) -> str:
     """Some slices of a text, with a mark for each hole that can be seen. longest: characters of a heading."""
-    parts, end = [], 0
+    parts, end, before = [], 0, tuple[str, ...]()
     for excerpt, titles in zip(excerpts, new_sections(excerpts), strict=True):
-        paths = (joined_titles(titles[first:]) for first in range(len(titles)))
+        n_same = min(len(shared(before, titles)), len(titles) - 1)
+        paths = (joined_titles(titles[first:]) for first in range(n_same, len(titles)))
         table = (*(title[: longest // 3] for title in titles[-2:-1]), *titles[-1:])
         title = next(
             (path for path in paths if 4 * len(path) <= longest), joined_titles(table)[: 2 * longest]
         )
         parts += [_hole(text, end, excerpt.start, title), text[excerpt.start : excerpt.end].strip("\r\n")]
-        end = excerpt.end
+        end, before = excerpt.end, titles_at_end(excerpt)
     parts.append(_hole(text, end, len(text)))
     return "\n".join(part for part in parts if part)
 

@@ -253,6 +253,16 @@ def test_of_the_likeliest_that_does_not_fit_the_parts_that_answer_are_kept(
         assert not any(other in pruned.text for other in others.split()), pruned.text
 
 
+def test_a_row_that_does_not_fit_with_the_head_of_its_table_has_less_of_it() -> None:
+    rows = [["Train", *(f"Station No. {n}" for n in range(15))], ["-"] * 16]
+    rows += [[str(n), *(f"{n % 24:02}:{minute:02}" for minute in range(15))] for n in range(100, 130)]
+    table = "".join(f"| {' | '.join(row)} |\n" for row in rows)
+    for max_tokens, head in ((128, "Train | Station No. 0"), (256, "Station No. 14]")):
+        shown = prune(table, "When does train 117 leave?", max_tokens).text
+        assert "| 117 |" in shown
+        assert head in shown
+
+
 def test_a_sentence_that_does_not_fit_beside_likelier_ones_is_not_cut() -> None:
     boat = (
         "The {} boat of the ferry house leaves at {},\nfrom the quay behind the mill,\nand comes back at {}."

@@ -36,16 +36,16 @@ def test_titles_above_a_piece_hold_up_to_the_heading_in_it_that_ends_them(metada
     assert told == expected
 
 
-def test_a_section_is_named_once() -> None:
-
+def test_a_section_is_named_once_after_its_file_if_another_has_its_title() -> None:
     def excerpt(start: int, first: tuple[str, ...], last: tuple[str, ...]) -> Excerpt:
-        parts = [
-            Candidate("d", start + n, start + n + 1, "x", 0.5, "probability", above=t)
-            for n, t in enumerate((first, last))
-        ]
+        pair = enumerate((first, last), start)
+        parts = [Candidate("d", n, n + 1, "x", 0.5, "probability", above=titles) for n, titles in pair]
         decisions = tuple(Decision(1 + n, part, True, "") for n, part in enumerate(parts))
         return Excerpt("d", start, start + 2, "xx", 0.5, "probability", above=first, sentences=decisions)
 
     pump, oil, belt = ("Pump",), ("Pump", "Oil"), ("Pump", "Belt")
     excerpts = [excerpt(0, pump, oil), excerpt(4, oil, oil), excerpt(8, belt, belt)]
     assert new_sections(excerpts) == [pump, (), belt]
+    pages = [replace(excerpts[0], doc_id=page, metadata={"source": page[:1]}) for page in ("a1", "a2", "b")]
+    assert new_sections(pages[:2]) == [pump, pump]
+    assert new_sections(pages[1:]) == [("a", "Pump"), ("b", "Pump")]

@@ -43,12 +43,13 @@ _DECODER = json.JSONDecoder(strict=False)
 class Pruned(NamedTuple):
     """What is left of a text.
 
-    text: the excerpts in their order. "[… 120]" stands for what is left out from character 120 of the whole
-        text on; "[… 120: Care > Oil]" also names the headings, or the last of many, above what follows, and
-        the head of a long table. A text that fits is whole. In JSON, whole elements of the outermost lists
-        are left out, and the mark is an element in their place; without such lists, or if the best element
-        does not fit, JSON is cut like any other text. Of a record or sentence that is likeliest but does not
-        fit, the best parts are kept, below the keys above them, and nothing that is much less likely.
+    text: the excerpts in their order. "[… 120]" stands for what is left out from character 120 of the
+        whole text on; "[… 120: Care > Oil]" also names the headings above what follows that the mark
+        before does not, or the last of many, and the head of a table. A text that fits is whole. In JSON,
+        whole elements of the outermost lists are left out, and the mark is an element in their place;
+        without such lists, or if the best element does not fit, JSON is cut like any other text. Of a
+        record or sentence that is likeliest but does not fit, the best parts are kept, below the keys
+        above them, and nothing that is much less likely.
     excerpts: the slices of the whole text that are kept, in its order; none if the text is whole.
     n_tokens, n_tokens_before: tokens of `text`, and of the whole text.
     """

@@ -26,8 +26,8 @@ _ROW = re.compile(
 )
 """Also more than one number alone, with up to three short lines before that begin its row, as in a PDF."""
 _INDENT = re.compile(r"\n([ \t]*+)[^\s)\]}]")
-_WHOLE_TABLE, _LONG_ROW = 600, re.compile(r"[^\n]{600}[^\n]*+\s*+\Z")
-"""The most characters of a short table, where white space counts once; a row too long for one unit."""
+_WHOLE_TABLE, _LONGEST_ROW = 600, 1000
+"""The most characters of a short table or row, where white space counts once, and of a row with its tags."""
 
 _WHOLE_CODE = 600
 """Characters up to which a block of code, or a stanza of one, is one unit."""
@@ -62,7 +62,7 @@ def block_spans(text: str, structure: Structure) -> Iterator[tuple[Span, bool]]:
         elif block in tables:
             recurs = any(heads[title] > 1 for title in tables[block].titles[-1:])
             for row in _rows(text, block, tables[block], recurs):
-                is_long = _LONG_ROW.match(text, *row) is not None
+                is_long = "\n" not in text[slice(*row)].strip() and not _is_short(text, *row)
                 yield from ((part, not is_long) for part in (_split(text, *row, CELL) if is_long else [row]))
         elif block.kind == "heading" or (block.kind == "item" and block.end - block.start <= _WHOLE_ITEM):
             is_above = following is not None and (block.kind == "heading" or following.level > block.level)
@@ -92,8 +92,14 @@ def _rows(text: str, block: Block, rows: Rows, recurs: bool) -> Iterator[Span]:
     """The whole table if it is short, and its head does not recur; else its head, and each row."""
     is_whole = not recurs and len(" ".join(text[block.start : block.end].split())) <= _WHOLE_TABLE
     starts = () if is_whole else rows.starts[max(rows.n_head, 1) :]
-    for first, last in pairwise([block.start, *starts, block.end]):
-        yield from [Span(first, last)] if is_whole else _at_most(text, first, last, _LINE)
+    for row in map(Span._make, pairwise([block.start, *starts, block.end])):
+        yield from [row] if is_whole or _is_short(text, *row) else _at_most(text, *row, _LINE)
+
+
+def _is_short(text: str, start: int, end: int) -> bool:
+    row = text[start:end].strip()
+    is_page = "</tr>" in row and has_words(row.rpartition("</tr>")[2])  # laid out in tables
+    return len(row if is_page or len(row) > _LONGEST_ROW else without_tags(row)) <= _WHOLE_TABLE
 
 
 def _before_statements(text: str, start: int, end: int) -> re.Pattern[str]:

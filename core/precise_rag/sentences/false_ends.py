@@ -54,7 +54,9 @@ _NO_BEGINNING = re.compile(r"[)\]»”\"']{0,3}(?:[,:;](?=\s)|[，：；、،؛]
 
 _QUOTED_ITEM = re.compile(r"(?:^|\n)[ \t]{0,40}>[ \t>]{0,20}\d{1,3}\.\s+\Z")
 """The number of a list item in a quote, whose point ends no sentence."""
-_COUNTED = re.compile(r"\s*(?:([^\W\d_])[^\s\d.,:;!?()]{1,20} |§ ?|(?=\d+\.\d))(?:\d{1,4}\.){1,5}[ \t]+")
+TAGS = r"(?:\s{0,40}<[^<>]{1,300}>){0,9}+\s{0,99}+"
+"""Tags before the words of a block of HTML."""
+_COUNTED = re.compile(rf"{TAGS}(?:([^\W\d_])[^\s\d.,:;!?()]{{1,20}} |§ ?|(?=\d+\.\d))(?:\d{{1,4}}\.)+[ \t]+")
 """A word with a number before a title: "Artículo 3. Multas"."""
 
 _CODE = re.compile(r"(?<![\w`])(`{1,2})(?![\s`])[^`]{0,200}?(?<!\s)\1(?![\w`])|<[A-Za-z/][^<>]{0,500}>")
@@ -106,7 +108,7 @@ class FalseEnds:
             return False
         if any(match.end() == following for match in _ORDINAL.finditer(block, first, following + 16)):
             return True
-        counted = _COUNTED.match(block) if following < 70 else None
+        counted = _COUNTED.match(block)
         is_counted = counted and counted.end() == following and (word := counted[1] or "") == word.title()
         return bool(is_counted or _QUOTED_ITEM.search(block, max(end - 70, 0), following))
 

@@ -13,7 +13,7 @@ from precise_rag.checks import check_text
 from precise_rag.errors import InputError
 from precise_rag.protocols import SentenceSplitter
 from precise_rag.sentences.blocks import block_spans
-from precise_rag.sentences.false_ends import FalseEnds
+from precise_rag.sentences.false_ends import TAGS, FalseEnds
 from precise_rag.sentences.words import has_words
 from precise_rag.structure import Structure, read_structure
 from precise_rag.structure.marks import after_space
@@ -53,7 +53,7 @@ _CLAUSES, _LONG = 60, 200
 _NOTE_MARK = re.compile(r"(?:\[\^[\w-]{1,40}\]|\[{1,2}\w{1,4}\]{1,2}\(#[^()\s]{1,60}\)|[⁰¹²³⁴-⁹]{1,3})(?=\s)")
 """The mark of a note behind a sentence, to which it belongs."""
 _EMPHASIS = re.compile(r"\*{1,3}|_{1,3}")
-_NUMBER_ALONE = re.compile(r"\s*(?:[^\W\d_]{0,2}\d{1,3}[a-z]?|[IVXLC]{2,7})\.\s*")
+_NUMBER_ALONE = re.compile(rf"{TAGS}(?:[^\W\d_]{{0,2}}\d{{1,3}}[a-z]?|[IVXLC]{{2,7}})\.\s*")
 """A number alone, such as "Q1." or "II.", which belongs to the words after it."""
 _SPACE = re.compile(r"\s+")
 _SCRIPTS = packaged_toml("sentences/scripts.toml")

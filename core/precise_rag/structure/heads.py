@@ -39,11 +39,11 @@ def head_size(rows: Sequence[Cells], n_marked: int, *, has_empty_head: bool) -> 
 
 
 def caption(paragraph: str) -> str:
-    """Return up to three short lines above a table, without marks and their colon; "" of a sentence."""
+    """Return up to three short lines above a table, without marks and colon; "" of a sentence or of cells."""
     lines = paragraph.strip().split("\n")
     are_short = len(lines) <= _LINES_OF_CAPTION and max(map(len, lines)) <= _LONGEST_CAPTION
-    is_caption = are_short and (CAPTION.match(lines[0]) or not any(map(ends_sentence, lines)))
-    return without_marks(paragraph).rstrip(":：")[:_LONGEST_TITLE] if is_caption else ""
+    is_caption = CAPTION.match(lines[0]) or not (" | " in paragraph or any(map(ends_sentence, lines)))
+    return without_marks(paragraph).rstrip(":：")[:_LONGEST_TITLE] if are_short and is_caption else ""
 
 
 def row_titles(rows: Sequence[Cells], n_head: int, are_marked: Sequence[bool]) -> Iterator[str]:

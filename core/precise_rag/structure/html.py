@@ -70,7 +70,7 @@ def _kind(depth: Counter[str], heading: int) -> tuple[BlockKind, int]:
         return "table", 0
     if heading:
         return "heading", heading
-    if depth["pre"]:
+    if depth["pre"] and not depth["dt"]:
         return "code", 0
     if (depth["li"] or depth["dt"] or depth["dd"]) and (lists := depth["ul"] + depth["ol"] + depth["dl"]):
         return "item", lists + depth["dd"]

@@ -10,7 +10,7 @@ from itertools import accumulate, islice
 from typing import TYPE_CHECKING
 
 from precise_rag.structure.blocks import BlockKind, BlockStart
-from precise_rag.structure.marks import BOLD_LINE, COLUMNS, FEWEST_ROWS, FORMULA, indent_of, leads_in
+from precise_rag.structure.marks import BOLD_LINE, COLUMNS, FEWEST_ROWS, FIELD, FORMULA, indent_of, leads_in
 from precise_rag.structure.tables import begins_table
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ _PART = 2**20
 _LINE = 2_000
 """Characters of a line that the parser sees; blocks are told by how their lines begin."""
 
-_FRONT_MATTER = re.compile(r"---[ \t]*\n(?:[^\n]{0,2000}\n){1,200}?(?:---|\.\.\.)[ \t]*(?:\n|\Z)")
+_FRONT_MATTER = re.compile(r"[\s\ufeff]*---[ \t]*\n(?=\S)(?:[^\n]*\n){1,200}?(?:---|\.\.\.)[ \t]*(?:\n|\Z)")
 _DEFINITION = re.compile(r"[ \t]{0,3}\[[^\[\]\n]{1,300}\]:[ \t]*(?:\S|\Z)")
 """A line that says where a link goes."""
 
@@ -173,7 +173,9 @@ def _kind(token: Token, lines: Sequence[str]) -> tuple[BlockKind | None, int]:
         return "table", 0
     match token.type:
         case "heading_open":
-            return "heading", int(token.tag[1])
+            is_setext = token.markup == "-" and len(rows) > 2
+            are_fields = is_setext and all(FIELD.match(f"{row}\n") for row in rows[:-1])  # front matter
+            return ("code", 0) if are_fields else ("heading", int(token.tag[1]))
         case "paragraph_open":
             if _DEFINITION.match(line) or FORMULA.match(line):
                 return "code", 0

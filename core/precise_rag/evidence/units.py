@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from precise_rag.sentences.splitters import load_sentence_splitter, split_structured
 from precise_rag.structure import read_structure
-from precise_rag.structure.marks import STOPS
+from precise_rag.structure.marks import STOPS, after_space
 from precise_rag.structure.tables import CELL, table_rows
 from precise_rag.tokens import Counts
 from precise_rag.types import Span
@@ -71,7 +71,7 @@ class PartSplitter:
 
 
 def _cut_at(at: re.Pattern[str], text: str, part: Span, most: int, rows: Collection[int] = ()) -> list[Span]:
-    """A part, cut after each match if it is longer than `most`: only where rows start, if any do."""
+    """A part, cut after each match if it is longer than `most`: only where rows start, and never in a row."""
     places = [found.end() for found in at.finditer(text, *part)] if part.end - part.start > most else []
-    places = [place for place in places if place in rows] or places
+    places = [one for one in places if after_space(text, one) in rows] or places * (part.start not in rows)
     return [*map(Span._make, pairwise(dict.fromkeys([part.start, *places, part.end])))]

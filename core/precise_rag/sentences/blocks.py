@@ -28,10 +28,8 @@ _ROW = re.compile(
 _INDENT = re.compile(r"\n([ \t]*+)[^\s)\]}]")
 _WHOLE_TABLE, _LONGEST_ROW = 600, 1000
 """The most characters of a short table or row, where white space counts once, and of a row with its tags."""
-
 _WHOLE_CODE = 600
 """Characters up to which a block of code, or a stanza of one, is one unit."""
-
 _WHOLE_ITEM = 300
 """Characters up to which an item of a list is one unit, some sixty tokens."""
 

@@ -14,7 +14,15 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from precise_rag.structure.heads import caption
-from precise_rag.structure.marks import ITEM, MAIL_HEAD, SMALL_PRINT, indent_of, label_end, without_marks
+from precise_rag.structure.marks import (
+    ITEM,
+    MAIL_HEAD,
+    SMALL_PRINT,
+    are_options,
+    indent_of,
+    label_end,
+    without_marks,
+)
 from precise_rag.structure.tables import FIRST_CELL, table_rows
 from precise_rag.types import IntArray, Titles
 
@@ -70,6 +78,12 @@ class Structure:
         blocks = tuple(Block(one[0], end, *one[1:]) for one, end in zip(starts, ends, strict=True))
         return cls(text_format, blocks, tuple(_above(text, text_format, blocks) if above is None else above))
 
+    def without_indent(self, size: int) -> Structure:
+        """Return the structure of the text without its first signs, which are white space."""
+        blocks = (Block(max(one[0] - size, 0), one[1] - size, *one[2:]) for one in self.blocks)
+        above = ((max(place - size, 0), titles) for place, titles in self._above)
+        return Structure(self.format, tuple(blocks), tuple(above))
+
     def block_numbers(self, positions: Sequence[int] | IntArray) -> IntArray:
         """Return the (n,) number, from 0, of the block at each position."""
         starts = np.array([block.start for block in self.blocks], dtype=np.int64)
@@ -122,8 +136,6 @@ def _above(text: str, text_format: TextFormat, blocks: Sequence[Block]) -> Itera
             above.pop()
         first = _line(text, block.start) if text_format == "text" else ""
         depth = _indent(first) if first else _DEPTHS.get(block.kind, block.level)
-        if before is block and text_format == "text" and not depth:
-            depth = _lost_indent(text[block.start :])
         around = [heading for heading in above if heading[2] <= depth or block.kind in _DEPTHS]
         below = [term for term in terms[-DEEPEST:] if block.kind != "heading" and term[0] < depth]
         path = (*(title for _, title, _ in around), *(title for _, title in below))
@@ -203,9 +215,12 @@ def _term_end(text: str, text_format: TextFormat, block: Block, line: str) -> in
     if line.lstrip().startswith(".. "):
         return block.end
     end = block.start + len(line)
+    while end < block.end and are_options(line, _line(text, end)):
+        line = _line(text, end)
+        end += len(line)
     label = label_end(line, _line(text, end))
     if any(map(str.isalnum, line[:label])):
-        return block.start + label
+        return end - len(line) + label
     below = end if text[end : block.end].strip() else block.end
     return 0 if ITEM.match(line) or _indent(_line(text, below)) <= _indent(line) + 1 else end
 
@@ -220,12 +235,17 @@ def _indent(line: str) -> int:
     return meaning.end() if (meaning := _MEANING.match(line)) else indent_of(line)
 
 
-def _lost_indent(text: str) -> int:
+def lost_indent(text: str) -> int:
     """The spaces that the first line had before the text was cut out of another: those of a later line that
-    is less indented than the second; 0 without one."""
-    indents = [_indent(line) for line in text.split("\n")[1:] if line.strip()]
-    least = min(indents, default=0)
-    return least if indents and least < indents[0] else 0
+    is less indented than the second, or of an option right below another; 0 without one.
+
+    A line in capitals that is not indented begins another section.
+    """
+    first, *lines = [line for line in text.split("\n") if line.strip()] or [""]
+    section = list(takewhile(lambda line: line[0].isspace() or not line.isupper(), lines))
+    least = 0 if indent_of(first) else min(map(_indent, section), default=0)
+    is_less = least and (least < _indent(section[0]) or are_options(first, section[0].lstrip()))
+    return least if is_less else 0
 
 
 def heading_title(text: str) -> str:

@@ -24,6 +24,7 @@ from precise_rag.structure.marks import (
     NUMBERED,
     STOPS,
     WIDE,
+    are_options,
     ends_in_colon,
     label_end,
     leads_in,
@@ -227,15 +228,18 @@ class _Reader:
 
     def _is_term(self, number: int) -> bool:
         """Whether a line is a term, or an option, whose meaning is indented below it."""
-        line, *below = self.lines[number : number + 3]
+        line, *below = self.lines[number : number + 4]
         words, before = line.words, self.lines[max(number - 1, 0)]
         is_rest = before.indent == line.indent or words.count("[") < words.count("]")
         is_rest = is_rest or (words[0] == "[" and _COMMAND.match(before.words) is not None)
-        if (is_rest and not line.after_blank) or not below:
+        is_rest = is_rest and not line.after_blank
+        while not is_rest and below and not below[0].after_blank and are_options(line.row, below[0].row):
+            line, *below = below
+        if is_rest or not below:
             return False
         if below[0].after_blank:
             return _LITERALS.fullmatch(words) is not None and below[0].indent > line.indent + 1
-        if label_end(" " * line.indent + words, " " * below[0].indent + below[0].words):
+        if label_end(line.row, below[0].row):
             return True
         if len(words) > _LONGEST_TERM or words.removesuffix("...").endswith(STOP) or has_two_sentences(words):
             return False
@@ -243,15 +247,17 @@ class _Reader:
             return below[0].words.startswith(": ") and not ITEM.match(words)
         if words[0] in "`\"'<-([$*:" or _COMMAND.match(words):
             return True
+        if number == 0 and (words[0] in ")]}" or (below[0].words[0].islower() and not self._is_term(1))):
+            return False  # the rest of a sentence, in a text that was cut out of another
         n_words = len(words.split()) + len(WIDE.findall(words)) // 2
-        is_above_term = any(not one.after_blank and one.indent > below[0].indent + 1 for one in below[1:])
+        is_above_term = any(not one.after_blank and one.indent > below[0].indent + 1 for one in below[1:2])
         is_short = n_words <= _WORDS_OF_TERM or words.isupper()
         return is_short and (is_above_term or fits_above(line, below[0]))
 
     def _lead_in(self, number: int) -> tuple[BlockKind, int] | None:
         """The lead-in of other items that a line right below an item begins, not right of its mark."""
         line, indents = self.lines[number], [mark.indent for mark in self.marks] or [-1]
-        before, *rest = (" " * one.indent + one.words for one in self.lines[number - 1 : number + 4])
+        before, *rest = (one.row for one in self.lines[number - 1 : number + 4])
         if self.kind != "item" or line.indent > min(self.indent, indents[-1]) or not leads_in(before, rest):
             return None
         return ("item", self.level - 1) if line.indent > indents[0] else ("paragraph", 0)

@@ -8,7 +8,7 @@ from itertools import groupby
 from operator import itemgetter
 
 from precise_rag.structure.blocks import BlockStart
-from precise_rag.structure.marks import COLUMNS, MAIL_HEAD, STOPS, TURN, WIDE, after_space, speaker
+from precise_rag.structure.marks import COLUMNS, MAIL_HEAD, STOPS, TURN, WIDE, after_space, indent_of, speaker
 from precise_rag.structure.plain_lines import LONGEST_HEADING, STOP, Line, read_lines
 
 _FEWEST_TURNS, _SHARE_OF_TURNS = 4, 0.3
@@ -25,7 +25,8 @@ def with_turns(text: str, starts: list[BlockStart]) -> list[BlockStart]:
     """
     starts = _with_heads(text, starts)
     without_heads = MAIL_HEAD.sub(lambda head: " " * len(head[0]), text)
-    labels = [(match.end("indent"), speaker(match)) for match in TURN.finditer(without_heads)]
+    turns = [(match.start(), match.end("indent"), speaker(match)) for match in TURN.finditer(without_heads)]
+    labels = [(place, name) for _, place, name in turns]
     n_paragraphs = sum(kind in ("paragraph", "heading", "item") for _, kind, _ in starts)
     repeated = [n for n in Counter(name for _, name in labels).values() if n >= _TURNS_OF_A_SPEAKER]
     n_turns = sum(repeated)
@@ -33,13 +34,16 @@ def with_turns(text: str, starts: list[BlockStart]) -> list[BlockStart]:
     if len(repeated) < _FEWEST_SPEAKERS or not is_transcript or 2 * n_turns < len(labels):
         return starts
     blocks = {block[0]: block for block in starts}
-    first = _first_of_records([name for _, name in labels], len(_SENTENCE.findall(text)))
+    apart = Counter(name for start, _, name in turns if text[max(start - 2, 0) : start] in ("", "\n\n"))
+    first = _first_of_records([name for _, name in labels], apart, len(_SENTENCE.findall(text)))
     begins = dict[int, int]()
     for place, name in labels:
         row = max(bisect_right(starts, place, key=itemgetter(0)) - 1, 0)
         begin, kind, _ = starts[row]
         above, kind_above, _ = starts[max(row - 1, 0)]
-        if kind_above == "heading" and after_space(text, begin) >= place and "\n\n" not in text[above:place]:
+        is_close = kind_above == "heading" and "\n\n" not in text[above:place]
+        is_right = indent_of(text[above:begin]) < indent_of(text[begin : place + 1])
+        if after_space(text, begin) >= place and (is_close or is_right):
             begin = above
         if kind not in ("code", "table") and first in ("", name):
             begins[place] = begin
@@ -47,7 +51,7 @@ def with_turns(text: str, starts: list[BlockStart]) -> list[BlockStart]:
     for place, begin in begins.items():
         start, end = begin if after_space(text, begin) >= place else place, text.find("\n", place) + 1
         if place in named and 2 * len(named) > len(begins):
-            start, end = begin, place
+            start, end = begin, text.rfind("\n", 0, place) + 1
         blocks[start] = (start, "heading" if first else "turn", _LEVEL_OF_TITLES * bool(first))
         if first and end and text[end : end + 1] != "\n":
             blocks.setdefault(end, (end, "paragraph", 0))
@@ -79,12 +83,15 @@ def _with_heads(text: str, starts: list[BlockStart]) -> list[BlockStart]:
     return [(starts[row][0], "heading", _LEVEL_OF_TITLES) if row in place else starts[row] for row in rows]
 
 
-def _first_of_records(names: Sequence[str], n_sentences: int) -> str:
-    """The label that begins records with prose, such as "Title", if two others follow it each time; or ""."""
+def _first_of_records(names: Sequence[str], apart: Counter[str], n_sentences: int) -> str:
+    """The label that begins records with prose, such as "Title", if three come again in one order; or "".
+
+    apart: how often each is below a blank line. Of those of most records it is the one most often apart.
+    """
     for labels, n_records in Counter(zip(names, names[1:], names[2:], strict=False)).most_common(1):
         fewest = max(_FEWEST_RECORDS, _SHARE_OF_RECORDS * names.count(labels[0]))
         if n_sentences >= n_records >= fewest and len({*labels}) == len(labels):
-            return labels[0]
+            return max((name for name, n in Counter(names).items() if n >= fewest), key=apart.__getitem__)
     return ""
 
 

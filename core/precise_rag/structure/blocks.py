@@ -14,15 +14,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from precise_rag.structure.heads import caption
-from precise_rag.structure.marks import (
-    ITEM,
-    MAIL_HEAD,
-    SMALL_PRINT,
-    are_options,
-    indent_of,
-    label_end,
-    without_marks,
-)
+from precise_rag.structure.marks import ITEM, MAIL_HEAD, SMALL_PRINT, indent_of, label_end, without_marks
 from precise_rag.structure.tables import FIRST_CELL, table_rows
 from precise_rag.types import IntArray, Titles
 
@@ -78,12 +70,6 @@ class Structure:
         blocks = tuple(Block(one[0], end, *one[1:]) for one, end in zip(starts, ends, strict=True))
         return cls(text_format, blocks, tuple(_above(text, text_format, blocks) if above is None else above))
 
-    def without_indent(self, size: int) -> Structure:
-        """Return the structure of the text without its first signs, which are white space."""
-        blocks = (Block(max(one[0] - size, 0), one[1] - size, *one[2:]) for one in self.blocks)
-        above = ((max(place - size, 0), titles) for place, titles in self._above)
-        return Structure(self.format, tuple(blocks), tuple(above))
-
     def block_numbers(self, positions: Sequence[int] | IntArray) -> IntArray:
         """Return the (n,) number, from 0, of the block at each position."""
         starts = np.array([block.start for block in self.blocks], dtype=np.int64)
@@ -121,6 +107,8 @@ _DEPTHS = {"code": 99, "table": 99, "quote": 99}
 """What belongs to any term above it."""
 _VERSION = re.compile(r"(?:version )?[\[v]{0,2}\d{1,6}\.\d|\[?\d{4}-\d\d-\d\d\b", re.IGNORECASE)
 _DT = re.compile(r"<dt\b", re.IGNORECASE)
+OPTIONS = re.compile(r"([ \t]*+)--?\w[^\s\\]*+(?: [^\s\\]++){0,3}[ \t\r]*+\n\1-")
+"""An option without its meaning, and another below it: "-g" and "--grow"."""
 _QUOTED_LINE = re.compile(r"([> \t]*)([^\n]*)\n?")
 
 
@@ -134,7 +122,8 @@ def _above(text: str, text_format: TextFormat, blocks: Sequence[Block]) -> Itera
         level = 2 * block.level + (block.start in in_versions)
         while block.kind == "heading" and above and (above[-1][0] >= level or len(above) >= DEEPEST):
             above.pop()
-        first = _line(text, block.start) if text_format == "text" else ""
+        lost = lost_indent(text[block.start :]) if before is block and text_format == "text" else 0
+        first = " " * lost + _line(text, block.start) if text_format == "text" else ""
         depth = _indent(first) if first else _DEPTHS.get(block.kind, block.level)
         around = [heading for heading in above if heading[2] <= depth or block.kind in _DEPTHS]
         below = [term for term in terms[-DEEPEST:] if block.kind != "heading" and term[0] < depth]
@@ -214,15 +203,14 @@ def _term_end(text: str, text_format: TextFormat, block: Block, line: str) -> in
         return block.end if _DT.search(text, *block[:2]) or _MEANING.match(text, block.end) else 0
     if line.lstrip().startswith(".. "):
         return block.end
-    end = block.start + len(line)
-    while end < block.end and are_options(line, _line(text, end)):
-        line = _line(text, end)
-        end += len(line)
+    end = block.start + len(_line(text, block.start))
+    while end < block.end and OPTIONS.match(line + (below := _line(text, end))):
+        line, end = below, end + len(below)
     label = label_end(line, _line(text, end))
     if any(map(str.isalnum, line[:label])):
         return end - len(line) + label
-    below = end if text[end : block.end].strip() else block.end
-    return 0 if ITEM.match(line) or _indent(_line(text, below)) <= _indent(line) + 1 else end
+    place = end if text[end : block.end].strip() else block.end
+    return 0 if ITEM.match(line) or _indent(_line(text, place)) <= _indent(line) + 1 else end
 
 
 def _line(text: str, start: int) -> str:
@@ -237,14 +225,11 @@ def _indent(line: str) -> int:
 
 def lost_indent(text: str) -> int:
     """The spaces that the first line had before the text was cut out of another: those of a later line that
-    is less indented than the second, or of an option right below another; 0 without one.
-
-    A line in capitals that is not indented begins another section.
-    """
+    is less indented than the second, up to a line in capitals, or of an option below one; 0 without one."""
     first, *lines = [line for line in text.split("\n") if line.strip()] or [""]
-    section = list(takewhile(lambda line: line[0].isspace() or not line.isupper(), lines))
-    least = 0 if indent_of(first) else min(map(_indent, section), default=0)
-    is_less = least and (least < _indent(section[0]) or are_options(first, section[0].lstrip()))
+    rest = list(takewhile(lambda line: line[0].isspace() or not line.isupper(), lines))
+    least = 0 if indent_of(first) else min(map(_indent, rest), default=0)
+    is_less = least and (least < _indent(rest[0]) or OPTIONS.match(f"{first}\n{rest[0].lstrip()}"))
     return least if is_less else 0
 
 

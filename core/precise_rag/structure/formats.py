@@ -6,7 +6,7 @@ from typing import get_args
 
 from precise_rag._memory import remembers
 from precise_rag.checks import check_choice, check_text
-from precise_rag.structure.blocks import BlockStart, Structure, TextFormat, lost_indent
+from precise_rag.structure.blocks import BlockStart, Structure, TextFormat
 from precise_rag.structure.data import READ, data_blocks, is_data
 from precise_rag.structure.html import html_blocks
 from precise_rag.structure.markdown import markdown_blocks
@@ -113,8 +113,6 @@ def read_structure(text: str, text_format: TextFormat | None = None) -> Structur
 def _read(text: str, text_format: TextFormat | None) -> Structure:
     lines = _CARRIAGE_RETURN.sub("\n", text).replace("\r\n", " \n")  # as long as before
     chosen = text_format or detect_format(lines)
-    if chosen == "text" and (lost := lost_indent(lines)):
-        return _read(" " * lost + text, chosen).without_indent(lost)
     above: list[tuple[int, tuple[str, ...]]] | None = None
     if chosen in _OF_BLOCKS:
         read = list(_OF_BLOCKS[chosen](lines)) if text else []

@@ -175,15 +175,6 @@ def after_space(text: str, place: int, end: int = sys.maxsize) -> int:
     return _SPACE.match(text, place, end).end()  # type: ignore[union-attr]  # it matches nothing, too
 
 
-_OPTION = re.compile(r"[ \t]*+--?\w[^\s\\]*+(?: [^\s\\]++){0,3}\s*\Z")
-
-
-def are_options(line: str, below: str) -> bool:
-    """Whether a line is an option without its meaning, as far left as another: "-g" and "--grow"."""
-    is_beside = indent_of(line) == indent_of(below) and below.lstrip().startswith("-")
-    return is_beside and _OPTION.match(line) is not None
-
-
 _LABEL = re.compile(r"\S{1,30}(?: \S{1,20}){0,2}(?:[ \t]{2,}|\t)(?=\S)")
 _FULL_LABEL = re.compile(r"(?<=[ \t])(?![A-Z][a-z])[^\W\d][\w-]{3,29} (?=\S[^\n]{40})")
 """An indented word, not that of a sentence, that fills the columns before its text."""

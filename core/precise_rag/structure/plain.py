@@ -9,7 +9,7 @@ from typing import NamedTuple
 from unicodedata import normalize
 
 from precise_rag._data import packaged_text
-from precise_rag.structure.blocks import BlockKind, BlockStart
+from precise_rag.structure.blocks import OPTIONS, BlockKind, BlockStart, lost_indent
 from precise_rag.structure.heads import has_number
 from precise_rag.structure.marks import (
     ADORNMENT,
@@ -24,7 +24,6 @@ from precise_rag.structure.marks import (
     NUMBERED,
     STOPS,
     WIDE,
-    are_options,
     ends_in_colon,
     label_end,
     leads_in,
@@ -111,6 +110,7 @@ def plain_blocks(text: str) -> Iterator[BlockStart]:
     """Yield the starts of the blocks of a plain text whose lines end in line feeds."""
     mail_heads = {head.start(): head.end() for head in MAIL_HEAD.finditer(text)}
     bare = without_pages(text, lines := read_lines(text))
+    bare[:1] = [line._replace(indent=line.indent or lost_indent(text)) for line in bare[:1]]
     blocks = {block[0]: block for block in _Reader(without_stops(bare), mail_heads).blocks()}
     ends = [*(line.start for line in bare), len(text)]
     begun = {*blocks, len(text)}
@@ -229,17 +229,17 @@ class _Reader:
     def _is_term(self, number: int) -> bool:
         """Whether a line is a term, or an option, whose meaning is indented below it."""
         line, *below = self.lines[number : number + 4]
+        row, *rows = (" " * one.indent + one.words for one in (line, *below))
         words, before = line.words, self.lines[max(number - 1, 0)]
         is_rest = before.indent == line.indent or words.count("[") < words.count("]")
         is_rest = is_rest or (words[0] == "[" and _COMMAND.match(before.words) is not None)
-        is_rest = is_rest and not line.after_blank
-        while not is_rest and below and not below[0].after_blank and are_options(line.row, below[0].row):
-            line, *below = below
-        if is_rest or not below:
+        if (is_rest and not line.after_blank) or not below:
             return False
+        while below[1:] and not below[0].after_blank and OPTIONS.match(f"{row}\n{rows[0]}"):
+            (line, *below), (row, *rows) = below, rows
         if below[0].after_blank:
             return _LITERALS.fullmatch(words) is not None and below[0].indent > line.indent + 1
-        if label_end(line.row, below[0].row):
+        if label_end(row, rows[0]):
             return True
         if len(words) > _LONGEST_TERM or words.removesuffix("...").endswith(STOP) or has_two_sentences(words):
             return False
@@ -257,7 +257,7 @@ class _Reader:
     def _lead_in(self, number: int) -> tuple[BlockKind, int] | None:
         """The lead-in of other items that a line right below an item begins, not right of its mark."""
         line, indents = self.lines[number], [mark.indent for mark in self.marks] or [-1]
-        before, *rest = (one.row for one in self.lines[number - 1 : number + 4])
+        before, *rest = (" " * one.indent + one.words for one in self.lines[number - 1 : number + 4])
         if self.kind != "item" or line.indent > min(self.indent, indents[-1]) or not leads_in(before, rest):
             return None
         return ("item", self.level - 1) if line.indent > indents[0] else ("paragraph", 0)

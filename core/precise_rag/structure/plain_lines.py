@@ -55,11 +55,6 @@ class Line(NamedTuple):
     before_blank: bool
 
     @property
-    def row(self) -> str:
-        """Its words behind spaces."""
-        return " " * self.indent + self.words
-
-    @property
     def end(self) -> int:
         """Columns up to the end of its words."""
         return self.indent + len(in_columns(self.words))
@@ -126,7 +121,7 @@ def without_stops(lines: Sequence[Line]) -> list[Line]:
 
 def edges_of(line: Line) -> set[int]:
     """The columns where cells begin, with a minus those where they end, of the last a number; 0: by tabs."""
-    words = in_columns(line.row).expandtabs(8)
+    words = in_columns(" " * line.indent + line.words).expandtabs(8)
     gaps = [gap.span() for gap in _GAP.finditer(words, line.indent)]
     by_tab = {0} if "\t" in line.words and not line.indent else set()
     last = words[gaps[-1][1] :] if gaps else ""

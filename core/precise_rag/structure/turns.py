@@ -25,8 +25,7 @@ def with_turns(text: str, starts: list[BlockStart]) -> list[BlockStart]:
     """
     starts = _with_heads(text, starts)
     without_heads = MAIL_HEAD.sub(lambda head: " " * len(head[0]), text)
-    turns = [(match.start(), match.end("indent"), speaker(match)) for match in TURN.finditer(without_heads)]
-    labels = [(place, name) for _, place, name in turns]
+    labels = [(match.end("indent"), speaker(match)) for match in TURN.finditer(without_heads)]
     n_paragraphs = sum(kind in ("paragraph", "heading", "item") for _, kind, _ in starts)
     repeated = [n for n in Counter(name for _, name in labels).values() if n >= _TURNS_OF_A_SPEAKER]
     n_turns = sum(repeated)
@@ -34,7 +33,7 @@ def with_turns(text: str, starts: list[BlockStart]) -> list[BlockStart]:
     if len(repeated) < _FEWEST_SPEAKERS or not is_transcript or 2 * n_turns < len(labels):
         return starts
     blocks = {block[0]: block for block in starts}
-    apart = Counter(name for start, _, name in turns if text[max(start - 2, 0) : start] in ("", "\n\n"))
+    apart = [name for at, name in labels if text[max(at - 99, 0) : at].rstrip(" \t")[-2:] in ("", "\n\n")]
     first = _first_of_records([name for _, name in labels], apart, len(_SENTENCE.findall(text)))
     begins = dict[int, int]()
     for place, name in labels:
@@ -83,15 +82,13 @@ def _with_heads(text: str, starts: list[BlockStart]) -> list[BlockStart]:
     return [(starts[row][0], "heading", _LEVEL_OF_TITLES) if row in place else starts[row] for row in rows]
 
 
-def _first_of_records(names: Sequence[str], apart: Counter[str], n_sentences: int) -> str:
-    """The label that begins records with prose, such as "Title", if three come again in one order; or "".
-
-    apart: how often each is below a blank line. Of those of most records it is the one most often apart.
-    """
+def _first_of_records(names: Sequence[str], apart: Sequence[str], n_sentences: int) -> str:
+    """The label that begins records with prose, if three come in one order: it is most often apart; or ""."""
+    all_of, n_apart = Counter(names), Counter(apart)
     for labels, n_records in Counter(zip(names, names[1:], names[2:], strict=False)).most_common(1):
-        fewest = max(_FEWEST_RECORDS, _SHARE_OF_RECORDS * names.count(labels[0]))
+        fewest = max(_FEWEST_RECORDS, _SHARE_OF_RECORDS * all_of[labels[0]])
         if n_sentences >= n_records >= fewest and len({*labels}) == len(labels):
-            return max((name for name, n in Counter(names).items() if n >= fewest), key=apart.__getitem__)
+            return max(all_of, key=lambda name: (all_of[name] >= fewest, n_apart[name] / all_of[name]))
     return ""
 
 

@@ -24,7 +24,7 @@ _CUT_OFF = {"length": "cut off by the length limit", "content_filter": "cut off 
 def trace_page(record: Record) -> str:
     """Return the page of a record made by `Trace.to_dict`. Raises InputError for any other record.
 
-    A record without texts becomes a page without texts. Long texts and lists are cut, and the page says so.
+    A record without texts becomes a page without texts. Long texts and lists are cut, as its end says.
     """
     try:
         question, parts = str(record.get("question", "A question")), list(_parts(record))
@@ -51,7 +51,6 @@ def _parts(record: Record) -> Iterable[str]:
     for call in _first(calls):
         yield _prompt_and_reply(call)
     yield _soft(_pairs(record["settings"]))
-    yield _left_out(record)
 
 
 def _what_was_sent(excerpts: Sequence[Record]) -> str:
@@ -164,18 +163,6 @@ def _prompt_and_reply(call: Record) -> str:
     texts = (f"{_soft(name)}<pre>{_text(text)}</pre>" for name, text in (*said, ("reply", call["text"])))
     title = f"{call['role']}, {call['prompt_version']}"
     return f"<details><summary>{_text(title)}</summary>{''.join(texts)}</details>"
-
-
-def _left_out(record: Record) -> str:
-    """A note if texts or lists of the record were cut."""
-    lists = (record["context"], record["calls"], record["rounds"], record["stages"])
-    candidates = [stage["candidates"] for stage in record["stages"]]
-    texts = [one.get("text", "") for among in (*lists[:3], *candidates) for one in among]
-    prompts = [message["content"] for call in record["calls"] for message in call.get("messages", ())]
-    is_cut = any(len(among) > _LONGEST_LIST for among in (*lists, *candidates))
-    is_cut |= any(len(text) > _LONGEST_TEXT for text in (*texts, *prompts, record.get("answer", "")))
-    note = "This page leaves out parts of long texts and lists; the JSON of the trace has them."
-    return _soft(note) if is_cut else ""
 
 
 def _first(items: Sequence[Record]) -> Sequence[Record]:

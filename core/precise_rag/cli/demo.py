@@ -50,8 +50,7 @@ def run(args: argparse.Namespace) -> int:
     best = np.argsort(-(encoder.encode_queries(questions) @ vectors.T))[:, :_TOP_K]
     show(f"{len(documents)} documents\n\n▸ {questions[0]}")
     selection = rag.retrieve(questions[0])
-    passages = context_passages(selection)
-    for passage in passages:
+    for passage in (passages := context_passages(selection)):
         show(f"  [{passage.number}] {source_of(passage)}")
         for piece in passage.pieces:
             show(f"  {piece.score:8.2f}  {shorten(' '.join(piece.text.split()), _WIDTH)}")

@@ -17,8 +17,7 @@ from precise_rag.checks import without_repeats
 from precise_rag.documents.conversion import Converter
 from precise_rag.documents.files import Report, decode, decode_as
 from precise_rag.errors import InputError
-from precise_rag.titles import joined_fields
-from precise_rag.types import FIELDS_KEY, Document
+from precise_rag.types import Document
 
 _RESERVED = re.compile(r"source|pages|record|relevance_score|precise.*|\$.*", re.DOTALL)
 """Metadata that say where a text is from and how it is ranked, which a record cannot set."""
@@ -126,7 +125,7 @@ def mail_documents(
 ) -> Iterator[Document]:
     """Return a document for each message of an .eml or .mbox file: its text, without attachments.
 
-    The subject is the metadata "title"; models are also shown who wrote it, and when.
+    The metadata "title", which models are shown, is the subject, who wrote it, and when.
     """
     is_one = file.suffix.lower() == ".eml"
     messages = [data] if is_one else [_QUOTED.sub(rb"\1", one) for one in _MESSAGE.split(data)[1:]]
@@ -143,8 +142,9 @@ def mail_documents(
         headers = {key: str(parsed[field]) for field, key in fields.items() if parsed[field]}
         if body is not None and body.get_content_subtype() == "html":
             text = converter.convert(text.encode("utf-8", "replace"), file.with_suffix(".html"))[0]
-        metadata = {"source": name, **headers, FIELDS_KEY: joined_fields(headers, {"to"})}
-        return Document(name if is_one else f"{name}#{number}", text, metadata)
+        if title := ", ".join(headers[key] for key in ("title", "from", "date") if key in headers):
+            headers["title"] = title
+        return Document(name if is_one else f"{name}#{number}", text, {"source": name, **headers})
 
     return each_document(enumerate(messages, start=1), read, report, f"{file}, message")
 

@@ -41,7 +41,7 @@ LONGEST_ANNOUNCED = 150
 """Tokens that are taken along because they are announced, at most."""
 
 LONGEST_SECTION = 240
-"""Tokens of a section, entry or table that are taken along because the question is about it, at most."""
+"""Tokens of a section, entry, record or table that are taken along, at most: the question is about it."""
 
 _OTHER_ITEMS = 0.75
 """How likely the other items of a short list are, as a share of what one of them is."""

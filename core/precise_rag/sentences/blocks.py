@@ -95,6 +95,7 @@ def _rows(text: str, block: Block, rows: Rows, recurs: bool) -> Iterator[Span]:
 
 
 def _is_short(text: str, start: int, end: int) -> bool:
+    """Whether a row is short without its tags; one with words behind its end, as of a layout, with them."""
     row = text[start:end].strip()
     is_page = "</tr>" in row and has_words(row.rpartition("</tr>")[2])  # laid out in tables
     return len(row if is_page or len(row) > _LONGEST_ROW else without_tags(row)) <= _WHOLE_TABLE

@@ -123,8 +123,8 @@ def test_messages_have_their_subject_as_title(tmp_path):
     assert [document.id for document in found] == ["a.eml", "b.mbox#1", "b.mbox#2"]
     assert found[0].text.splitlines() == ["Täglich um 23:40 Uhr."]
     assert found[2].text.splitlines()[:2] == ["Täglich um 23:40 Uhr.", "From 9 on."]
-    fields = {"from": "Ilse <i@a.example>", "precise_fields": "from: Ilse <i@a.example>"}
-    assert found[0].metadata == {"source": "a.eml", "title": "Fähre", **fields}
+    named = {"title": "Fähre, Ilse <i@a.example>", "from": "Ilse <i@a.example>"}
+    assert found[0].metadata == {"source": "a.eml", **named}
 
 
 @pytest.mark.parametrize(

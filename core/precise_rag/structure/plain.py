@@ -5,12 +5,11 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import pairwise, takewhile
-from typing import NamedTuple
-from unicodedata import normalize
 
 from precise_rag._data import packaged_text
 from precise_rag.structure.blocks import OPTIONS, BlockKind, BlockStart, lost_indent
 from precise_rag.structure.heads import has_number
+from precise_rag.structure.item_marks import ItemMark, with_mark
 from precise_rag.structure.marks import (
     ADORNMENT,
     CODE_LINE,
@@ -82,30 +81,6 @@ _SETTING = re.compile(r"[\w.\"'/-]{1,80}[ \t]{0,40}=|\d{1,2}[:.]\d\d\s")
 """The head of a section of settings or of a day, and a setting or a time right below it."""
 
 
-class _Mark(NamedTuple):
-    """A kind of marks of items at an indent, and the last one: "(a)"."""
-
-    indent: int
-    kind: str
-    word: str
-
-
-_NUMBER, _ROMAN = re.compile(r"\w+(?:\.\w+)*"), re.compile(r"[ivx]+|[IVX]+")
-
-
-def _kind_of(word: str, last: str) -> str:
-    """The kind of a mark after another one: "(i)" follows "(h)", otherwise it is a Roman number."""
-    number = _NUMBER.search(word)
-    if number is None:
-        return word
-    inside = number[0]
-    if inside[0].isdigit():
-        return re.sub(r"\d+", "1", word)
-    is_next = len(inside) == 1 and last.strip("().") == chr(ord(inside) - 1)
-    kind = word.replace(inside, "a" if inside.islower() else "A")
-    return f"roman {kind}" if _ROMAN.fullmatch(inside) and not is_next else kind
-
-
 def plain_blocks(text: str) -> Iterator[BlockStart]:
     """Yield the starts of the blocks of a plain text whose lines end in line feeds."""
     mail_heads = {head.start(): head.end() for head in MAIL_HEAD.finditer(text)}
@@ -145,10 +120,9 @@ class _Reader:
         self.lists = {line.words for line in lines if line.words.startswith("[[")}
         self.styles: dict[tuple[str, bool], int] = {}
         self.kind: BlockKind | None = None
-        self.level = 0
-        self.indent = 0
+        self.level = self.indent = 0
         """Kind, level and indent of the block that is being read."""
-        self.marks: list[_Mark] = []
+        self.marks: list[ItemMark] = []
         """The kinds of marks of the items around, the outermost first."""
         self.cells_end = self.no_cells = 0
         """The number of the line behind the loose cells that are read, and of the next that may be one."""
@@ -205,7 +179,9 @@ class _Reader:
         if line.after_blank and (FORMULA.match(words) or (is_in_paragraph and CODE_LINE.match(words))):
             return "code", 0
         if is_term or (ITEM.match(words) and number not in self.wrapped and self._is_item(number)):
-            return "item", 1 + line.indent // 2 + (0 if is_term else self._steps(line))
+            self.marks = self.marks if self.kind == "item" else []
+            self.marks, depth = (self.marks, 0) if is_term else with_mark(self.marks, line)
+            return "item", 1 + line.indent // 2 + depth
         if not line.after_blank:
             ends = self.kind == "quote" and self.lines[number - 1].words[0] == ">" and not words[0].islower()
             return ("paragraph", 0) if ends or self.kind is None else self._lead_in(number)
@@ -262,29 +238,6 @@ class _Reader:
             return None
         return ("item", self.level - 1) if line.indent > indents[0] else ("paragraph", 0)
 
-    def _steps(self, line: Line) -> int:
-        """How many kinds of marks stand above an item at its indent: "(a)" below "(1)" is a step deeper.
-
-        A number below "-" begins another list.
-        """
-        if self.kind != "item":
-            self.marks = []
-        while self.marks and self.marks[-1].indent > line.indent:
-            self.marks.pop()
-        same = [mark for mark in self.marks if mark.indent == line.indent]
-        mark_before = ITEM.match(f"{line.words} ")
-        word = normalize("NFKC", mark_before[0]).strip() if mark_before else line.words.split()[0]
-        for step, mark in reversed(list(enumerate(same))):
-            if mark.kind == _kind_of(word, mark.word):
-                del self.marks[len(self.marks) - len(same) + step :]
-                self.marks.append(mark._replace(word=word))
-                return step
-        if same and _NUMBER.search(word) and not _NUMBER.search(same[-1].word):
-            del self.marks[len(self.marks) - len(same) :]
-            same = []
-        self.marks.append(_Mark(line.indent, _kind_of(word, ""), word))
-        return len(same)
-
     def _goes_on(self, line: Line) -> bool:
         return not line.after_blank or line.indent >= max(self.indent, 1)
 
@@ -334,8 +287,7 @@ class _Reader:
         """A table: its kind, level and number of lines."""
         line, below = self.lines[number], self.lines[number + 1 : number + 2]
         words = line.words
-        in_code = self.kind == "code" and self._goes_on(line)
-        if in_code or words.startswith(_PROMPTS):
+        if (self.kind == "code" and self._goes_on(line)) or words.startswith(_PROMPTS):
             return None
         if begins_table(words, below[0].words if line.after_blank and not line.before_blank else ""):
             if is_rule(words) and "|" not in words[1:] and words[0] in "=|":

@@ -22,7 +22,7 @@ _FEWEST_DIGITS = 9
 _GLUED = re.compile(
     r"(?<![\w.:,-])(\d+(?:[.,]\d+)?)(?=(?:[kKMGT]i?B|[kcmµ]m|[kmµ]?g|k?V|mA|[kKMG]?Wh?|[kKMG]?Hz|ms|min|ml)\b)"
 )
-_ROMAN = re.compile(r"(?<=[^\W\d_] )(?=[IVX]{2}|[VX])(X{0,3})(IX|IV|V?I{0,3})\b(?![-'’])")
+_ROMAN = re.compile(r"(?<=[^\W\d_] )(?=[IVX]{2}|[VX])(X{0,3})(IX|IV|V?I{0,3})(?![\w'’-])")
 _UNITS = ("", "I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX")
 _WORDS = packaged_toml("stems.toml")
 _MONTHS = {name: number for number, names in enumerate(_WORDS["months"], 1) for name in names.split()}

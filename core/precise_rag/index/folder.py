@@ -47,7 +47,7 @@ WAIT = 10.0
 _LONGEST_WAIT = 1e6
 _PART = MANIFEST + ".part"
 """The manifest while it is written."""
-_FORMAT, _VERSION = "precise-rag-index", 6
+_FORMAT, _VERSION = "precise-rag-index", 7
 _DATA_NAME = re.compile(r"data-[0-9a-f]{32}\.safetensors")
 _TYPES = {"U8": "u1", "I8": "i1", "U16": "<u2", "I32": "<i4", "I64": "<i8", "F32": "<f4", "F64": "<f8"}
 """The types of numbers that columns have, as safetensors and numpy name them."""

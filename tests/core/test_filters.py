@@ -32,6 +32,8 @@ def test_objects_and_plain_form_are_the_same() -> None:
     assert as_filter(plain) == wanted
     assert hash(as_filter(plain)) == hash(wanted)
     assert wanted.to_dict() == plain
+    with pytest.raises(InputError, match="values must be a list, got str"):
+        Field("tenant").is_in("acme")
     assert as_filter({"a": True}) != as_filter({"a": 1.0}) == as_filter({"a": 1})
 
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, field, replace
 from operator import eq, ge, gt, le, lt
 from typing import Any, Literal, TypeVar
 
-from precise_rag.checks import shown
+from precise_rag.checks import items_of, shown
 from precise_rag.errors import InputError
 from precise_rag.filters.values import GIVEN, ID, RESERVED, Value, canonical, field_value, is_text, is_value
 from precise_rag.types import Document
@@ -217,7 +217,7 @@ class Field:
 
     def is_in(self, values: Iterable[Value]) -> Condition:
         """Whether the field has one of these values; `~` for none of them."""
-        return Condition(self.name, "$in", tuple(values))
+        return Condition(self.name, "$in", tuple(items_of("values", values, object)))
 
     def contains(self, value: Value) -> Condition:
         """Whether the field is a list with this value, or a string with this string in it."""

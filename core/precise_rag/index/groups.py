@@ -109,7 +109,7 @@ def passage_ids(document: Document, table: SentenceTable, passages: Passages) ->
         before = np.cumsum(table.n_tokens) - table.n_tokens
         within = before - before[Groups.by_change(table.paragraphs).starts][table.paragraphs]
         return Groups.by_change(table.paragraphs, within // _LONGEST_PARAGRAPH).of_row
-    if passages == "sentences":
+    if passages == "sentences" or not len(table):
         return np.arange(len(table), dtype=np.int64)
     if isinstance(passages, int):
         return np.arange(len(table), dtype=np.int64) // passages

@@ -88,7 +88,9 @@ def test_chunkrag_searches_for_the_rewritten_question_filters_and_reranks_what_i
 
 @pytest.mark.parametrize(("preset", "index", "stages"), read_cases("commands.json", "presets"))
 def test_each_preset_has_its_index_and_its_stages(preset: Any, index: str, stages: list[str]) -> None:
-    rag = PreciseRAG.from_documents(DOCUMENTS, preset=preset, encoder=HashEncoder())
+    rag = PreciseRAG.from_documents(
+        [*DOCUMENTS, Document("rule", "***")], preset=preset, encoder=HashEncoder()
+    )
     trace = Trace(QUESTION)
     selection = rag.retrieve(QUESTION, trace=trace)
     assert type(rag.index).__name__ == index

@@ -6,7 +6,9 @@ Each is a `BaseDocumentCompressor`, for ContextualCompressionRetriever and its l
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from typing import Annotated, Any
+from copy import copy
+from dataclasses import replace
+from typing import Annotated, Any, cast
 
 from langchain_core.callbacks import Callbacks
 from langchain_core.documents import BaseDocumentCompressor, Document
@@ -189,12 +191,14 @@ class RelevanceFilterCompressor(SelectionCompressor, parts.RelevanceOptions):
     llm: Any = Field(repr=False)
     budget: Budget | None = None
 
-    def _make_part(self, most_calls: int | None = None) -> parts.SelectionPart:
-        limit = {"max_concurrency": min(most_calls or self.max_concurrency, self.max_concurrency)}
-        return parts.RelevancePart(RelevanceFilter(self.llm, budget=self.budget, **self._settings | limit))
+    def _make_part(self) -> parts.SelectionPart:
+        return parts.RelevancePart(RelevanceFilter(self.llm, budget=self.budget, **self._settings))
 
     def _part_for_call(self) -> parts.SelectionPart:
-        return self._make_part(ensure_config().get("max_concurrency"))
+        most = min(ensure_config().get("max_concurrency") or self.max_concurrency, self.max_concurrency)
+        limited = copy(cast(parts.RelevancePart, self._part).filter)
+        limited.settings = replace(limited.settings, max_concurrency=most)
+        return parts.RelevancePart(limited)
 
 
 class EvidenceCompressor(SelectionCompressor, parts.EvidenceOptions):

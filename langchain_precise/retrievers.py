@@ -50,8 +50,6 @@ class PreciseRetriever(BaseRetriever):
         if unknown := (kept.keys() - {"filter", "k"}) | (fields.keys() - known):
             told = f'{", ".join(known)}, with "filter" and "k" in search_kwargs'
             raise InputError(f"{type(self).__name__} has {told}; got {', '.join(map(str, unknown))}")
-        if "k" in kept and fields.get("k") is not None:
-            raise InputError("k is given twice: as k= and in search_kwargs; leave one out")
         k, rag = kept.pop("k", fields.get("k")), rag.with_filter(kept.pop("filter", None))
         with own_errors(type(self).__name__):
             super().__init__(**fields | {"rag": rag, "search_kwargs": kept, "k": k})

@@ -19,6 +19,7 @@ from langchain_precise.convert import from_selection, to_core_documents
 from langchain_precise.events import observe, observing
 from langchain_precise.sources import RetrieverSource
 from precise_rag.answer import Answer
+from precise_rag.checks import items_of
 from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
 from precise_rag.errors import InputError
 from precise_rag.pipeline import PreciseRAG, check_pipeline
@@ -224,6 +225,7 @@ def _read_question(given: Any) -> dict[str, Any]:
 
 def _messages(name: str, given: Sequence[Any]) -> list[Message]:
     """Return the messages of people and models that have text; those of tools say nothing here."""
+    given = [*items_of(name, given, object)]
     try:
         converted = convert_to_messages(given)
     except (NotImplementedError, TypeError, ValueError) as error:

@@ -127,7 +127,8 @@ class SelfFeedbackQueryEngine(OverPipeline, BaseQueryEngine):
             found = source.search(query_bundle, filter=wanted)
         else:
             brought = self._brought(query_bundle) | ({"filter": wanted} if wanted is not None else {})
-            found = source.search(query_bundle.query_str, self.rag.path.n_candidates, **brought)
+            top_k = getattr(source, "fetch_k", None) or self.rag.path.n_candidates
+            found = source.search(query_bundle.query_str, top_k, **brought)
         return [from_candidate(candidate) for candidate in found]
 
     async def aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:

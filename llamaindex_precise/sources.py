@@ -17,6 +17,7 @@ from llamaindex_precise.convert import to_candidates
 from llamaindex_precise.embeddings import PreciseEmbedding
 from precise_rag.checks import check_methods, check_number, items_of, shown
 from precise_rag.encoded import encode_queries
+from precise_rag.encoders import load_encoder
 from precise_rag.errors import InputError
 from precise_rag.protocols import Encoder
 from precise_rag.types import Candidate, FloatArray, check_query
@@ -100,6 +101,8 @@ class StoreSource(_Source):
         elif embed_model is not None:
             raise InputError("an index has its own embed_model; pass its vector store to choose another")
         self.store, self.fetch_k = store, fetch_k
+        model = getattr(store, "_embed_model", None)
+        self.encoder = None if model is None else load_encoder(model)  # of a query that HyDE wrote
 
     def _retriever(self, filter: Any, top_k: int) -> BaseRetriever:
         filters = MetadataFilters(filters=[filter]) if isinstance(filter, MetadataFilter) else filter

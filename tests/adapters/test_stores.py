@@ -10,6 +10,7 @@ from llama_index.core.schema import QueryBundle
 from llama_index.core.vector_stores import MetadataFilter, MetadataFilters, SimpleVectorStore
 
 from langchain_precise import PreciseEmbeddings
+from llamaindex_precise import SelfFeedbackQueryEngine
 from precise_rag.errors import InputError
 from precise_rag.facts import read_facts
 from precise_rag.testing import HashEncoder
@@ -188,11 +189,16 @@ def test_a_filled_store_gives_the_same_sentences_in_both_frameworks(question):
 def test_a_vector_store_of_llamaindex_is_searched_by_the_embedding_that_filled_it():
     store = llamaindex_store("qdrant", None)
     storage = StorageContext.from_defaults(vector_store=store)
-    node = LLAMAINDEX.piece(TOWN, str(UUID(int=1)), year=1911).node
-    VectorStoreIndex([node], storage_context=storage, embed_model=HashEmbedding())
-    [best] = LLAMAINDEX.retriever.from_store(store, HashEmbedding(), similarity_top_k=1).retrieve(QUESTION)
-    assert best.node.metadata["year"] == 1911
-    assert best.node.text == TOWN.split("\n")[0]
+    pieces = enumerate((TOWN, "Bread is baked."), 1)
+    nodes = [LLAMAINDEX.piece(text, str(UUID(int=n)), year=1910 + n).node for n, text in pieces]
+    VectorStoreIndex(nodes, storage_context=storage, embed_model=HashEmbedding())
+    options = {"similarity_top_k": 1, "fetch_k": 1}
+    retriever = LLAMAINDEX.retriever.from_store(store, HashEmbedding(), **options)
+    hypothetical = QueryBundle("Bread is baked.", custom_embedding_strs=[TOWN])
+    for query in (QUESTION, hypothetical):
+        assert retriever.retrieve(query)[0].node.metadata["year"] == 1911
+    assert retriever.retrieve(QUESTION)[0].node.text == TOWN.split("\n")[0]
+    assert len(SelfFeedbackQueryEngine(rag=retriever.rag).retrieve(hypothetical)) == 1
 
 
 def test_what_cannot_be_searched_or_changed_is_refused_with_advice():

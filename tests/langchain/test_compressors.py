@@ -72,11 +72,14 @@ def relevance(prompt):
 
 
 @pytest.mark.parametrize("config", [None, {"max_concurrency": 2}])
-def test_no_more_calls_at_once_than_allowed(config):
+def test_no_more_calls_at_once_than_allowed(config, monkeypatch):
     input = {"query": "q", "documents": FOUND}
     options = {"batch_size": 1, "max_concurrency": 3}
     llm, allm = (Counted(wheels_are_relevant, delay=0.01) for _ in range(2))
-    RelevanceFilterCompressor(llm=llm, **options).invoke(input, config)
+    compressor = RelevanceFilterCompressor(llm=llm, **options)
+    monkeypatch.setattr("precise_rag.candidate_filters.relevance.load_llm", None)
+    compressor.invoke(input, config)
+    monkeypatch.undo()
     assert 1 <= llm.most <= (2 if config else 3)
     assert len(llm.calls) == len(FOUND)
     asyncio.run(RelevanceFilterCompressor(llm=allm, **options).ainvoke(input, config))

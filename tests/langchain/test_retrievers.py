@@ -26,6 +26,9 @@ async def test_k_is_set_once_or_for_one_call_and_kept_to(precise):
     assert [d.id for d in await precise.ainvoke(QUESTION, k=2)] == sentences[:2]
     assert len(sentences) <= len(precise.invoke(QUESTION, k=50)) <= len(selection.decisions)
     index = precise.rag.index
+    assert PreciseRetriever.from_index(index, k=2, search_kwargs={"k": 1}).k == 1, (
+        "as configurable fields set it"
+    )
     for given in ({"k": 1}, {"search_kwargs": {"k": 1}}):
         assert [d.id for d in PreciseRetriever.from_index(index, **given).invoke(QUESTION)] == sentences[:1]
         assert [d.id for d in precise.invoke(QUESTION, **given)] == sentences[:1]

@@ -2,13 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from precise_rag.checks import check_number, items_of
 from precise_rag.evidence.grower import EvidenceGrower
 from precise_rag.evidence.texts import FoundTexts
 from precise_rag.excerpts import PieceTokens, Written, excerpts_of, no_piece_tokens, within
-from precise_rag.protocols import Reranker, SentenceSplitter
-from precise_rag.rerank import calibrated, rerank
+from precise_rag.protocols import SentenceSplitter
+from precise_rag.rerank import calibrated, load_reranker, rerank
 from precise_rag.selection import ProbabilitySelector
 from precise_rag.sharing import share_places
 from precise_rag.types import Candidate, Decision, Excerpt, Selection, check_query
@@ -44,19 +45,19 @@ class EvidenceExtractor:
     same text, see `EvidenceGrower`, and the selector decides what is sent, as excerpts; see `excerpts_of`.
     A sentence that is in several texts is kept once.
 
-    reranker: scores the sentences; any, see `calibrated`.
+    reranker: scores the sentences; anything that `load_reranker` takes.
     selector: default: `FROM_TEXTS`. With min_keep=0 nothing is kept if nothing is relevant.
     splitter: splits the texts into sentences; default: `load_sentence_splitter()`.
     """
 
     def __init__(
         self,
-        reranker: Reranker,
+        reranker: Any = "default",
         selector: ProbabilitySelector | None = None,
         *,
         splitter: SentenceSplitter | None = None,
     ) -> None:
-        self.reranker = calibrated(reranker)
+        self.reranker = calibrated(load_reranker(reranker))
         self.selector = selector or FROM_TEXTS
         self.splitter = splitter
 
@@ -76,7 +77,8 @@ class EvidenceExtractor:
         piece_tokens, max_tokens, written: as for `within`; default of max_tokens: the selector's.
         """
         check_query(query)
-        found_texts = FoundTexts(query, texts, self.splitter)
+        check_number("max_tokens", max_tokens, least=1, whole=True, none="the selector's limit")
+        found_texts = FoundTexts(query, [*items_of("texts", texts, Candidate)], self.splitter)
         limit = max_tokens or self.selector.max_tokens
         selection = within(self.select(query, found_texts), limit, piece_tokens=piece_tokens, written=written)
         excerpts, doc_id = excerpts_of(selection, piece_tokens=piece_tokens), found_texts.doc_id

@@ -214,7 +214,7 @@ class EvidencePart(SelectionPart):
         reranker: anything that `load_reranker` takes.
         """
         selector = _with_settings(ProbabilitySelector, options)
-        return cls(EvidenceExtractor(load_reranker(reranker), selector), form)
+        return cls(EvidenceExtractor(reranker, selector), form)
 
     def reranker_for(self, candidates: Sequence[Candidate]) -> Reranker:
         """Return the reranker."""

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any, Self, TypedDict
 
 from precise_rag._processes import PerProcess, side_by_side
-from precise_rag.checks import check_number, items_of
+from precise_rag.checks import check_number, items_of, of_kind
 from precise_rag.errors import InputError
 from precise_rag.evidence import N_FOUND, FoundTexts
 from precise_rag.excerpts import Form
@@ -157,7 +157,8 @@ class RetrievalPath:
             return (query,)
         if isinstance(self.rewriter, AsksModel):
             return (yield from self.rewriter.steps(query, session, wording))
-        return (yield Work(partial(self.rewriter.queries, query), method(self.rewriter, "aqueries", query)))
+        queries = yield Work(partial(self.rewriter.queries, query), method(self.rewriter, "aqueries", query))
+        return tuple(items_of("the rewriter's queries", queries, str))
 
     def _search(self, queries: Sequence[str], search: Request, session: Session) -> Conversation[Places]:
         """Return the candidates that are reranked, and why others are not; without a reranker, all."""
@@ -206,7 +207,8 @@ class RetrievalPath:
 
     def select(self, query: str, ranked: Selection, step: int = 0) -> Selection:
         """Return the selection from what is ranked, at a step of feedback; see `Selector`."""
-        return ranked.then(self.selector.select(ranked.kept, query=query, step=step))
+        selected = self.selector.select(ranked.kept, query=query, step=step)
+        return ranked.then(of_kind("what the selector returns", selected, Selection))
 
 
 def _with_equals(ranked: Selection, places: Places) -> Selection:

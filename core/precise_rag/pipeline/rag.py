@@ -1,7 +1,7 @@
 """The pipeline as users see it."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping
 from copy import copy, deepcopy
 from dataclasses import replace
 from pathlib import Path
@@ -226,26 +226,15 @@ class PreciseRAG:
         """`retrieve`, with the same arguments, without blocking the event loop."""
         return await adrive(self._retrieve(Request(query, **further)))
 
-    def answer(
-        self,
-        query: str,
-        *,
-        options: Sequence[str] = (),
-        history: Iterable[Any] = (),
-        filter: Any = None,
-        vector: FloatArray | None = None,
-        candidates: Iterable[Candidate] | None = None,
-        trace: Trace | None = None,
-    ) -> Answer:
+    def answer(self, query: str, **further: Unpack[AnswerArguments]) -> Answer:
         """Return an answer from the selected context, judged and improved by the feedback loop.
 
-        query, history, filter, vector, candidates, trace: as for `retrieve`.
-        options: the choices of a multiple-choice question; default: none.
+        query: the question, not blank.
+        further: the arguments of `retrieve`, and `options`: the choices of a multiple-choice question.
         Without a language model the answer is the selected context itself, with kind="context".
         Raises LLMError if not even a first draft was written.
         """
-        question = Request(query, history, filter, vector, candidates, trace, options=options)
-        return drive(self._answer(question))
+        return drive(self._answer(Request(query, **further)))
 
     async def aanswer(self, query: str, **further: Unpack[AnswerArguments]) -> Answer:
         """`answer`, with the same arguments, without blocking the event loop.

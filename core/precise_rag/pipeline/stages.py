@@ -10,7 +10,9 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, NamedTuple, Protocol, TypedDict, runtime_checkable
 
+from precise_rag.checks import of_kind
 from precise_rag.errors import InputError
+from precise_rag.feedback import FeedbackController
 from precise_rag.llm.session import Conversation, Session, Work
 from precise_rag.presets import Preset
 from precise_rag.prompts import Wording
@@ -88,6 +90,8 @@ def make_stages(preset: Preset, index: Any, given: Mapping[str, Part]) -> dict[s
         elif name == "reranker" and part is not None:
             loaded = load_reranker(part, score_scale=preset.score_scale)
             part = calibrated(loaded) if preset.calibrated else loaded
+        elif part is not None and name == "feedback":
+            of_kind(name, part, FeedbackController)
         elif part is not None and (isinstance(part, type) or not callable(getattr(part, method, None))):
             raise InputError(
                 f'{name} must be "default", None or an object with {method}(), got {type(part).__name__}'
@@ -174,6 +178,7 @@ def _working(
     """A stage that asks no model of ours: a function of the query and the candidates."""
 
     def steps(query: str, candidates: Candidates, session: Session, wording: Wording) -> Conversation[Any]:
-        return (yield Work(partial(run, query, candidates), arun and partial(arun, query, candidates)))
+        outcome = yield Work(partial(run, query, candidates), arun and partial(arun, query, candidates))
+        return of_kind(f"what {name} returns", outcome, Selection)
 
     return Step(name, settings, steps)

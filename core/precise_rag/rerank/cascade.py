@@ -15,7 +15,7 @@ from precise_rag.checks import check_number
 from precise_rag.encoders.devices import runs_on_onnx
 from precise_rag.encoders.load import default_encoder
 from precise_rag.encoders.local import packaged_tokenizer
-from precise_rag.errors import InputError, ModelError
+from precise_rag.errors import ModelError
 from precise_rag.rerank.candidate_texts import with_cosines, with_headings, with_names_as_asked
 from precise_rag.rerank.features import retrieval_scores
 from precise_rag.rerank.logistic_regression import LogisticRegression, log_odds, matched
@@ -93,11 +93,7 @@ class CascadeReranker(Loaded):
         self, folder: str | Path = _FOLDER, *, n_read: int = 24, least: float = 0.2, device: str | None = None
     ) -> None:
         check_number("least", least, least=0, most=1)
-        if n_read < 1:
-            raise InputError(
-                f"n_read must be at least 1, got {n_read}; "
-                'load_reranker("packaged") works without the cross-encoder'
-            )
+        check_number("n_read", n_read, least=1, whole=True)
         self._folder = Path(folder)
         self._config, _ = load_checkpoint(folder, _SETTINGS)
         self.weights_sha256: str = self._config["weights_sha256"]

@@ -77,8 +77,10 @@ def test_limits_and_texts_without_relevant_sentences():
     assert len(extract("nowhere", piece("pump", PUMP), min_keep=1).excerpts) == 1
     assert extract("x").excerpts == ()
     assert extract("x", piece("blank", " \n ")).excerpts == ()
-    with pytest.raises(InputError, match="must not be blank"):
-        EvidenceExtractor(by_word("x")).extract(" ", [piece("sea", SEA)])
+    extractor = EvidenceExtractor("packaged")
+    for query, texts, limit in ((" ", [piece("sea", SEA)], None), ("x", [SEA], None), ("x", [], 0)):
+        with pytest.raises(InputError, match="must"):
+            extractor.extract(query, texts, max_tokens=limit)
 
 
 def test_what_is_in_several_texts_is_sent_once_and_texts_at_one_place_stay_apart_if_they_differ():

@@ -1,6 +1,7 @@
 """What users ask of a pipeline, in all its ways. The loop of feedback has tests of its own."""
 
 import asyncio
+from types import SimpleNamespace
 
 import pytest
 
@@ -13,6 +14,7 @@ from precise_rag.testing import HashEncoder, ScriptedLLM
 from precise_rag.trace import Trace
 from precise_rag.types import Candidate, Selection
 from support.counted import Counted
+from support.documents import read_cases
 
 DOCUMENTS = [
     Document(
@@ -184,9 +186,15 @@ def test_a_stage_is_the_default_off_or_ones_own(rag):
     assert bare.retrieve(QUESTION, trace=trace).kept == tuple(rag.index.search(QUESTION, 50))
     assert [stage.name for stage in trace.stages] == ["search", "selection"]
     assert PreciseRAG(rag.index, relevance=Nothing()).retrieve(QUESTION).kept == ()
-    for name in ("rewriter", "redundancy", "relevance", "evidence", "selector", "feedback"):
+    for name in ("rewriter", "redundancy", "relevance", "evidence", "selector"):
         with pytest.raises(InputError, match=f'{name} must be "default", None or an object with'):
             PreciseRAG(rag.index, **{name: "off"})
+    with pytest.raises(InputError, match="feedback must be a FeedbackController"):
+        PreciseRAG(rag.index, feedback=SimpleNamespace(next_step=max))
+    one = SimpleNamespace(queries=str, filter=lambda *given: "abc", select=lambda *given, **further: [])
+    for name, told in read_cases("documents.json", "what stages of a user return"):
+        with pytest.raises(InputError, match=told):
+            PreciseRAG(rag.index, **{name: one}).retrieve(QUESTION)
     wrong = {
         "rerank": "its stages are rewriter, reranker,",
         "min_keep": "its stages are rewriter, reranker,",

@@ -43,8 +43,8 @@ class SelectionCompressor(
 ):
     """Base of the compressors, which keep some documents and drop the rest.
 
-    Kept documents are copies, best first, with the facts about them in `metadata["precise"]`, see
-    `read_facts`. Every decision, on dropped documents too, is sent to the callbacks as a custom event.
+    Kept documents are copies, best first unless they are excerpts, with the facts about them in
+    `metadata["precise"]`, see `read_facts`. Every decision, on dropped documents too, is sent to the callbacks as a custom event.
     """
 
     _part: parts.SelectionPart = PrivateAttr()
@@ -79,7 +79,7 @@ class SelectionCompressor(
     def compress_documents(
         self, documents: Sequence[Document], query: str, callbacks: Callbacks | None = None
     ) -> list[Document]:
-        """Return copies of the kept documents, best first."""
+        """Return copies of the kept documents."""
         return self.invoke({"query": query, "documents": documents}, {"callbacks": callbacks})
 
     async def acompress_documents(
@@ -91,7 +91,7 @@ class SelectionCompressor(
     def invoke(
         self, input: Mapping[str, Any], config: RunnableConfig | None = None, **kwargs: Any
     ) -> list[Document]:
-        """Return copies of the kept documents, best first."""
+        """Return copies of the kept documents."""
         return self._call_with_config(self._compress, input, config, **kwargs)
 
     async def ainvoke(

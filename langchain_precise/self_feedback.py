@@ -55,7 +55,7 @@ class SelfFeedbackOutput(TypedDict):
 
     question: the question that was answered, as it can be understood without the chat before it.
     kind: "generated", or "context" if no model was asked.
-    context: the documents that the answer was written from, best first.
+    context: the documents that the answer was written from, in the order of `PreciseRetriever`.
     citations: the passages that the answer cites: number, doc_id, start, end and text of each.
     choice: the option that was chosen, from 0; None if none was, or there were none.
     score: the judge's, from 1 to 10, or None if the answer was not judged.

@@ -173,7 +173,7 @@ def scores_on_a_scale(
     if scale:
         return scores, scale
     unusable = [score is not None and math.isnan(score) for score in scores]
-    return [math.nan if nan else -float(position) for position, nan in enumerate(unusable)], "rank"
+    return [math.nan if nan else 0.0 - position for position, nan in enumerate(unusable)], "rank"
 
 
 def _known_score(score: object, facts: Mapping[str, Any]) -> float:

@@ -82,7 +82,8 @@ class Segmenter:
         Raises ModelError if the model is missing or damaged, InputError for a bad option.
         """
         if unknown := options.keys() - {field.name for field in fields(SegmenterOptions)}:
-            raise InputError(f"a segmenter has no option {sorted(unknown)[0]!r}")
+            known = ", ".join(field.name for field in fields(SegmenterOptions))
+            raise InputError(f"a segmenter has no option {sorted(unknown)[0]!r}; it has {known}")
         model, defaults = load_model(name, device=device, encoder=encoder)
         if "max_tokens" in options:
             for size in ("min_tokens", "target_tokens"):

@@ -44,7 +44,8 @@ class SelectionCompressor(
     """Base of the compressors, which keep some documents and drop the rest.
 
     Kept documents are copies, best first unless they are excerpts, with the facts about them in
-    `metadata["precise"]`, see `read_facts`. Every decision, on dropped documents too, is sent to the callbacks as a custom event.
+    `metadata["precise"]`, see `read_facts`. Every decision, on dropped documents too, is sent to the
+    callbacks as a custom event.
     """
 
     _part: parts.SelectionPart = PrivateAttr()

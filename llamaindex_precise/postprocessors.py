@@ -30,7 +30,8 @@ class SelectionPostprocessor(SettingsComponent, BaseNodePostprocessor):
     """Base of the postprocessors that keep some nodes and drop the rest.
 
     Kept nodes are copies, best first unless they are excerpts, with the facts about them in
-    `metadata["precise"]`, see `read_facts`. Every decision, on dropped nodes too, is sent as a PreciseStageEvent.
+    `metadata["precise"]`, see `read_facts`. Every decision, on dropped nodes too, is sent as a
+    PreciseStageEvent.
     """
 
     _part: parts.SelectionPart = PrivateAttr()

@@ -20,10 +20,12 @@ _UNSEEN = re.compile(
     r"|(?m:^[ \t]{0,40}(?:\.\. _[^\n]{1,200}:"
     r"|\.\. (?:index|(?:\|[^|\n]{1,99}\| )?image)::[^\n]{0,600}(?:\n[ \t]{1,20}\w{0,9}:[^\n]{0,600}){0,9}"
     rf"|(?:(?:[-*+]|\d{{1,3}}[.)])[ \t]{{1,8}}|(?:{_INNER_LINK}[|•·/–-][ \t]{{0,9}}){{1,40}}){_INNER_LINK}"
-    r"|(?:\|[^\W\d_][^\s|]{1,60}\| ){2,40}\|[^\W\d_][^\s|]{1,60}\|)[ \t]{0,40}$)"
+    r"|(?:\|[^\W\d_][^\s|]{1,60}\| ){2,40}\|[^\W\d_][^\s|]{1,60}\||"
+    r"(?![^\s(]{1,60}\(\d)\S[^\n]{1,99}[ \t]{2}[^\sa-z(]{1,60}\(\d\w{0,3}\))[ \t]{0,40}$)"
 )
 """A comment on one line; an image with a short name, as badges are; a line of reStructuredText that names a
-place or an image, adds to an index or shows images; a line of links to places in the same text."""
+place or an image, adds to an index or shows images; a line of links to places in the same text; the foot of
+a page of a manual: "GNU coreutils 9.1   May 2023   LS(1)"."""
 _EMPTY = re.compile(r"<([A-Za-z][\w-]{0,20})\b[^<>]{0,600}>\s*+</\1>")
 _WORD = re.compile(r"[^\W_]")
 _LAST_WORD = re.compile(r"[^\W_](?=[\W_]*+\Z)")

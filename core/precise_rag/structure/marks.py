@@ -54,6 +54,9 @@ MARKED_TITLE = re.compile(
 )
 """A title in AsciiDoc and wikis, `== Oil`, in Perl's POD, in LaTeX, or in Japanese: `■ 料金`, `【料金】`."""
 
+MANUAL_HEAD = re.compile(r"(\S{1,60}\(\d\w{0,3}\))[ \t].{0,200}[ \t]\1\Z")
+"""The first line of a page of a manual: "LS(1)  User Commands  LS(1)"."""
+
 BORDER = re.compile(r"=+(?:[ \t]+=+)+[ \t]*\Z")
 """A border of a simple table in reStructuredText."""
 
@@ -230,7 +233,7 @@ def without_marks(text: str) -> str:
     words = _BEFORE_HEADING.sub("", " ".join(lines))
     words = _BULLET.sub("", (_TAG.sub(" ", words) if _MARKUP.search(words) else words).strip(" ¶"))
     words = _ANCHOR.sub("", words.strip("# ") if words.startswith("#") else words)
-    words = _ROLE.sub(r"\1", MARKED_TITLE.sub(r"\2", words))
+    words = _ROLE.sub(r"\1", MARKED_TITLE.sub(r"\2", MANUAL_HEAD.sub(r"\1", words)))
     beside_images = _LINK.sub(lambda link: "" if "![" in link[0][:3] else link[1], words)
     words = beside_images if any(map(str.isalnum, beside_images)) else _LINK.sub(r"\1", words)
     return " ".join(_EMPHASIS.sub("", unescaped(words)).split())

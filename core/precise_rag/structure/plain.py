@@ -19,6 +19,7 @@ from precise_rag.structure.marks import (
     FORMULA,
     ITEM,
     MAIL_HEAD,
+    MANUAL_HEAD,
     MARKED_TITLE,
     NUMBERED,
     STOPS,
@@ -228,7 +229,8 @@ class _Reader:
         n_words = len(words.split()) + len(WIDE.findall(words)) // 2
         is_above_term = any(not one.after_blank and one.indent > below[0].indent + 1 for one in below[1:2])
         is_short = n_words <= _WORDS_OF_TERM or words.isupper()
-        return is_short and (is_above_term or fits_above(line, below[0]))
+        is_section = words.isupper() and not (line.indent or self.is_play)
+        return is_short and (is_section or is_above_term or fits_above(line, below[0]))
 
     def _lead_in(self, number: int) -> tuple[BlockKind, int] | None:
         """The lead-in of other items that a line right below an item begins, not right of its mark."""
@@ -256,6 +258,8 @@ class _Reader:
         if line.start in self.mail_heads:
             end = bisect_left(self.lines, self.mail_heads[line.start], key=lambda after: after.start)
             return "heading", 1, end - number
+        if line.after_blank and MANUAL_HEAD.match(line.words):
+            return "heading", 1, 1
         is_first = line.after_blank or line.words[0] == "\\"
         if is_first and (marked := MARKED_TITLE.match(line.words)):
             level = marked[1].count("=") if marked[1][:2] == "==" else 2 + marked[1].count("sub")

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 from operator import itemgetter
+from statistics import median
 
 from precise_rag.structure.blocks import BlockStart
 from precise_rag.structure.marks import COLUMNS, MAIL_HEAD, STOPS, TURN, WIDE, after_space, indent_of, speaker
@@ -35,6 +36,9 @@ def with_turns(text: str, starts: list[BlockStart]) -> list[BlockStart]:
     blocks = {block[0]: block for block in starts}
     apart = [name for at, name in labels if text[max(at - 99, 0) : at].rstrip(" \t")[-2:] in ("", "\n\n")]
     first = _first_of_records([name for _, name in labels], apart, len(_SENTENCE.findall(text)))
+    indents = [indent_of(text[text.rfind("\n", 0, at) + 1 : at + 1]) for at, name in labels if name == first]
+    if indents and min(indents) > median(line.indent for line in read_lines(text)):
+        return starts  # examples within a text
     begins = dict[int, int]()
     for place, name in labels:
         row = max(bisect_right(starts, place, key=itemgetter(0)) - 1, 0)

@@ -142,20 +142,33 @@ class CascadeReranker(Loaded):
             best = best[in_turns([given[row] for row in best], most)[0]]
             rows = np.append(rows, best[~np.isin(best, rows)])[:most]
             known = known or {"packaged": packaged, "dense": dense, "alone": alone}
-            while len(logits) < len(rows):
-                more = rows[len(logits) :][: _READ_AT_ONCE if len(logits) else _READ_FIRST]
-                texts = [(given[row], headed[row].text.removesuffix(given[row].text)) for row in more]
-                pieces = [Piece(one.text, titles, one.before, one.after) for one, titles in texts]
-                logits = np.append(logits, self.logits(query, pieces))
-                columns = {name: column[rows[: len(logits)]] for name, column in known.items()}
-                columns["reads"] = logits
-                read = self._probabilities(columns)
-                if read[-_READ_AT_ONCE:].max() < self._least * read.max():
-                    break
-            rows, is_likely = rows[: len(logits)], read.max() >= _SURE
+            texts = [(given[row], headed[row].text.removesuffix(given[row].text)) for row in rows]
+            pieces = [Piece(one.text, titles, one.before, one.after) for one, titles in texts]
+            columns = self._read(query, pieces, {name: one[rows] for name, one in known.items()}, logits)
+            logits = columns["reads"]
+            rows, is_likely = rows[: len(logits)], self._probabilities(columns).max() >= _SURE
             if is_likely:
                 break
         return Shortlist(rows, columns, packaged, order)
+
+    def _read(
+        self, query: str, pieces: Sequence[Piece], known: Mapping[str, FloatArray], logits: FloatArray
+    ) -> dict[str, FloatArray]:
+        """The columns of the pieces that were read, up to where the last few are below a share of the best.
+
+        known: the other columns of all pieces. logits: of those that were read before, which come first.
+        """
+
+        def columns() -> dict[str, FloatArray]:
+            return {name: column[: len(logits)] for name, column in known.items()} | {"reads": logits}
+
+        while len(logits) < len(pieces):
+            more = pieces[len(logits) :][: _READ_AT_ONCE if len(logits) else _READ_FIRST]
+            logits = np.append(logits, self.logits(query, more))
+            read = self._probabilities(columns())
+            if read[-_READ_AT_ONCE:].max() < self._least * read.max():
+                break
+        return columns()
 
     def load_model(self) -> None:
         """Load the networks now, not at the first candidate."""

@@ -239,7 +239,7 @@ def _messages(name: str, given: Sequence[Any]) -> list[Message]:
 
 
 def _output(answer: Answer, given: ChainInput) -> SelfFeedbackOutput:
-    context = from_selection(Selection.keep_all(passage.excerpt for passage in answer.passages))
+    context = from_selection(Selection.keep_all(answer.passages))
     handed_on = given if isinstance(given, Mapping) else {}
     return cast(SelfFeedbackOutput, {**handed_on, **answer.facts, "answer": answer.text, "context": context})
 

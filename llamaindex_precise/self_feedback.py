@@ -246,7 +246,7 @@ def _fill(response: _R, trace: Trace, answer: Answer | None, order: Order) -> _R
     """Set the response's sources and, once there is an answer, the facts about it. order: of the sources."""
     found = [Selection(), *(stage.selection for stage in trace.stages if stage.name == "selection")]
     passages = answer.passages if answer else context_passages(found[-1], order)
-    sources = from_selection(Selection.keep_all(passage.excerpt for passage in passages))
+    sources = from_selection(Selection.keep_all(passages))
     metadata: dict[str, Any] = {
         item.node.node_id: {key: value for key, value in item.node.metadata.items() if key != FACTS_KEY}
         for item in sources

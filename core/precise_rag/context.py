@@ -1,8 +1,7 @@
 """What a model sees of a selection: its excerpts as numbered passages, with their titles and headings."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
 
 from precise_rag.excerpts import Form, Order, excerpts_of
 from precise_rag.prompts import Shown, Wording
@@ -18,60 +17,33 @@ _AROUND_PASSAGE = 7
 
 
 @dataclass(frozen=True, slots=True)
-class Passage:
+class Passage(Excerpt):
     """An excerpt under the number by which the model sees and cites it, from 1."""
 
-    number: int
-    excerpt: Excerpt
-
-    @property
-    def doc_id(self) -> str:
-        """The document's id."""
-        return self.excerpt.doc_id
-
-    @property
-    def start(self) -> int:
-        """Offset of the first character in the document's text."""
-        return self.excerpt.start
-
-    @property
-    def end(self) -> int:
-        """Offset behind the last character in the document's text."""
-        return self.excerpt.end
-
-    @property
-    def text(self) -> str:
-        """The document's text from start to end."""
-        return self.excerpt.text
-
-    @property
-    def metadata(self) -> Mapping[str, Any]:
-        """The document's metadata."""
-        return self.excerpt.metadata
+    number: int = 0
 
     @property
     def titles(self) -> Titles:
         """What stands above it: the document's title and the path of headings."""
-        return titles_above(self.excerpt)
+        return titles_above(self)
 
     @property
     def pieces(self) -> tuple[Candidate, ...]:
         """The selected sentences in it, in the order of the text."""
-        return tuple(decision.candidate for decision in self.excerpt.sentences)
+        return tuple(decision.candidate for decision in self.sentences)
 
 
 def context_passages(selection: Selection, order: Order = "document") -> tuple[Passage, ...]:
     """Return the passages that a model sees, numbered from 1: the excerpts of a selection."""
-    return _numbered(excerpts_of(selection, order, passage_tokens))
+    names = [field.name for field in fields(Excerpt)]
+    return tuple(
+        Passage(**{name: getattr(excerpt, name) for name in names}, number=number)
+        for number, excerpt in enumerate(excerpts_of(selection, order, passage_tokens), start=1)
+    )
 
 
-def _numbered(excerpts: Sequence[Excerpt]) -> tuple[Passage, ...]:
-    return tuple(Passage(number, excerpt) for number, excerpt in enumerate(excerpts, start=1))
-
-
-def shown_passages(passages: Sequence[Passage]) -> list[Shown]:
-    """Return each passage as a prompt shows it: with its heading where another one begins."""
-    excerpts = [passage.excerpt for passage in passages]
+def shown_passages(excerpts: Sequence[Excerpt]) -> list[Shown]:
+    """Return each excerpt as a prompt shows it: with its heading where another one begins."""
     above = [(), *map(titles_at_end, excerpts)]
     return [
         Shown(one.text, source_of(titles) if titles or (before and not titles_above(one)) else "")
@@ -89,7 +61,7 @@ def prompt_form(question: str, options: Sequence[str] = ()) -> Form:
     wording = Wording().for_options(options)
 
     def texts(excerpts: Sequence[Excerpt]) -> list[str]:
-        prompt = wording.answer(question, shown_passages(_numbered(excerpts)), options)
+        prompt = wording.answer(question, shown_passages(excerpts), options)
         return [prompt.messages[1].content.partition(f"{prompt.mark} question\n")[0]]
 
     return Form(texts, passage_tokens)

@@ -38,7 +38,7 @@ def test_answers_sources_and_rounds_are_those_of_the_core(framework):
     assert (found.facts["kind"], found.facts["note"]) == ("generated", expected.note)
     assert found.facts["trace"]["rounds"] == [turn.to_dict() for turn in expected.trace.rounds]
     assert len(json.loads(json.dumps(found.facts["trace"]))["calls"]) == 4
-    assert_same_excerpts(framework, found.sources, [passage.excerpt for passage in expected.passages])
+    assert_same_excerpts(framework, found.sources, expected.passages)
 
 
 @each_framework

@@ -94,7 +94,7 @@ def check_writable(path: Path) -> None:
 
 def source_of(passage: Passage) -> str:
     """Return where a passage stands, as one line: its document, its page or time, and the titles above it."""
-    place = ", ".join(filter(None, (passage.doc_id, place_name(passage.excerpt))))
+    place = ", ".join(filter(None, (passage.doc_id, place_name(passage))))
     return visible_line(f"{place}: {' › '.join(passage.titles)}" if passage.titles else place)
 
 

@@ -251,7 +251,7 @@ class FeedbackConversation:
             answers = self.rounds[-1:]
         best = self.controller.best(answers) if answers else Round(0, selection, "", None)
         passages = context_passages(best.selection, self.order)
-        trace.send([passage.excerpt for passage in passages], passage_tokens)
+        trace.send(passages, passage_tokens)
         problem = (best if answers else self.rounds[-1]).problem if self.rounds else ""
         reason = "; ".join(filter(None, (problem, reason)))
         if not answers:

@@ -372,7 +372,7 @@ class PreciseRAG:
         trace = session.trace
         selection = self._select(search, ranked, session)
         passages = context_passages(selection, self.order)
-        trace.send([passage.excerpt for passage in passages], passage_tokens)
+        trace.send(passages, passage_tokens)
         trace.answer = text = "\n\n".join(passage.text.strip() for passage in passages)
         note = "no language model is configured, so this is the selected context"
         return Answer(

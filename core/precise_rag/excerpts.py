@@ -15,7 +15,7 @@ from typing import Any, Literal, NamedTuple
 
 from precise_rag.structure.marks import ends_in_colon
 from precise_rag.titles import joined_titles, new_sections
-from precise_rag.tokens import Counts, candidate_tokens, estimate_tokens
+from precise_rag.tokens import Counts, candidate_tokens, estimate_token_counts, estimate_tokens
 from precise_rag.types import Candidate, Decision, Excerpt, Selection, Stretch
 
 Order = Literal["document", "score"]
@@ -25,9 +25,6 @@ in the order of the ranks."""
 
 PieceTokens = Callable[[Candidate], int]
 """Counts the tokens that a piece costs where it is written, beside those of its text and its titles."""
-
-Written = Callable[[Sequence[Excerpt]], int]
-"""Counts the tokens of excerpts as they are written."""
 
 
 def no_piece_tokens(piece: Candidate) -> int:
@@ -40,19 +37,24 @@ AsWritten = Callable[[Sequence[Any]], Sequence[str]]
 
 
 class Form(NamedTuple):
-    """How excerpts are written where a model reads them.
+    """How excerpts are written where a model reads them, and what that costs.
 
     texts: see `AsWritten`.
     piece_tokens: estimates what one more piece costs there, see `excerpts_of`.
+    counts: counts the tokens of texts.
     """
 
     texts: AsWritten
     piece_tokens: PieceTokens = no_piece_tokens
+    counts: Counts = estimate_token_counts
 
-    def counted(self, count: Counts) -> Written:
-        """Return a function that counts the tokens of excerpts in this form."""
-        return lambda excerpts: int(count(self.texts(excerpts)).sum())
+    def tokens(self, excerpts: Sequence[Excerpt]) -> int:
+        """Return the tokens of excerpts in this form."""
+        return int(self.counts(self.texts(excerpts)).sum())
 
+
+PLAIN = Form(lambda pieces: [*(one.text for one in pieces), *map(joined_titles, new_sections(pieces))])
+"""The texts alone, with what stands above them once a section."""
 
 LEAST_PIECE_TOKENS = 8
 """Tokens that a piece costs at least: a reader must find out where each one stands."""
@@ -96,30 +98,19 @@ def _page_of(piece: Candidate) -> tuple[str, str]:
     return (str(file), page.zfill(9)) if file and page.isdecimal() else (piece.doc_id, "")
 
 
-def written_tokens(excerpts: Sequence[Excerpt], piece_tokens: PieceTokens = no_piece_tokens) -> int:
-    """Return the tokens of excerpts as they are written, with what stands above them once a section.
-
-    piece_tokens: what a piece costs beside its text and its titles.
-    """
-    texts = [*(one.text for one in excerpts), *map(joined_titles, new_sections(excerpts))]
-    return sum(map(estimate_tokens, texts)) + sum(map(piece_tokens, excerpts))
-
-
 def within(
     selection: Selection,
     max_tokens: int | None,
     order: Order = "document",
-    piece_tokens: PieceTokens = no_piece_tokens,
-    *,
-    written: Written | None = None,
+    form: Form = PLAIN,
 ) -> Selection:
     """Return a selection whose excerpts fit: of what is kept, the best as many as do, then any that does.
 
     A lead-in fits with what follows it, or not at all, if these two do.
 
-    max_tokens: most tokens of the excerpts as they are written, see `written_tokens`; None: no limit.
-    order, piece_tokens: as for `excerpts_of`.
-    written: counts the tokens of excerpts as they are written; default: `written_tokens`.
+    max_tokens: most tokens of the excerpts as they are written; None: no limit.
+    order: as for `excerpts_of`.
+    form: how they are written.
     """
     if max_tokens is None:
         return selection
@@ -130,9 +121,7 @@ def within(
         """Those alone, and how many tokens are left with them."""
         ids = {candidate.id for candidate in chosen}
         fitting = selection.dropping({one.id: reason for one in kept if one.id not in ids})
-        excerpts = excerpts_of(fitting, order, piece_tokens)
-        n_tokens = written(excerpts) if written else written_tokens(excerpts, piece_tokens)
-        return fitting, max_tokens - n_tokens
+        return fitting, max_tokens - form.tokens(excerpts_of(fitting, order, form.piece_tokens))
 
     units = [*_together(selection, lambda several: only(several)[1] >= 0)]
     fits = len(units) - bisect_left(

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from precise_rag.context import Passage, context_passages, shown_passages, source_of
 from precise_rag.evidence.stretches import split_into_sentences
-from precise_rag.excerpts import LEAST_PIECE_TOKENS, Order, excerpts_of, within, written_tokens
+from precise_rag.excerpts import LEAST_PIECE_TOKENS, PLAIN, Form, Order, excerpts_of, within
 from precise_rag.facts import candidate_facts
 from precise_rag.tokens import estimate_tokens
 from precise_rag.types import Candidate, Excerpt, Selection, Stretch
@@ -140,12 +140,13 @@ def test_every_excerpt_is_a_slice_and_every_kept_sentence_is_in_one(data: st.Dat
 def test_what_is_kept_fits_as_it_is_written(order: Order) -> None:
     scores = {"The mill": 0.9, "It stops": 0.8, "turn": 0.7, "The yard": 0.6, "The gate": 0.5}
     selection = keeping(MILL, scores)
+    form = Form(lambda pieces: [f"{one.text}{' .' * 5}" for one in pieces], lambda piece: 5)
     sizes, numbers = [], []
     for max_tokens in (1, 12, 25, 40, 60, 200):
-        fitting = within(selection, max_tokens, order, piece_tokens=lambda piece: 5)
-        excerpts = excerpts_of(fitting, order, piece_tokens=lambda piece: 5)
+        fitting = within(selection, max_tokens, order, form)
+        excerpts = excerpts_of(fitting, order, form.piece_tokens)
         written = sum(estimate_tokens(one.text) + 5 for one in excerpts)
-        assert written == written_tokens(excerpts, lambda piece: 5) <= max_tokens
+        assert written == form.tokens(excerpts) <= max_tokens
         first = [one in fitting.kept for one in selection.kept].index(False) if len(fitting.kept) < 5 else 5
         assert fitting.kept[:first] == selection.kept[:first]
         assert all("(max_tokens)" in d.reason for d in fitting.decisions if not d.kept)
@@ -170,7 +171,7 @@ def test_what_stands_above_counts_once_for_each_section() -> None:
     )
     plain, headed = excerpts_of(selection), excerpts_of(above)
     assert len(headed) == 2
-    assert written_tokens(headed) - written_tokens(plain) == estimate_tokens("Mills > Old")
+    assert PLAIN.tokens(headed) - PLAIN.tokens(plain) == estimate_tokens("Mills > Old")
 
 
 TEXT = "The mill is old. Ada built it.\n\nIt grinds rye. The yard is empty."

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 from precise_rag.checks import check_number, items_of
 from precise_rag.evidence.grower import EvidenceGrower
 from precise_rag.evidence.texts import FoundTexts
-from precise_rag.excerpts import PieceTokens, Written, excerpts_of, no_piece_tokens, within
+from precise_rag.excerpts import PLAIN, Form, excerpts_of, within
 from precise_rag.protocols import SentenceSplitter
 from precise_rag.rerank import calibrated, load_reranker, rerank
 from precise_rag.selection import ProbabilitySelector
@@ -65,23 +65,22 @@ class EvidenceExtractor:
         self,
         query: str,
         texts: Sequence[Candidate],
-        piece_tokens: PieceTokens = no_piece_tokens,
+        form: Form = PLAIN,
         *,
         max_tokens: int | None = None,
-        written: Written | None = None,
     ) -> Extraction:
         """Return the evidence in the texts.
 
         query: not blank.
         texts: of any length, each with the scores that its retriever gave, if any.
-        piece_tokens, max_tokens, written: as for `within`; default of max_tokens: the selector's.
+        form, max_tokens: as for `within`; default of max_tokens: the selector's.
         """
         check_query(query)
         check_number("max_tokens", max_tokens, least=1, whole=True, none="the selector's limit")
         found_texts = FoundTexts(query, [*items_of("texts", texts, Candidate)], self.splitter)
         limit = max_tokens or self.selector.max_tokens
-        selection = within(self.select(query, found_texts), limit, piece_tokens=piece_tokens, written=written)
-        excerpts, doc_id = excerpts_of(selection, piece_tokens=piece_tokens), found_texts.doc_id
+        selection = within(self.select(query, found_texts), limit, form=form)
+        excerpts, doc_id = excerpts_of(selection, piece_tokens=form.piece_tokens), found_texts.doc_id
         dropped = [one for one in selection.decisions if not one.kept]
         return Extraction(
             tuple(replace(one, doc_id=doc_id(one.best.candidate)) for one in excerpts),

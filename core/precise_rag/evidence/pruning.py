@@ -4,7 +4,6 @@ import json
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from functools import partial
 from itertools import chain, groupby
 from typing import Any, NamedTuple
 
@@ -13,7 +12,7 @@ from precise_rag.encoders.local import count_packaged_tokens
 from precise_rag.evidence.extractor import EvidenceExtractor
 from precise_rag.evidence.texts import FoundTexts
 from precise_rag.evidence.units import PartSplitter, UnitSplitter
-from precise_rag.excerpts import excerpts_of, within
+from precise_rag.excerpts import Form, excerpts_of, within
 from precise_rag.protocols import Reranker
 from precise_rag.rerank import calibrated, load_reranker, rerank
 from precise_rag.selection import ProbabilitySelector
@@ -105,15 +104,12 @@ def _cut(
         forms = [_with_holes(text, excerpts, longest) for longest in lengths]
         return next((form for form in forms if count([form])[0] <= max_tokens), forms[0])
 
-    def written(excerpts: Sequence[Excerpt]) -> int:
-        return int(count([shown(excerpts)])[0])
-
-    fitting = partial(within, max_tokens=max_tokens, piece_tokens=lambda piece: mark, written=written)
+    marked = Form(lambda excerpts: [shown(excerpts)], lambda piece: mark, count)
     selection = EvidenceExtractor(reranker, _WORTH).select(question, found)
-    fits = fitting(selection)
+    fits = within(selection, max_tokens, form=marked)
     if unit := _best_left_out(selection, fits, max_tokens):
-        fits = fitting(_with_parts_of(unit, selection, question, reranker))
-    left = shown(excerpts := excerpts_of(fits, piece_tokens=lambda piece: mark))
+        fits = within(_with_parts_of(unit, selection, question, reranker), max_tokens, form=marked)
+    left = shown(excerpts := excerpts_of(fits, piece_tokens=marked.piece_tokens))
     return (left, excerpts) if count([left])[0] <= max_tokens else ("", ())
 
 

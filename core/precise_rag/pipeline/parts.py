@@ -223,8 +223,7 @@ class EvidencePart(SelectionPart):
     def decide(self, query: str, candidates: Sequence[Candidate], trace: Trace) -> Selection:
         """Keep the evidence: the excerpts in their order, then the sentences that are dropped."""
         count = counting(self.extractor.selector.count_tokens or count_packaged_tokens)
-        written = self.form.counted(count)
-        return self.extractor.extract(query, candidates, self.form.piece_tokens, written=written).selection
+        return self.extractor.extract(query, candidates, self.form._replace(counts=count)).selection
 
 
 def _with_settings(kind: type[T], settings: Any, **further: Any) -> T:

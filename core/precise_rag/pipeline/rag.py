@@ -364,9 +364,7 @@ class PreciseRAG:
 
     def _within(self, selection: Selection, search: Request) -> Selection:
         form = search.form or prompt_form(search.text, search.options)
-        return within(
-            selection, search.max_tokens, self.order, form.piece_tokens, written=form.counted(self._count)
-        )
+        return within(selection, search.max_tokens, self.order, form._replace(counts=self._count))
 
     def _context_answer(self, search: Request, ranked: Selection, session: Session) -> Answer:
         trace = session.trace

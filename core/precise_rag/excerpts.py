@@ -61,6 +61,8 @@ LEAST_PIECE_TOKENS = 8
 
 _ONE_SENTENCE = 40
 """Tokens of the longest single sentence between two others of its paragraph that is sent with them."""
+_LONGEST_HOLE = 1_000
+"""Characters of the longest hole to fill: the tokens of a longer one are not counted."""
 _BLANK_LINE = re.compile(r"\n[ \t]*\n")
 
 
@@ -213,7 +215,7 @@ def _cut(stretch: Stretch, wanted: dict[str, Decision], hole: int) -> Iterator[E
         is_one = row == before + 1 or (row == before + 2 and not _BLANK_LINE.search(between))
         longest = max(hole, _ONE_SENTENCE) if is_one else hole
         is_hole = row > before + 1 or any(map(str.isalnum, between))
-        number += is_hole and estimate_tokens(between) > longest
+        number += is_hole and (len(between) > _LONGEST_HOLE or estimate_tokens(between) > longest)
         numbered.append((number, row))
     for _, group in groupby(numbered, key=lambda pair: pair[0]):
         run = [row for _, row in group]

@@ -59,21 +59,18 @@ class SentenceContextIndex(SentenceIndex):
     _settings_type = ContextSettings
     _search_settings = frozenset({"alpha", "similarity"})
 
-    def weighted_vectors(self, alpha: float | None = None) -> Iterator[tuple[Candidate, FloatArray]]:
+    def weighted_vectors(self) -> Iterator[tuple[Candidate, FloatArray]]:
         """Yield every sentence with its weighted vector (d,), for your own vector store.
 
         A search of that store with the query's vector gives the ranking of this index.
-        alpha: weight of a sentence against its context (0 to 1); default: the index's setting.
         """
         if not len(self):
             return
-        view = self._ready()
+        view, alpha = self._ready(), self.settings.alpha
         normalise = self.settings.similarity == "cosine"
-        check_number("alpha", alpha, least=0, most=1, none="the index's setting")
-        weight = self.settings.alpha if alpha is None else alpha
         for part, rows in view.slices():
             core, contexts = read_vectors(part.block.columns, slice(None)), part.prepared
-            vectors = contexts.weighted(core, contexts.encoded, weight, normalise=normalise)
+            vectors = contexts.weighted(core, contexts.encoded, alpha, normalise=normalise)
             alive = np.arange(len(vectors)) if part.rows is None else np.flatnonzero(part.rows)
             hits = Hits(alive + rows.start, np.zeros(len(alive), dtype=np.float32))
             yield from zip(view.candidates(hits, self.score_scale), vectors[alive], strict=True)

@@ -203,14 +203,6 @@ def test_what_no_save_writes_is_refused(setting: str, value: object, tmp_path: P
         load_index(tmp_path, ENCODER)
 
 
-def test_the_default_of_a_setting_that_is_gone_is_read(tmp_path: Path) -> None:
-    build("hybrid").save(tmp_path)
-    manifest = read_manifest(tmp_path)
-    manifest["settings"]["filter_statistics"] = "shared"
-    sign(tmp_path, manifest)
-    assert content(load_index(tmp_path, ENCODER)) == content(build("hybrid"))
-
-
 @pytest.mark.parametrize(("name", "value"), read_cases("commands.json", "arrays that do not fit"))
 def test_arrays_that_do_not_fit_each_other_are_refused_whatever_their_checksum(
     name: str, value: int | None, tmp_path: Path

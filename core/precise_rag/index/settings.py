@@ -26,14 +26,9 @@ def usable_settings(settings_type: type, saved: Mapping[str, Any]) -> dict[str, 
     """Return saved settings as arguments of their type.
 
     Segmenters that are not in this package are replaced by `MissingSegmenter`.
-    Raises TypeError or ValueError unless the settings are values that the type takes, and IndexFormatError
-    for statistics of words that are not shared by all documents, which indexes once had.
+    Raises TypeError or ValueError unless the settings are values that the type takes.
     """
     usable = dict(saved)
-    if usable.pop("filter_statistics", "shared") != "shared":
-        raise IndexFormatError(
-            "the index has filter_statistics='matching', which no longer exists; delete it and build it again"
-        )
     for name in ("chunks", "passages", "surroundings"):
         value = saved.get(name)
         if isinstance(value, str) and not _PLAIN.fullmatch(value):

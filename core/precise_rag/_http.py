@@ -1,4 +1,7 @@
-"""Hooks for clients of httpx: their requests and replies end with the call; replies have a largest size."""
+"""Clients of servers: their address, and hooks for httpx.
+
+Requests and replies end with the call; replies have a largest size.
+"""
 
 import time
 from collections.abc import AsyncIterator, Callable
@@ -6,8 +9,9 @@ from functools import partial
 from typing import Any
 
 from precise_rag._worker import call_ends_at
-from precise_rag.errors import LLMConnectionError
-from precise_rag.redaction import remember
+from precise_rag.checks import check_number, check_text
+from precise_rag.errors import InputError, LLMConnectionError
+from precise_rag.redaction import remember, remember_environment, without_password
 
 _MOST, _PART = 64 * 2**20, 64
 """Bytes of a reply that may be kept in memory, and those that each of its parts takes beside its text."""
@@ -15,6 +19,23 @@ _MOST, _PART = 64 * 2**20, 64
 
 class ReplyLimitError(ValueError):
     """A reply is too large, or packed so that it may be."""
+
+
+def client_address(
+    base_url: str | None, api_key: str | None, *, timeout: float, max_retries: int
+) -> tuple[str | None, tuple[str, str] | None]:
+    """Return the address of a server, and the user and password in it, which are hidden with the key.
+
+    Raises InputError for what no client of a server takes.
+    """
+    check_number("timeout", timeout, above_zero=True)
+    check_number("max_retries", max_retries, least=0, whole=True)
+    check_text("base_url", base_url or "")
+    if base_url and (not base_url.startswith(("https://", "http://")) or "?" in base_url):
+        raise InputError('base_url must begin with "https://" or "http://", and have no query')
+    remember(api_key)
+    remember_environment()
+    return without_password(base_url)
 
 
 def hooks(most: int = _MOST) -> dict[str, list[Any]]:

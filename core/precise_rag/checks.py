@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from precise_rag.errors import InputError, PreciseRagError
-from precise_rag.redaction import remember, remember_environment, without_password
 
 T = TypeVar("T")
 
@@ -103,23 +102,6 @@ def check_methods(name: str, value: Any, methods: Iterable[str], advice: str) ->
     for method in methods:
         if not callable(getattr(value, method, None)):
             raise InputError(f"{name} must have the method `{method}`, got {type(value).__name__}; {advice}")
-
-
-def client_address(
-    base_url: str | None, api_key: str | None, *, timeout: float, max_retries: int
-) -> tuple[str | None, tuple[str, str] | None]:
-    """Return the address of a server, and the user and password in it, which are hidden with the key.
-
-    Raises InputError for what no client of a server takes.
-    """
-    check_number("timeout", timeout, above_zero=True)
-    check_number("max_retries", max_retries, least=0, whole=True)
-    check_text("base_url", base_url or "")
-    if base_url and (not base_url.startswith(("https://", "http://")) or "?" in base_url):
-        raise InputError('base_url must begin with "https://" or "http://", and have no query')
-    remember(api_key)
-    remember_environment()
-    return without_password(base_url)
 
 
 def _is_number(value: Any, whole: bool) -> bool:

@@ -15,9 +15,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from precise_rag._extras import require
-from precise_rag._http import async_hooks, hooks
+from precise_rag._http import async_hooks, client_address, hooks
 from precise_rag._processes import PerProcess, ProcessLock, Shared
-from precise_rag.checks import client_address
 from precise_rag.errors import LLMAuthenticationError, LLMConnectionError, LLMResponseError
 from precise_rag.failures import OptionalFeature, llm_errors, reason_in
 from precise_rag.llm.usage import counted_completion, cut_off, model_name, read, readable_messages

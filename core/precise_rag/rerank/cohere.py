@@ -8,10 +8,10 @@ from typing import Any, Self
 import numpy as np
 
 from precise_rag._extras import require
-from precise_rag._http import hooks
+from precise_rag._http import client_address, hooks
 from precise_rag._processes import PerProcess, Shared
 from precise_rag._worker import within
-from precise_rag.checks import check_number, client_address
+from precise_rag.checks import check_number
 from precise_rag.errors import LLMAuthenticationError, LLMError, LLMResponseError
 from precise_rag.failures import failure_of, reason_in
 from precise_rag.redaction import quoted

@@ -38,6 +38,9 @@ class CompressorInput(TypedDict):
     documents: list[Document]
 
 
+_INPUT = TypeAdapter(CompressorInput)
+
+
 class SelectionCompressor(
     BaseDocumentCompressor, RunnableSerializable[Mapping[str, Any], list[Document]], SettingsComponent
 ):
@@ -103,7 +106,7 @@ class SelectionCompressor(
 
     def _read(self, input: Mapping[str, Any]) -> tuple[str, list[Candidate]]:
         with own_errors('the input {"query": …, "documents": […]}'):
-            given = TypeAdapter(CompressorInput).validate_python(input)
+            given = _INPUT.validate_python(input)
         return given["query"], self._candidates(given["documents"])
 
     def _compress(self, input: Mapping[str, Any]) -> list[Document]:

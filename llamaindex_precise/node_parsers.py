@@ -29,6 +29,7 @@ from precise_rag.index.sentence_context import ContextSettings
 from precise_rag.protocols import Encoder
 from precise_rag.segmentation import GreedySegmenter, Segmenter, SegmenterOptions
 from precise_rag.sentences import load_sentence_splitter
+from precise_rag.structure import TextFormat
 from precise_rag.titles import PATH_KEYS, titles_of, with_header_path
 from precise_rag.types import Chunk, Document, FloatArray
 
@@ -153,7 +154,7 @@ class SemanticSegmentationNodeParser(SpanNodeParser):
     min_tokens: int | None = None
     paragraphs: Literal["hard", "soft"] | None = None
     coarse_tokens: int | None = None
-    text_format: Literal["markdown", "html", "data", "source", "text"] | None = None
+    text_format: TextFormat | None = None
     tokenizer: Annotated[Callable[[str], Sequence[Any]] | None, WithJsonSchema({})] = None
     alpha: float = _CONTEXT.alpha
     whole: float = WHOLE

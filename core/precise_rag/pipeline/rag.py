@@ -149,11 +149,11 @@ class PreciseRAG:
         """
         chosen = load_preset(preset)
         of_kind("index_options", index_options, Mapping, dict)
-        cls(None, llm, preset=preset, **options)  # what is wrong with them is said before the work
+        checked = cls(None, llm, preset=preset, **options)  # what is wrong is said before the work
         loaded = load_encoder(encoder)
         built = {**chosen.index_options(loaded), **(index_options or {})}
         index = chosen.index(documents, loaded, show_progress=show_progress, **built)
-        return cls(index, llm, preset=preset, **options)
+        return cls(index, checked.llm, preset=preset, **{**options, "judge": checked.judge})
 
     @property
     def index(self) -> Source | None:

@@ -2,7 +2,6 @@
 
 from precise_rag.candidate_filters.redundancy import RedundancyFilter
 from precise_rag.candidate_filters.relevance import RelevanceFilter, RelevanceSettings
-from precise_rag.candidate_filters.relevance_scoring import Relevance
 from precise_rag.candidate_filters.threshold import DynamicThreshold
 
-__all__ = ["DynamicThreshold", "RedundancyFilter", "Relevance", "RelevanceFilter", "RelevanceSettings"]
+__all__ = ["DynamicThreshold", "RedundancyFilter", "RelevanceFilter", "RelevanceSettings"]

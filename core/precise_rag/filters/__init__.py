@@ -2,7 +2,7 @@
 
 from precise_rag.filters.conditions import AllOf, AnyOf, Condition, Field, Filter
 from precise_rag.filters.parsing import COMPARISONS, as_filter, parse_assignments
-from precise_rag.filters.values import Value, field_value
+from precise_rag.filters.values import field_value
 
 __all__ = [
     "COMPARISONS",
@@ -11,7 +11,6 @@ __all__ = [
     "Condition",
     "Field",
     "Filter",
-    "Value",
     "as_filter",
     "field_value",
     "parse_assignments",

@@ -3,7 +3,6 @@ from .prices import PriceTable as PriceTable
 from .prices import call_cost as call_cost
 from .prices import cost_efficiency as cost_efficiency
 from .record import CallRecord as CallRecord
-from .record import OpenStage as OpenStage
 from .record import Record as Record
 from .record import RoundRecord as RoundRecord
 from .record import StageRecord as StageRecord

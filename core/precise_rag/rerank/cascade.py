@@ -142,7 +142,7 @@ class CascadeReranker(Loaded):
             best = best[in_turns([given[row] for row in best], most)[0]]
             rows = np.append(rows, best[~np.isin(best, rows)])[:most]
             known = known or {"packaged": packaged, "dense": dense, "alone": alone}
-            texts = [(given[row], headed[row].text.removesuffix(given[row].text)) for row in rows]
+            texts = [(given[row], headed[row].text.removesuffix(given[row].text)) for row in rows.tolist()]
             pieces = [Piece(one.text, titles, one.before, one.after) for one, titles in texts]
             columns = self._read(query, pieces, {name: one[rows] for name, one in known.items()}, logits)
             logits = columns["reads"]

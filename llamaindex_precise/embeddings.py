@@ -89,6 +89,9 @@ class PreciseEmbedding(SettingsComponent, BaseEmbedding):
     device: str | None = None
     embed_batch_size: int = Field(default=256, gt=0, le=2048)
 
+    def __init__(self, model_name: str | None = None, **settings: Any) -> None:
+        super().__init__(**settings if model_name is None else settings | {"model_name": model_name})
+
     @cached_property
     def encoder(self) -> Encoder:
         """The core encoder, loaded at its first use."""

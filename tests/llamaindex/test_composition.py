@@ -6,6 +6,7 @@ from llama_index.core.memory import ChatMemoryBuffer
 
 from llamaindex_precise import (
     GradientSelectionPostprocessor,
+    PreciseEmbedding,
     PreciseRetriever,
     SelfFeedbackQueryEngine,
     SemanticSegmentationNodeParser,
@@ -72,4 +73,5 @@ def test_the_encoder_of_a_component_is_the_given_one_then_that_of_the_settings()
     assert resolve_encoder() is embedding.encoder
     assert resolve_encoder(name=embedding.encoder.name) is embedding.encoder
     named = resolve_encoder("local:all-MiniLM-L6-v2")
+    assert PreciseEmbedding("all-MiniLM-L6-v2").encoder.name == named.name
     assert named.name == resolve_encoder("all-MiniLM-L6-v2").name == "all-MiniLM-L6-v2"

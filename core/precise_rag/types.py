@@ -22,7 +22,7 @@ from precise_rag.checks import check_text, items_of, of_kind, shown
 from precise_rag.errors import InputError
 
 _THOUGHTS = re.compile(
-    r"\A(?:(?:\s*+<(think\w*|thought\w*|reason\w*)>(?:.*?</\1>|.*))++"
+    r"\A(?:(?:\s*+([<\[◁])((?:\w{1,20}:)?(?:think|thought|reason)\w*|THINK)[>\]▷](?:.*?\1/\2[>\]▷]|.*))++"
     r"|(?:(?!<think>).)*?</think>[ \t]*+\n)\s*+",
     re.S,
 )

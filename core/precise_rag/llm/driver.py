@@ -1,6 +1,7 @@
 """Run conversations with models: the only place where their requests are carried out."""
 
 import asyncio
+import re
 import time
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing, closing, contextmanager
@@ -19,6 +20,8 @@ from precise_rag.tokens import estimate_prompt_tokens
 from precise_rag.types import Completion
 
 _END: Any = object()
+_BEGUN_TAG = re.compile(r"[<\[◁][\w:]{0,40}")
+"""What may become the tag of thoughts when more of the reply has come."""
 _TAG = 200
 """Characters at both ends of the thoughts so far in which their tags stand; the others are not read again."""
 
@@ -121,7 +124,8 @@ class _LiveReply:
         self._written.append(item)
         if self._unread is not None:
             unread = self._unread + item
-            begun = Completion(f"{unread}\n").spoken.strip()
+            said = Completion(f"{unread}\n").spoken.strip()
+            begun = said and (is_last or not _BEGUN_TAG.fullmatch(said))
             item = Completion(unread).spoken if begun else ""
             self._unread = None if begun else unread[:_TAG] + unread[_TAG:][-_TAG:]
         piece = self._redacted.add(item, last=is_last)

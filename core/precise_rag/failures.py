@@ -137,12 +137,12 @@ def _mistake(error: Exception) -> Exception | None:
 class OptionalFeature:
     """Asks a model with a feature, such as a JSON schema, and without it once the model has refused it.
 
-    A reply that is blank is an error with its tokens, as always; the next call goes without the feature.
+    A reply that is blank is an error with its tokens, as always; only the next call goes without the feature.
     """
 
     def __init__(self, model: str) -> None:
         self._model = model
-        self._is_refused = False
+        self._is_refused = self._is_unread = False
 
     def ask(self, with_feature: Callable[[], T] | None, plain: Callable[[], T]) -> T:
         """Return what `with_feature` returns; or `plain`, if there is none or the model refuses it."""
@@ -152,7 +152,8 @@ class OptionalFeature:
             except Exception as error:
                 self._check_refusal(error)
         reply = plain()
-        self._is_refused |= with_feature is not None
+        if with_feature is not None:  # a reply that could not be read is no refusal
+            self._is_refused, self._is_unread = not self._is_unread, False
         return reply
 
     async def aask(
@@ -165,12 +166,14 @@ class OptionalFeature:
             except Exception as error:
                 self._check_refusal(error)
         reply = await plain()
-        self._is_refused |= with_feature is not None
+        if with_feature is not None:  # a reply that could not be read is no refusal
+            self._is_refused, self._is_unread = not self._is_unread, False
         return reply
 
     def _check_refusal(self, error: Exception) -> None:
         """Raise the error unless the feature may be why: not for keys, limits, filters and connections."""
-        self._is_refused |= isinstance(error, LLMResponseError)
+        self._is_refused = isinstance(error, LLMResponseError)
         failure = failure_of(error, self._model)
+        self._is_unread = isinstance(failure, LLMResponseError)
         if failure is error or type(failure) not in (LLMError, LLMResponseError):
             raise error

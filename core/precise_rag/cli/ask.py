@@ -16,7 +16,7 @@ from precise_rag.cli.output import (
 )
 from precise_rag.errors import InputError
 from precise_rag.filters import parse_assignments
-from precise_rag.llm import OpenAIChat
+from precise_rag.llm import Budget, OpenAIChat
 from precise_rag.pipeline import PreciseRAG
 from precise_rag.redaction import visible_line
 from precise_rag.trace import Trace
@@ -42,7 +42,8 @@ def run(args: argparse.Namespace) -> int:
         open_index(args),
         reranker=args.reranker,
         max_tokens=args.max_tokens,
-        llm=OpenAIChat(args.llm, base_url=args.base_url) if args.llm else None,
+        llm=OpenAIChat(args.llm, base_url=args.base_url, max_retries=0) if args.llm else None,
+        budget=Budget(seconds=300),  # somebody waits, so no call is tried again in silence, either
     )
     trace = Trace(args.question)
     try:

@@ -29,6 +29,7 @@ from precise_rag.prompts import (
     chosen_option,
     cited_numbers,
     numbered,
+    own_part,
     problem_of,
     repeats_instructions,
 )
@@ -146,12 +147,14 @@ class FeedbackConversation:
                     raise
                 selection = self._after_refusal(whole, selection, error)
                 continue
+            name = f"the draft of round {len(self.rounds) + 1}"
             if draft.cut_off:
-                self.session.trace.notes.append(
-                    f"the draft of round {len(self.rounds) + 1} is cut off ({_CUT_OFF[draft.cut_off]})"
-                )
+                self.session.trace.notes.append(f"{name} is cut off ({_CUT_OFF[draft.cut_off]})")
             text = numbered(draft.spoken, prompt.mark, self._shown(selection))
-            return text, problem_of(text, prompt.mark, self.question), selection
+            text, is_part = (text, False) if self.is_shown else own_part(text, prompt.mark)
+            if is_part:
+                self.session.trace.notes.append(f"{name} ends where it repeats itself or its prompt")
+            return text, problem_of(text, prompt.mark, self.question, prompt.context), selection
 
     def _after_refusal(self, whole: Selection, refused: Selection, error: LLMError) -> Selection:
         """The selection to try next. Raises `error` if nothing is left to try.
@@ -205,7 +208,7 @@ class FeedbackConversation:
                     break
             else:
                 judgement, problem = _read(completion, prompt)
-                if not problem:
+                if not problem or completion.cut_off:
                     break
         return judgement, problem
 

@@ -14,12 +14,11 @@ _NUMBER = r"([+\-−–]?\d++(?:\.\d++)?+)(?![A-Za-z\d])"
 _IS = r"(?: ?\([^()\n]{1,20}\))?[\"'*_`\s:=\[(>]*(?:is\s+|of\s+)?"
 _ONE_NUMBER = re.compile(rf"(?<!\d){_NUMBER}")
 _SCORE = re.compile(
-    rf"(?:(?:score|rating){_IS}|\b(?:rate|score|grade|give) (?:it|th(?:is|at|e))(?: \w{{1,20}}){{0,2}}? )"
-    rf"{_NUMBER}(?!\s*+[-–]\s*\d| ?%|(?<=\b1) (?!of|out)\w{{2,3}} 10\b)(?:(?: ?/ ?| (?:out )?of )(\d+))?"
-    rf"|(?<![\d/.]){_NUMBER}(?: ?/ ?| out of )(10)\b(?!/)",
-    re.I,
+    rf"(?i)(?:(?:score|rating){_IS}|\b(?:rate|score|grade|give) (?:it|th(?:is|at|e))(?: \w{{1,20}}){{0,2}}? )"
+    rf"({_NUMBER}(?!\s*+[-–]\s*\d| ?%|(?<=\b1) (?!of|out)\w{{2,3}} 10\b)(?:(?: ?/ ?| (?:out )?of )\d+)?)"
+    rf"|(?<![\d/.])({_NUMBER}(?: ?/ ?| out of )10\b)(?!/)"
 )
-"""A score, and what it is out of if that is said: "Rating: 8", "I give it a 7 of 10", "8/10"."""
+_NOT_TEN = re.compile(r"(?:/|\bof) ?(?!10\b)\d")
 _ADJUSTMENT = re.compile(
     rf"adjustment{_IS}(?:{_NUMBER}(?![ \t]*+(?:,|or)[ \t]*+[+\-−–]?\d)|(more|less|none|keep))", re.I
 )
@@ -33,8 +32,8 @@ def parse_judgement(text: str) -> Judgement:
     """Return the judgement in `text`, with status "unparsed" if it has no score from 1 to 10.
 
     A JSON object counts with its own fields, not with what it quotes; lines beside objects count, too, unless
-    one of them is malformed, which may quote them. Verdicts that differ are unparsed, and scores out of
-    another number than ten. A score is rounded down: 8.9 is 8. An adjustment that is missing or unreadable is 0.
+    one of them is malformed, which may quote them. Verdicts that differ are unparsed, and so is a score
+    that is not out of ten. 8.9 is rounded down to 8. An adjustment that is missing or unreadable is 0.
     """
     objects, lines = json_objects(text)
     scores: set[int | None] = set()  # None: not from 1 to 10
@@ -46,9 +45,7 @@ def parse_judgement(text: str) -> Judgement:
         scores |= found
         changes |= {_adjustment(told[0])} if found and told else set()
     if scores or not OBJECT.search(lines):
-        scores |= {
-            _score(one or other) if (of or "10") == "10" else None for one, of, other, _ in _SCORE.findall(lines)
-        }
+        scores |= {_score(named or alone) for named, _, alone, _ in _SCORE.findall(lines)}
         changes |= {_adjustment(number or word) for number, word in _ADJUSTMENT.findall(lines)}
     score = scores.pop() if len(scores) == 1 and len(changes) <= 1 else None
     if score is None:
@@ -73,7 +70,9 @@ def _number(value: Any) -> float | None:
     """The number in 8, 8.5, "8/10" or "less context (-1)"; None for a text without one, or with several."""
     if isinstance(value, str):
         found = {*_ONE_NUMBER.findall(_OUT_OF_TEN.sub("", value))}
-        return float(found.pop().translate(_MINUS)) if len(found) == 1 else None
+        return (
+            float(found.pop().translate(_MINUS)) if len(found) == 1 and not _NOT_TEN.search(value) else None
+        )
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     try:

@@ -1,7 +1,6 @@
 """Run conversations with models: the only place where their requests are carried out."""
 
 import asyncio
-import re
 import time
 from collections.abc import AsyncGenerator, Iterator
 from contextlib import aclosing, closing, contextmanager
@@ -20,8 +19,6 @@ from precise_rag.tokens import estimate_prompt_tokens
 from precise_rag.types import Completion
 
 _END: Any = object()
-_BEGUN_TAG = re.compile(r"[<\[◁][\w:]{0,40}")
-"""What may become the tag of thoughts when more of the reply has come."""
 _TAG = 200
 """Characters at both ends of the thoughts so far in which their tags stand; the others are not read again."""
 
@@ -125,7 +122,8 @@ class _LiveReply:
         if self._unread is not None:
             unread = self._unread + item
             said = Completion(f"{unread}\n").spoken.strip()
-            begun = said and (is_last or not _BEGUN_TAG.fullmatch(said))
+            may_be_tag = said[:1] in ("<", "[", "◁") and f"_{said[1:].replace(':', '')}".isidentifier()
+            begun = said and (is_last or not may_be_tag)
             item = Completion(unread).spoken if begun else ""
             self._unread = None if begun else unread[:_TAG] + unread[_TAG:][-_TAG:]
         piece = self._redacted.add(item, last=is_last)

@@ -4,6 +4,7 @@ from .answer import AnswerStyle as AnswerStyle
 from .answer import chosen_option as chosen_option
 from .answer import cited_numbers as cited_numbers
 from .answer import numbered as numbered
+from .answer import own_part as own_part
 from .answer import problem_of as problem_of
 from .prompt import Prompt as Prompt
 from .prompt import Shown as Shown

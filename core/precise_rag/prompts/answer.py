@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import Literal
 
 from precise_rag._data import packaged_toml
-from precise_rag.prompts.prompt import INSTRUCTIONS, Shown, repeats_instructions
+from precise_rag.prompts.prompt import CONTROL_TOKEN, INSTRUCTIONS, Shown, repeats_instructions
 
 AnswerStyle = Literal["open", "short", "choice"]
 
@@ -56,14 +56,24 @@ def numbered(draft: str, mark: str, passages: Sequence[Shown] = ()) -> str:
     return _WITH_NUMBER.sub(lambda m: f"[{m[2]}]" if m[1].lower() == mark else m[0], draft)
 
 
-def problem_of(draft: str, mark: str, question: str) -> str:
-    """Return what keeps a prompt's draft from being an answer; an empty string if nothing does."""
+def own_part(draft: str, mark: str) -> tuple[str, bool]:
+    """Return a draft without end tokens, up to where it repeats itself or its prompt; whether it does."""
+    draft = _END_TOKENS.sub("", draft)
+    marked = (line.start() for line in _LINE.finditer(draft) if line[1].lower() == mark)
+    part = draft[: next(marked, None)]
+    if (again := _AGAIN.search(part)) and again[1].startswith(part[again.end() :].strip()):
+        part = part[: again.end(1)]
+    return (part.rstrip(), True) if part != draft else (draft, False)
+
+
+def problem_of(draft: str, mark: str, question: str, context: str = "") -> str:
+    """Return what keeps a draft from being an answer, "" if nothing; one word of the context is an answer."""
     draft = _TOKENS.sub("", draft)
     uncited = _CITATION.sub("", draft)
     said = [one.strip() for one in _SENTENCE.findall(uncited)] or [""]
-    rest = (one for one in said[1:] if not _AFTER_REFUSAL.match(one))
+    rest = (one for n, one in enumerate(said) if not n or not _AFTER_REFUSAL.match(one))
     may_refuse = uncited == draft or _OF_ANSWER.search(draft)
-    if may_refuse and all(map(_REFUSAL.fullmatch, (said[0], *rest))):
+    if may_refuse and said[0] not in re.findall(r"\w+", context) and all(map(_REFUSAL.fullmatch, rest)):
         return REFUSED
     spoken, asked = (re.findall(r"\w+", text.lower()) for text in (draft, question))
     marks = [word for word in spoken if word.rstrip(string.digits) == mark]
@@ -104,7 +114,7 @@ _PASSAGES = (
 )
 _NOT = "(?: ?n.t| not|not)"
 _TELL = "(?:mention|sa[yi]|state|specif|indicat|answer|address|discuss|descri|explain|tell|know|determin)"
-_SAY = rf"(?:\w+ly )?(?:{_TELL}|contain|provid|give|includ|offer|find|found|help|assist)\w*"
+_SAY = rf"(?:\w+ly )?(?:{_TELL}|contain|provid|give|includ|offer|find|found|help|assist|(?:have )?access)\w*"
 _IS = r"[^.,;]{1,60}? (?:is|are|was|were|can|could|be)"
 _IN = f" (?:in|from|by|based on) {_PASSAGES}"
 _NONE = r"(?:there.(?:is|are|s) ?)?(?:no|n.t \w+|insufficient)(?: \w+)? (?:information|mention|answer)\b"
@@ -120,12 +130,13 @@ _DENIALS = (
     rf"{_IS}{_NOT} (?:in|from) {_PASSAGES}$",
     rf"{_IS}(?:{_NOT} (?:be )?| un)(?:{_SAY}|available|clear){_IN}(?:$| {_QUESTION})",
     rf"(?:based on|according to|from) {_PASSAGES}, (?:{_NONE}|{_IS}{_NOT} (?:be |possible to )?{_TELL})",
-    rf"(?:not (?:{_TELL}|provid|give|found)\w*(?:{_IN})?|n/a|unknown)$",
+    rf"(?:not (?:{_TELL}|provid|give|found)\w*(?:{_IN})?|n/a|unknown|none|no answer)$",
     _ENGLISH,
     "".join(f"(?=[^,;:]*?(?:{words}))" for words in _WORDS),
 )
 _REFUSAL = re.compile(
-    rf"(?:(?:(?:I.?m )?sorry|unfortunately|note|answer|but|therefore|so)[\W\d]++)*+(?:{'|'.join(_DENIALS)})"
+    r"(?:(?:(?:I.?m )?sorry|unfortunately|note|answer|but|therefore|so|as an? [^.,;]{1,50}(?=,))[\W\d]++)*+"
+    rf"(?:{'|'.join(_DENIALS)})"
     rf"(?:(?! but\b| however\b)[^,;]|, (?:(?:or |and )?{_QUESTION}|so I (?:do|ca|can|could|am){_NOT}))*",
     re.I,
 )
@@ -135,7 +146,12 @@ _OF_ANSWER = re.compile(
     re.I,
 )
 """What a refusal speaks of if it cites: "The document has no personal data [1]." is an answer."""
-_TOKENS = re.compile(r"<(?:\|[^<>|\s]{1,60}\||/s|[be]os|(?:end|start)_of_turn)>(?:(?:assistant|model)\b)?")
+_TOKENS = re.compile(rf"(?:{CONTROL_TOKEN.pattern})(?:(?:assistant|model|user)\b)?")
+_END_TOKENS = re.compile(rf"(?<![>\s])(?:(?<![\w:,])\s*+|[ \t]*+\n\s*+)?+(?:{_TOKENS.pattern}\s*+){{1,9}}+\Z")
+"""Tokens behind a text that are no word of its last sentence, as in "A turn ends with <|eot_id|>"."""
+_LINE = re.compile(r"\n([a-z]+)\d*\b", re.I)
+_AGAIN = re.compile(r"(?s)(?:\A|(?<=[\n.!?。！？]) ?)((?=\W{0,9}[^\W\d])\S.{7,400}?)(?:\s*\1){2,}")
+"""A sentence or several that come three times on end; "end" in code is shorter."""
 _SENTENCE = re.compile(r"\w[^.!?。！？\n]*+")
 _AFTER_REFUSAL = re.compile(r"(?:they|the passages|please)\b", re.I)
 _BEHIND_MARK = re.compile(r"^([a-z]+)(\d+)(?:: ?| )(.+)", re.I | re.M)

@@ -3,8 +3,7 @@
 The system message holds the instructions and is the same for every question. What varies is data in the
 user's message: passages, questions and answers, each below a line that begins with a mark. The mark is made
 from the texts and occurs in none of them. So the same texts make the same prompt, and no text can pass as an
-instruction, as another text, or as the source of a passage, which such a line names. What servers read as
-the end of a message, such as `<|im_end|>`, is written with a space in it: `<|im_end| >`.
+instruction, as another text, or as the source of a passage, which such a line names.
 """
 
 import re
@@ -19,13 +18,12 @@ from precise_rag.types import Message
 INSTRUCTIONS = packaged_toml("prompts/instructions.toml")
 """What models are told."""
 DATA_RULE: str = INSTRUCTIONS["data_rule"]
-CONTROL_TOKEN = (
-    r"<(?:[|｜](?=\w)[^<>\s]{1,60}|[^\W_][^<>\s]{0,60}[|｜]|/?s|\w{1,30}_of_\w{1,30}"
-    r"|(?:\w{1,20}:)?[bse]o[a-z]|[BE]OS_TOKEN|pad|unk|unused\d{1,4}|</?SYS>)>"
+CONTROL_TOKEN = re.compile(
+    r"<(?:[|｜](?=\w)[^<>\s]{1,60}|[^\W_][^<>\s]{0,60}[|｜]|/?s|\w{1,30}_of_\w{1,30}|(?:\w{1,20}:)?[bse]o[a-z]"
+    r"|[BE]OS_TOKEN|pad|unk|(?:unused|reserved_|extra_id_)\d{1,4}|</?SYS>)>"
     r"|\[(?:/?(?:INST|(?:SYSTEM|TOOL|AVAILABLE)_[A-Z]{1,20})|\|[a-z]{3,30}\|)\]"
 )
-"""What the chat formats of models write around messages, such as `</s>` and `[INST]`; HTML has `<s>`, too."""
-_CONTROL_TOKEN = re.compile(CONTROL_TOKEN)
+"""What chat formats write around messages. In a text it has a space, so that no server reads it: `</s >`."""
 _LONGEST_SOURCE = 200
 _MARK_LETTERS = str.maketrans("0123456789abcdef", "bcdfghjklmnpqvxz")
 
@@ -77,22 +75,17 @@ def make_prompt(
     """
     shown = [Shown(one) if isinstance(one, str) else one for one in passages]
     sources = ("".join(filter(str.isprintable, " ".join(one.source.split()))) for one in shown)
-    cut = (source[:_LONGEST_SOURCE] for source in sources)
-    named = [(_harmless(one.text.strip()), _harmless(source)) for one, source in zip(shown, cut, strict=True)]
-    further = [(label, _harmless(text.strip())) for label, text in data if text]
+    named = [(one.text.strip(), source[:_LONGEST_SOURCE]) for one, source in zip(shown, sources, strict=True)]
+    further = [(label, text.strip()) for label, text in data if text]
     mark = _mark(part for one in (*named, *further) for part in one)
     blocks = [
         f"{mark}{number}: {source}\n{text}" if source else f"{mark}{number}\n{text}"
         for number, (text, source) in enumerate(named, start=1)
     ]
     blocks += [f"{mark} {label}\n{text}" for label, text in further]
-    messages = (Message("system", f"{instructions}\n\n{DATA_RULE}"), Message("user", "\n\n".join(blocks)))
+    user = CONTROL_TOKEN.sub(lambda token: f"{token[0][:-1]} {token[0][-1]}", "\n\n".join(blocks))
+    messages = (Message("system", f"{instructions}\n\n{DATA_RULE}"), Message("user", user))
     return Prompt(version, messages, schema, mark, "\n".join(part for one in named for part in one))
-
-
-def _harmless(text: str) -> str:
-    """The text with a space in each control token, by which no server takes it for one."""
-    return _CONTROL_TOKEN.sub(lambda token: f"{token[0][:-1]} {token[0][-1]}", text)
 
 
 def repeats_instructions(reply: str) -> bool:

@@ -269,7 +269,7 @@ class Thinking(ScriptedLLM):
         self.n = n
 
     def stream(self, messages):
-        yield from ("<think>", *["word > "] * self.n, "</thi", "nk>", "\n\n", "In ", "France.")
+        yield from ("<th", "ink>", *["word > "] * self.n, "</thi", "nk>", "\n\n", "In ", "France.")
 
 
 class Watched(ScriptedLLM):

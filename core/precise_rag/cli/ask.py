@@ -42,8 +42,8 @@ def run(args: argparse.Namespace) -> int:
         open_index(args),
         reranker=args.reranker,
         max_tokens=args.max_tokens,
-        llm=OpenAIChat(args.llm, base_url=args.base_url, max_retries=0) if args.llm else None,
-        budget=Budget(seconds=300),  # somebody waits, so no call is tried again in silence, either
+        llm=OpenAIChat(args.llm, base_url=args.base_url, max_retries=1) if args.llm else None,
+        budget=Budget(seconds=300),  # somebody waits
     )
     trace = Trace(args.question)
     try:

@@ -2,10 +2,7 @@
 
 import argparse
 import sys
-from collections.abc import Iterator
 from pydoc_data.topics import topics
-
-import numpy as np
 
 from precise_rag._data import packaged_text
 from precise_rag.cli.output import count_kept_tokens, is_terminal, shorten, show, show_problems, source_of
@@ -13,9 +10,9 @@ from precise_rag.context import context_passages
 from precise_rag.documents import read_documents
 from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
 from precise_rag.errors import InputError
+from precise_rag.index import DenseIndex
 from precise_rag.pipeline import PreciseRAG
-from precise_rag.protocols import Encoder
-from precise_rag.sentences import split_sentences
+from precise_rag.tokens import candidate_tokens
 from precise_rag.types import Document
 
 QUESTIONS = packaged_text("cli/demo_questions.txt").splitlines()
@@ -44,10 +41,8 @@ def run(args: argparse.Namespace) -> int:
     questions = args.question or ([shorten(title, 120) for title in titles] if args.paths else QUESTIONS)
     encoder = load_encoder(DEFAULT_ENCODER)
     rag = PreciseRAG.from_documents(documents, encoder=encoder, show_progress=is_terminal(sys.stderr))
-    chunks = [chunk for document in documents for chunk in _pack(document.text, encoder)]
-    n_tokens = encoder.count_tokens(chunks)
-    vectors = encoder.encode(chunks, show_progress=is_terminal(sys.stderr))
-    best = np.argsort(-(encoder.encode_queries(questions) @ vectors.T))[:, :_TOP_K]
+    chunks = f"{_CHUNK_TOKENS} tokens"
+    stock = DenseIndex.build(documents, encoder, chunks=chunks, show_progress=is_terminal(sys.stderr))
     show(f"{len(documents)} documents\n\n▸ {questions[0]}")
     selection = rag.retrieve(questions[0])
     for passage in (passages := context_passages(selection)):
@@ -56,22 +51,9 @@ def run(args: argparse.Namespace) -> int:
             show(f"  {piece.score:8.2f}  {shorten(' '.join(piece.text.split()), _WIDTH)}")
     show(f"  {len(passages)} passages, {count_kept_tokens(selection)} tokens")
     show(f"\nTokens sent, and the stock way: the best {_TOP_K} chunks of {_CHUNK_TOKENS} tokens by cosine.")
-    show(f"\n  {'':<62}{'precise-rag':>16}{f'{_TOP_K} × {_CHUNK_TOKENS} tokens':>20}")
-    for question, stock in zip(questions, n_tokens[best].sum(axis=1).tolist(), strict=True):
+    show(f"\n  {'':<62}{'precise-rag':>16}{f'{_TOP_K} × {chunks}':>20}")
+    for question in questions:
         sent = count_kept_tokens(rag.retrieve(question))
-        show(f"  {shorten(question, 60):<62}{sent:>16,}{stock:>20,}")
+        of_chunks = sum(map(candidate_tokens, stock.search(question, _TOP_K)))
+        show(f"  {shorten(question, 60):<62}{sent:>16,}{of_chunks:>20,}")
     return show_problems(problems)
-
-
-def _pack(text: str, encoder: Encoder) -> Iterator[str]:
-    """Whole sentences, packed into chunks of about the same size."""
-    spans = split_sentences(text)
-    lengths = encoder.count_tokens([text[start:end] for start, end in spans])
-    first, tokens = 0, 0
-    for i, (span, length) in enumerate(zip(spans, lengths.tolist(), strict=True)):
-        if tokens and tokens + length > _CHUNK_TOKENS:
-            yield text[spans[first].start : span.start]
-            first, tokens = i, 0
-        tokens += length
-    if spans:
-        yield text[spans[first].start :]

@@ -240,8 +240,7 @@ _WITH_USAGE = {**_STREAM, "stream_options": {"include_usage": True}}
 
 
 def _response_format(schema: Mapping[str, Any]) -> dict[str, Any]:
-    form: dict[str, Any] = {"name": str(schema.get("title", "reply")), "schema": dict(schema)}
-    form["strict"] = "maxLength" not in str(schema)  # OpenAI refuses it in strict schemas
+    form = {"name": str(schema.get("title", "reply")), "schema": dict(schema), "strict": True}
     return {"response_format": {"type": "json_schema", "json_schema": form}}
 
 

@@ -22,7 +22,7 @@ as its own judgement.
 JUDGE_VERSION = "judge/3"
 JUDGEMENT_SCHEMA = object_schema(
     {
-        "reason": {"type": "string", "description": "one short sentence", "maxLength": 300},
+        "reason": {"type": "string", "description": "one short sentence"},
         "score": {"type": "integer", "enum": list(range(1, 11))},
         "adjustment": {"type": "integer", "enum": [-1, 0, 1]},
     },

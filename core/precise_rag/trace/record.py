@@ -22,7 +22,6 @@ from precise_rag.facts import place_at
 from precise_rag.redaction import redacted
 from precise_rag.titles import new_sections, titles_above
 from precise_rag.tokens import estimate_tokens
-from precise_rag.trace.html import trace_page
 from precise_rag.types import Candidate, Excerpt, Judgement, Message, Selection
 
 _log = logging.getLogger(__name__)
@@ -286,6 +285,8 @@ class Trace:
 
     def to_html(self, include_text: bool = True) -> str:
         """Return an HTML page: the question, what was sent, and the scores with their cut."""
+        from precise_rag.trace.html import trace_page  # and a library for it
+
         return trace_page(self.to_dict(include_text))
 
 

@@ -1,12 +1,14 @@
-"""Nested data, such as JSON, YAML and settings in braces: what fits is one block, below the keys above it."""
+"""Nested data, such as JSON, YAML, XML and settings in braces: what fits is one block, below its keys."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import chain
 
 from precise_rag.structure.blocks import DEEPEST, BlockStart
 from precise_rag.structure.marks import after_space, indent_of
@@ -42,6 +44,21 @@ _OPENING = re.compile(r"[\w.\"'@:/*-][^(){}=;]{0,100}\{\Z")
 _SETTING = re.compile(r"[\w.-]{1,60}(?:[ \t]{0,40}[=:][ \t]|[ \t]{1,40}[^ \t(){}=][^(){}]{0,300};\Z)")
 """The line above a block of braces, and one within it."""
 _SIGNS = re.compile(r"""["'{}\[\]]""")
+_NO_TAG = re.compile(r"(?s)<!--.*?(?:-->|\Z)|<!\[CDATA\[.*?(?:\]\]>|\Z)|<[?!].*?(?:>|\Z)|[\"'{}\[\],]")
+_ELEMENT = re.compile(r"<(/?)([^\W\d][\w.:-]*+)[^<>]*+(?:(?<=/)(>)|(>[^<]*+</\2\s*>)|>)")
+"""What a tag of XML may not be read in; and a tag, of one without others in it with its end."""
+_OF_PROSE = {"p", "para", "li", "td", "h1", "h2", "h3", "div", "html", "b", "i", "em", "code"}
+_NO_WORDS = re.compile(r"</[^<>]*>|\s[^<>\s]*xmlns[^<>]*|<")
+_NAMES = [
+    re.compile(rf"(?i)(?:[^\s:=]{{1,40}}: ?){{0,2}}(?:{keys})[:=] ?(?!(?:null|none|true|false)\Z)[^\s,]")
+    for keys in (
+        r"\w{0,20}(?:name|title|label|login)|artifactid|author|creator|from|sender|user|subject|kind|date|time"
+        r"|created\w{0,9}|updated|published",
+        "id|key|uuid|number|code",
+        r"[\w -]{1,60}",
+    )
+]
+"""Values that tell which record it is: names, people and times, or else numbers, or else any."""
 _COMMENTS = re.compile(r"(?m)^[ \t]*+#.*\n?|(?<=:)[ \t]+#.*")
 _BELOW_ANY = 1 << 40
 
@@ -50,7 +67,8 @@ _BELOW_ANY = 1 << 40
 class _Value:
     """A value with its key, `text[start:end]`, and the values in it.
 
-    depth: by its indent, of YAML. is_only: whether no other one is beside it.
+    depth: by its indent, of YAML. is_only: whether no other one is beside it. fields: short values in it that
+    not all values beside it have.
     """
 
     start: int
@@ -58,10 +76,13 @@ class _Value:
     values: list[_Value] = field(default_factory=list)
     depth: int = -2
     is_only: bool = False
+    fields: Sequence[str] = ()
 
 
 def is_data(text: str) -> bool:
     """Check whether a text is nested data: JSON, lines of it, Python's notation, YAML, settings in braces."""
+    if _with_brackets(text):
+        return True
     body = text.strip()
     if body[:1] in ("{", "["):
         with suppress(ValueError, RecursionError):
@@ -119,7 +140,9 @@ def data_blocks(text: str) -> Iterator[tuple[BlockStart, int, tuple[str, ...]]]:
     An object of a list, or a document of several, that is more than one block has its first values as a key.
     """
     body = text[:READ].strip()
-    root = _by_indents(text) if _is_yaml(body) else _by_brackets(text, _is_braced(body))
+    xml = _with_brackets(text)
+    is_yaml = not xml and _is_yaml(body)
+    root = _by_indents(text) if is_yaml else _by_brackets(xml or text, not xml and _is_braced(body))
     root.is_only = True
     waiting: list[tuple[_Value, int, tuple[str, ...], tuple[str, ...]]] = [(root, 0, (), ())]
     """Values, the start of the first block in each, what is above that, and what is above the others."""
@@ -128,6 +151,11 @@ def data_blocks(text: str) -> Iterator[tuple[BlockStart, int, tuple[str, ...]]]:
         if not value.values or value.end - value.start <= _WHOLE:
             yield (start, "code" if value.end - start <= _LONGEST_CODE else "paragraph", 0), start, above
             continue
+        records = [one for one in value.values if one.values]
+        fields = [dict.fromkeys(_fields(text, one)) for one in records]
+        counts = Counter(chain.from_iterable(fields))
+        for one, its in zip(records, fields, strict=True):
+            one.fields = [words for words in its if counts[words] < max(len(records), 2)]
         first, *others = _together(value.values)
         first.is_only = not others
         title = _title(text, value)
@@ -149,17 +177,37 @@ def _together(values: Iterable[_Value]) -> Iterator[_Value]:
 
 
 def _title(text: str, value: _Value) -> str:
-    """The key of a value; without one, what it begins with, if there are others."""
+    """The key of a value; without one, or with the tag of an element, what names it, if there are others."""
     first = value.values[0].start
-    key = _words(_COMMENTS.sub("", text[value.start : first])[:_LONGEST_TITLE])
-    if key or value.is_only:
+    head = _COMMENTS.sub("", text[value.start : first]).strip()
+    tag = head.rfind("<") if head.endswith(">") else -1
+    key = _words(head[max(tag, 0) :][:_LONGEST_TITLE])
+    if tag < 0 and (value.is_only or (key and head[0] != "-")):
         return key
-    beginning = text[first : first + _LONGEST_TITLE]
-    return _words(beginning[: max(beginning.rfind(","), beginning.rfind("\n"))]) or _words(beginning)
+    kinds = ([one for one in value.fields if kind.match(one)] for kind in _NAMES[: 3 if tag < 0 else 2])
+    names = ", ".join([key] * (tag >= 0) + next(filter(None, kinds), []))
+    names = names or key or _words(text[first : first + _LONGEST_TITLE])
+    return names if len(names) <= _LONGEST_TITLE else names[: names.rfind(", ", 0, _LONGEST_TITLE)]
+
+
+def _fields(text: str, value: _Value, is_above: bool = True) -> Iterator[str]:
+    """The short values in a value, and the names in those in it, if they have different keys."""
+    head = text[value.start : value.values[0].start].strip()
+    yield _words(head) if head[:1] == "-" else ""
+    heads = (text[one.start : one.values[0].start] if one.values else "" for one in value.values)
+    keys = [(head.split() or [""])[0] for head in heads]
+    n_same = Counter(keys)
+    for one, key in zip(value.values, keys, strict=True):
+        if not one.values and one.end - one.start <= _TOGETHER:
+            yield _words(_COMMENTS.sub("", text[one.start : one.end]))
+        elif is_above and key and n_same[key] == 1 and "" in n_same:
+            names = enumerate(filter(_NAMES[0].match, _fields(text, one, False)))
+            yield from (words if n else f"{_words(key)}: {words}" for n, words in names)
 
 
 def _words(data: str) -> str:
     """Keys and values without their signs, on one line."""
+    data = _NO_WORDS.sub("", data).replace(">", ": ") if "<" in data else data
     lines = (line.strip(" \t,").removeprefix("- ") for line in _SIGNS.sub("", data).splitlines())
     return " ".join(", ".join(filter(None, lines)).split()).replace(":,", ":").strip(" ,:-")
 
@@ -201,6 +249,31 @@ def _by_brackets(text: str, by_lines: bool) -> _Value:
         start = closed.start
         end_value(len(text))
     return around[0]
+
+
+def _with_brackets(text: str) -> str:
+    """XML with brackets for the tags around elements, and commas, as long as before; "" of other text.
+
+    All elements end, unless the first line tells that it is XML.
+    """
+    if not text[:1_000].lstrip("\ufeff \t\n").startswith("<"):
+        return ""
+    bare = _NO_TAG.sub(lambda part: "x" * len(part[0]), text)
+    tags = [*_ELEMENT.finditer(bare)]
+    around = Counter((tag[2], tag[1]) for tag in tags if not (tag[3] or tag[4]))
+    is_whole = all(around[name, ""] == around[name, "/"] for name, _ in around)
+    if (
+        not around
+        or not (is_whole or "<?xml" in text[:99])
+        or not _OF_PROSE.isdisjoint(tag[2] for tag in tags)
+    ):
+        return ""
+
+    def signs(tag: re.Match[str]) -> str:
+        last = "," if any(tag.group(1, 3, 4)) else "{"
+        return f"{'}' if tag[1] else 'x'}{'x' * (len(tag[0]) - 2)}{last}"
+
+    return _ELEMENT.sub(signs, bare)
 
 
 def _rest_of_string(text: str) -> int:

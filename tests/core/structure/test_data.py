@@ -63,7 +63,7 @@ def test_values_of_yaml_are_below_their_keys_and_a_document_of_several_below_its
     assert words.endswith("- LEVEL=info")
     above, words = block_of(DEPLOYMENTS, 'memory: "556Mi"')
     assert len(above) == 1
-    assert above[0].startswith("kind: Deployment, metadata: name: search")
+    assert above[0].startswith("metadata: name: search")
     assert words.startswith("spec:\n  replicas: 5")
 
 
@@ -92,7 +92,7 @@ def test_a_long_object_of_a_list_is_named_by_its_first_values() -> None:
     long = [{"id": n, "name": f"Pump {n}", **{f"value {m}": m * n for m in range(40)}} for n in range(3)]
     above, _ = block_of(json.dumps(long), '"value 30": 60')
     assert len(above) == 1
-    assert above[0].startswith("id: 2, name: Pump 2, value 0: 0")
+    assert above[0].startswith("name: Pump 2")
 
 
 def test_text_in_a_value_is_split_into_sentences() -> None:

@@ -49,7 +49,7 @@ ADORNMENT = re.compile(r"([=\-~^\"'`#*+.:_])\1{2,}[ \t]*\Z")
 """A line of one punctuation mark, under or over a title."""
 
 MARKED_TITLE = re.compile(
-    r"(={2,6}(?=[ \t])|=head[1-4](?=[ \t])|\\(?:sub){0,2}section\*?(?=\{)|[■◆▼▶]|(?=【|《[^》\n]{1,60}》\Z))"
+    r"(={1,6}(?=[ \t])|=head[1-4](?=[ \t])|\\(?:sub){0,2}section\*?(?=\{)|[■◆▼▶]|(?=【|《[^》\n]{1,60}》\Z))"
     r"[ \t\u3000{【《]{0,40}(\w[^\n】]{0,200}?)[ \t=}】》]*+(?:\\label\{[^{}\n]{0,80}\})?(?<!。)\Z"
 )
 """A title in AsciiDoc and wikis, `== Oil`, in Perl's POD, in LaTeX, or in Japanese: `■ 料金`, `【料金】`."""
@@ -211,7 +211,7 @@ _LINK = re.compile(rf"(?:\[(?=!))?!?\[([^\[\]\n]{{0,300}})\]{LINK_TARGET}?(?:\]{
 _ROLE = re.compile(r":[a-zA-Z:+-]{1,30}:`([^`\n]{0,200})`")
 _ANCHOR = re.compile(r"(?<![ \t])[ \t]*+\{#[^{}\n]{0,200}\}[ \t]*+\Z")
 _EMPHASIS = re.compile(r"`|(?<![\w\\])[*_]{1,3}(?=\S)|(?<![\s\\])[*_]{1,3}(?!\w)|\\(?=[^\w\s]|_)")
-_BULLET = re.compile(r"\A(?:[-*+] +)+(?=#)")
+_BULLET = re.compile(r"\A(?:(?:[-*+] +)+(?=#)|\*+ +(?=\w))")
 _BEFORE_HEADING = re.compile(r"\A.*(?=<h[1-6]\b)", re.IGNORECASE)
 _NO_CHARACTER = re.compile(r"&(?=#\d{9})")
 

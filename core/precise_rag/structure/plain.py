@@ -77,6 +77,10 @@ _VALUE = re.compile(r"[^\w\s]?\s?[\d.,:/–-]{1,20}\s?[%°€$£]?\w{0,2}")
 _FEWEST_CELLS, _CELLS_AHEAD, _CHARACTERS_OF_CELLS = 8, 200, 300
 _WIDE_GAP = re.compile(r" {3,}|\t")
 _NUMBER_CELL = re.compile(r"(?: {3}|\t)(?:[^\w\s] ?)?\d")
+_ORG = re.compile(r"#\+[A-Za-z_]{3,30}(?:[:\s]|\Z)|:PROPERTIES:\Z")
+_STARS = re.compile(r"\*{1,9}(?=[ \t]+\S)")
+_LISTING = re.compile(r"(?:(-|\.)\1{3,}\Z)|(?i:#\+(?:begin|(end))_(?:src|example))")
+"""A mark of Org, the beginning of its headings, and a line around a listing of AsciiDoc or Org."""
 _SECTION = re.compile(r"\[{1,2}[\w .:/@\"'-]{1,80}\]{1,2}")
 _SETTING = re.compile(r"[\w.\"'/-]{1,80}[ \t]{0,40}=|\d{1,2}[:.]\d\d\s")
 """The head of a section of settings or of a day, and a setting or a time right below it."""
@@ -108,6 +112,18 @@ def _name_above(line: Line) -> str:
     return words if is_name and sum(map(str.isalpha, words)) >= _FEWEST_LETTERS else ""
 
 
+def _listings(lines: Sequence[Line]) -> dict[int, int]:
+    """The first and last lines of listings of AsciiDoc, if some have two lines inside, or of Org."""
+    found, start = dict[int, int](), -1
+    for number, line in enumerate(lines):
+        if not line.indent and (mark := _LISTING.match(line.words)):
+            if start >= 0 and (mark[2] or line.words == lines[start].words):
+                found[start], start = number, -1
+            elif not mark[1] or line.after_blank or lines[number - 1].words[0] in "[.+":
+                start = -1 if line.before_blank else number
+    return found if any(end - start > 2 for start, end in found.items()) else {}
+
+
 class _Reader:
     def __init__(self, lines: Sequence[Line], mail_heads: Mapping[int, int]) -> None:
         self.lines, self.mail_heads = lines, mail_heads
@@ -119,6 +135,8 @@ class _Reader:
         self.deepest = max(self.counted.values(), default=LEVEL_OF_NUMBERS)
         self.wrapped = wrapped_numbers(lines)
         self.lists = {line.words for line in lines if line.words.startswith("[[")}
+        self.is_org = any(_ORG.match(line.words) for line in lines)
+        self.listings = _listings(lines)
         self.styles: dict[tuple[str, bool], int] = {}
         self.kind: BlockKind | None = None
         self.level = self.indent = 0
@@ -137,7 +155,7 @@ class _Reader:
         while number < len(self.lines):
             if self.lines[number].indent <= self.term:
                 self.term = _NO_TERM
-            readers = (self._title, self._table, self._directive, self._loose_cells)
+            readers = (self._listing, self._title, self._table, self._directive, self._loose_cells)
             taken = next(filter(None, (read(number) for read in readers)), None)
             if taken is not None:
                 kind, level, n_lines = taken
@@ -262,8 +280,12 @@ class _Reader:
             return "heading", 1, 1
         is_first = line.after_blank or line.words[0] == "\\"
         if is_first and (marked := MARKED_TITLE.match(line.words)):
-            level = marked[1].count("=") if marked[1][:2] == "==" else 2 + marked[1].count("sub")
-            return "heading", int(marked[1][-1]) if marked[1][-1:].isdigit() else level, 1
+            level = marked[1].count("=") or 2 + marked[1].count("sub")
+            level = int(marked[1][-1]) if marked[1][-1:].isdigit() else level
+            if marked[1] != "=" or not number:
+                return "heading", level, 1
+        if self.is_org and not line.indent and (stars := _STARS.match(line.words)):
+            return "heading", stars.end(), 1
         level = self.counted.get(number) or (number in self.numbered and self._heading_level(number))
         if level and self._heads(number):
             is_outermost = level == LEVEL_OF_NUMBERS and in_capitals(line.words)
@@ -283,6 +305,10 @@ class _Reader:
             return "heading", self._style(under[0], False), 2
         level = _LEVEL_OF_SHORT_LINES if self.is_play else _LEVEL_OF_CAPITALS
         return ("heading", level, 1) if self._is_in_capitals(number) else None
+
+    def _listing(self, number: int) -> tuple[BlockKind, int, int] | None:
+        end = self.listings.get(number)
+        return ("code", 0, end + 1 - number) if end else None
 
     def _style(self, mark: str, over: bool) -> int:
         return self.styles.setdefault((mark, over), min(len(self.styles) + 1, _LEVEL_OF_CAPITALS - 1))

@@ -21,10 +21,11 @@ _BLANK_LINE = re.compile(
 """Also what parts the paragraphs of a comment, or of HTML within another text."""
 _LINE = re.compile(r"(?>\r\n?|\n)(?![\r\n])")
 _ROW = re.compile(
+    r"(?m:^)(?:\d{1,3}:){1,2}\d\d\r?\n[^\r\n]+(?:\r?\n|\Z)|"
     r"(?m:^)(?:[^\d\r\n]{1,40}\r?\n){1,3}(?=[^\w\s]*\d\S*[ \t]+\S)(?:[^\w\r\n]|[\d_])+(?:\r?\n|\Z)|"
     + _LINE.pattern
 )
-"""Also more than one number alone, with up to three short lines before that begin its row, as in a PDF."""
+"""Also a line below its time, and numbers below up to three short lines that begin their row, as in a PDF."""
 _INDENT = re.compile(r"\n([ \t]*+)[^\s)\]}]")
 _WHOLE_TABLE, _LONGEST_ROW = 600, 1000
 """The most characters of a short table or row, where white space counts once, and of a row with its tags."""

@@ -279,13 +279,9 @@ class _Reader:
         if line.after_blank and MANUAL_HEAD.match(line.words):
             return "heading", 1, 1
         is_first = line.after_blank or line.words[0] == "\\"
-        if is_first and (marked := MARKED_TITLE.match(line.words)):
+        if is_first and (marked := MARKED_TITLE.match(line.words)) and (marked[1] != "=" or not number):
             level = marked[1].count("=") or 2 + marked[1].count("sub")
-            level = int(marked[1][-1]) if marked[1][-1:].isdigit() else level
-            if marked[1] != "=" or not number:
-                return "heading", level, 1
-        if self.is_org and not line.indent and (stars := _STARS.match(line.words)):
-            return "heading", stars.end(), 1
+            return "heading", int(marked[1][-1]) if marked[1][-1:].isdigit() else level, 1
         level = self.counted.get(number) or (number in self.numbered and self._heading_level(number))
         if level and self._heads(number):
             is_outermost = level == LEVEL_OF_NUMBERS and in_capitals(line.words)
@@ -307,8 +303,10 @@ class _Reader:
         return ("heading", level, 1) if self._is_in_capitals(number) else None
 
     def _listing(self, number: int) -> tuple[BlockKind, int, int] | None:
-        end = self.listings.get(number)
-        return ("code", 0, end + 1 - number) if end else None
+        """A listing, or a heading of Org."""
+        line, end = self.lines[number], self.listings.get(number)
+        stars = _STARS.match(line.words) if self.is_org and not line.indent else None
+        return ("code", 0, end + 1 - number) if end else ("heading", stars.end(), 1) if stars else None
 
     def _style(self, mark: str, over: bool) -> int:
         return self.styles.setdefault((mark, over), min(len(self.styles) + 1, _LEVEL_OF_CAPITALS - 1))

@@ -9,9 +9,21 @@ from operator import itemgetter
 from statistics import median
 
 from precise_rag.structure.blocks import BlockStart
-from precise_rag.structure.marks import COLUMNS, MAIL_HEAD, STOPS, TURN, WIDE, after_space, indent_of, speaker
+from precise_rag.structure.marks import (
+    COLUMNS,
+    CUE,
+    MAIL_HEAD,
+    STOPS,
+    TURN,
+    WIDE,
+    after_space,
+    indent_of,
+    speaker,
+)
 from precise_rag.structure.plain_lines import LONGEST_HEADING, STOP, Line, read_lines
 
+_BEFORE = re.compile(rf"\s*(?:{CUE.pattern}[^\n]*\n)?[ \t]*")
+"""What belongs to a turn before its label: also the time of a caption."""
 _FEWEST_TURNS, _SHARE_OF_TURNS = 4, 0.3
 _FEWEST_SPEAKERS, _TURNS_OF_A_SPEAKER = 2, 2
 _FEWEST_RECORDS, _SHARE_OF_RECORDS = 3, 0.75
@@ -52,7 +64,7 @@ def with_turns(text: str, starts: list[BlockStart]) -> list[BlockStart]:
             begins[place] = begin
     named = {place for place, begin in begins.items() if first and _is_name(text, begin, place)}
     for place, begin in begins.items():
-        start, end = begin if after_space(text, begin) >= place else place, text.find("\n", place) + 1
+        start, end = begin if _BEFORE.fullmatch(text, begin, place) else place, text.find("\n", place) + 1
         if place in named and 2 * len(named) > len(begins):
             start, end = begin, text.rfind("\n", 0, place) + 1
         blocks[start] = (start, "heading" if first else "turn", _LEVEL_OF_TITLES * bool(first))

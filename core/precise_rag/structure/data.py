@@ -140,8 +140,7 @@ def data_blocks(text: str) -> Iterator[tuple[BlockStart, int, tuple[str, ...]]]:
     An object of a list, or a document of several, that is more than one block has its first values as a key.
     """
     body = text[:READ].strip()
-    xml = _with_brackets(text)
-    is_yaml = not xml and _is_yaml(body)
+    is_yaml = not (xml := _with_brackets(text)) and _is_yaml(body)
     root = _by_indents(text) if is_yaml else _by_brackets(xml or text, not xml and _is_braced(body))
     root.is_only = True
     waiting: list[tuple[_Value, int, tuple[str, ...], tuple[str, ...]]] = [(root, 0, (), ())]
@@ -151,11 +150,10 @@ def data_blocks(text: str) -> Iterator[tuple[BlockStart, int, tuple[str, ...]]]:
         if not value.values or value.end - value.start <= _WHOLE:
             yield (start, "code" if value.end - start <= _LONGEST_CODE else "paragraph", 0), start, above
             continue
-        records = [one for one in value.values if one.values]
-        fields = [dict.fromkeys(_fields(text, one)) for one in records]
-        counts = Counter(chain.from_iterable(fields))
-        for one, its in zip(records, fields, strict=True):
-            one.fields = [words for words in its if counts[words] < max(len(records), 2)]
+        records = {id(one): dict.fromkeys(_fields(text, one)) for one in value.values if one.values}
+        counts = Counter(chain.from_iterable(records.values()))
+        for one in value.values:
+            one.fields = [its for its in records.get(id(one), ()) if counts[its] < max(len(records), 2)]
         first, *others = _together(value.values)
         first.is_only = not others
         title = _title(text, value)
@@ -185,8 +183,8 @@ def _title(text: str, value: _Value) -> str:
     if tag < 0 and (value.is_only or (key and head[0] != "-")):
         return key
     kinds = ([one for one in value.fields if kind.match(one)] for kind in _NAMES[: 3 if tag < 0 else 2])
-    names = ", ".join([key] * (tag >= 0) + next(filter(None, kinds), []))
-    names = names or key or _words(text[first : first + _LONGEST_TITLE])
+    names = ", ".join([key] * (tag >= 0) + next(filter(None, kinds), [])) or key
+    names = names or _words(text[first : first + _LONGEST_TITLE])
     return names if len(names) <= _LONGEST_TITLE else names[: names.rfind(", ", 0, _LONGEST_TITLE)]
 
 
@@ -261,12 +259,8 @@ def _with_brackets(text: str) -> str:
     bare = _NO_TAG.sub(lambda part: "x" * len(part[0]), text)
     tags = [*_ELEMENT.finditer(bare)]
     around = Counter((tag[2], tag[1]) for tag in tags if not (tag[3] or tag[4]))
-    is_whole = all(around[name, ""] == around[name, "/"] for name, _ in around)
-    if (
-        not around
-        or not (is_whole or "<?xml" in text[:99])
-        or not _OF_PROSE.isdisjoint(tag[2] for tag in tags)
-    ):
+    is_whole = "<?xml" in text[:99] or all(around[name, ""] == around[name, "/"] for name, _ in around)
+    if not (around and is_whole and _OF_PROSE.isdisjoint(tag[2] for tag in tags)):
         return ""
 
     def signs(tag: re.Match[str]) -> str:

@@ -117,10 +117,13 @@ def _listings(lines: Sequence[Line]) -> dict[int, int]:
     found, start = dict[int, int](), -1
     for number, line in enumerate(lines):
         if not line.indent and (mark := _LISTING.match(line.words)):
-            if start >= 0 and (mark[2] or line.words == lines[start].words):
+            ends = line.words == lines[start].words and line.before_blank and not line.after_blank
+            if start >= 0 and (mark[2] or ends):
                 found[start], start = number, -1
             elif not mark[1] or line.after_blank or lines[number - 1].words[0] in "[.+":
                 start = -1 if line.before_blank else number
+            elif abs(len(line.words) - len(lines[number - 1].words)) < _FEWEST_LETTERS:  # a title's
+                start = -1
     return found if any(end - start > 2 for start, end in found.items()) else {}
 
 

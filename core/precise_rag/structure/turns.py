@@ -9,20 +9,10 @@ from operator import itemgetter
 from statistics import median
 
 from precise_rag.structure.blocks import BlockStart
-from precise_rag.structure.marks import (
-    COLUMNS,
-    CUE,
-    MAIL_HEAD,
-    STOPS,
-    TURN,
-    WIDE,
-    after_space,
-    indent_of,
-    speaker,
-)
+from precise_rag.structure.marks import COLUMNS, MAIL_HEAD, STOPS, TURN, WIDE, after_space, indent_of, speaker
 from precise_rag.structure.plain_lines import LONGEST_HEADING, STOP, Line, read_lines
 
-_BEFORE = re.compile(rf"\s*(?:{CUE.pattern}[^\n]*\n)?[ \t]*")
+_BEFORE = re.compile(r"\s*(?:(?:\d{1,6}\s{1,4})?[\d:.,]{9,12} {1,9}-->[^\n]*\n)?[ \t]*")
 """What belongs to a turn before its label: also the time of a caption."""
 _FEWEST_TURNS, _SHARE_OF_TURNS = 4, 0.3
 _FEWEST_SPEAKERS, _TURNS_OF_A_SPEAKER = 2, 2

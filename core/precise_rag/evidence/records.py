@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import accumulate, chain, pairwise, starmap, takewhile
 
 from precise_rag.sentences.words import has_words
-from precise_rag.structure.marks import FIELD, TIME, ends_sentence, indent_of
+from precise_rag.structure.marks import FIELD, TIME, ends_in_colon, ends_sentence, indent_of
 from precise_rag.types import Stretch
 
 _KIND = re.compile(
@@ -18,6 +18,7 @@ _KIND = re.compile(
 _OPENS = re.compile(r"BEGIN:|<\w[^<>]*>\Z|\[\[|[^\w\s</}\])]{1,40}\Z")
 _CLOSES = re.compile(r"END:|</|\|?[}\])]")
 _CUT = re.compile(r"(?:[,;{[]|\A[^{]*\})\Z")
+_BLANK = re.compile(r"\n\s*\n")
 _FEWEST, _MOST, _ALIKE = 3, 40, 0.8
 """Records that begin alike, and kinds of lines in each; lines of one; and the share of lines alike."""
 
@@ -27,8 +28,9 @@ def records(stretch: Stretch) -> list[range]:
 
     It has three fields of different names, "Name: Ann", perhaps below one line that is none, or there is a
     blank line between it and another one.
-    And the rows of each entry of a log that has lines below the one with a time, such as those of an error.
-    And those of lines that begin alike again and again, see `_repeated`.
+    And the rows of each entry of a log that has lines below the one with a time, such as those of an error;
+    a blank line ends it, but not above a line that ends in a colon, as in a traceback of two errors.
+    And those of lines elsewhere that begin alike again and again, see `_repeated`.
     """
     sentences, origin = stretch.sentences, stretch.sentences[0].start
     names = [name[0] if (name := FIELD.match(one.text)) else "" for one in sentences]
@@ -39,15 +41,19 @@ def records(stretch: Stretch) -> list[range]:
     gaps = [stretch.text[one.end - origin : two.start - origin] for one, two in pairwise(sentences)]
     joined = [gap.count("\n") == 1 and all(is_line[row : row + 2]) for row, gap in enumerate(gaps)]
     breaks = (row for row, is_joined in enumerate(joined, 1) if not is_joined)
-    runs = [*starmap(range, pairwise((0, *breaks, len(sentences))))]
-    beside = [two for two in pairwise(runs) if min(map(len, two)) > 1 and gaps[two[0][-1]].count("\n") > 1]
-    alone = [r for r in runs if 2 < len(r) - (not names[r.start]) == len({*names[r.start : r.stop]} - {""})]
+    lists = [*starmap(range, pairwise((0, *breaks, len(sentences))))]
+    beside = [two for two in pairwise(lists) if min(map(len, two)) > 1 and gaps[two[0][-1]].count("\n") > 1]
+    alone = [r for r in lists if 2 < len(r) - (not names[r.start]) == len({*names[r.start : r.stop]} - {""})]
     is_timed = [TIME.match(one.text) is not None for one in sentences]
-    begins = (row for row, gap in enumerate(gaps, 1) if is_timed[row] or gap.count("\n") > 1)
-    entries = starmap(range, pairwise((0, *begins, len(sentences))))
-    is_log = sum(is_timed) > 2
-    of_log = (run for run in entries if is_log and is_timed[run.start] and len(run) > 1)
-    found = {run.start: run for run in (*chain.from_iterable(beside), *alone, *of_log, *_repeated(stretch))}
+    texts = (one.text for one in sentences[1:])
+    is_begun = (_BLANK.search(gap) and not ends_in_colon(text) for gap, text in zip(gaps, texts, strict=True))
+    begins = (row for row, is_new in enumerate(is_begun, 1) if is_new or is_timed[row])
+    runs = starmap(range, pairwise((0, *begins, len(sentences))))
+    entries = [run for run in runs if sum(is_timed) > 2 and is_timed[run.start]]
+    of_log = {*chain.from_iterable(entries)}
+    others = (*chain.from_iterable(beside), *alone, *_repeated(stretch))
+    found = {run.start: run for run in others if of_log.isdisjoint(run)}
+    found |= {run.start: run for run in entries if len(run) > 1}
     return [found[start] for start in sorted(found)]
 
 

@@ -23,6 +23,7 @@ from precise_rag.structure.marks import (
     MARKED_TITLE,
     NUMBERED,
     STOPS,
+    TIME,
     WIDE,
     ends_in_colon,
     label_end,
@@ -206,6 +207,7 @@ class _Reader:
             return "item", 1 + line.indent // 2 + depth
         if not line.after_blank:
             ends = self.kind == "quote" and self.lines[number - 1].words[0] == ">" and not words[0].islower()
+            ends |= self.kind == "item" and line.indent <= self.indent and TIME.match(words) is not None
             return ("paragraph", 0) if ends or self.kind is None else self._lead_in(number)
         if self.kind == "item" and line.indent > self.indent:
             return "item", self.level

@@ -29,7 +29,8 @@ def records(stretch: Stretch) -> list[range]:
     It has three fields of different names, "Name: Ann", perhaps below one line that is none, or there is a
     blank line between it and another one.
     And the rows of each entry of a log that has lines below the one with a time, such as those of an error;
-    a blank line ends it, but not above a line that ends in a colon, as in a traceback of two errors.
+    a blank line ends it, but not above a line that ends in a colon, as in a traceback of two errors. So are
+    those of a compiler's message, from the place in a file on, or from the line above "--> src/main.rs:2:9".
     And those of lines elsewhere that begin alike again and again, see `_repeated`.
     """
     sentences, origin = stretch.sentences, stretch.sentences[0].start
@@ -44,9 +45,13 @@ def records(stretch: Stretch) -> list[range]:
     lists = [*starmap(range, pairwise((0, *breaks, len(sentences))))]
     beside = [two for two in pairwise(lists) if min(map(len, two)) > 1 and gaps[two[0][-1]].count("\n") > 1]
     alone = [r for r in lists if 2 < len(r) - (not names[r.start]) == len({*names[r.start : r.stop]} - {""})]
-    is_timed = [TIME.match(one.text) is not None for one in sentences]
-    texts = (one.text for one in sentences[1:])
-    is_begun = (_BLANK.search(gap) and not ends_in_colon(text) for gap, text in zip(gaps, texts, strict=True))
+    texts = [one.text.lstrip() for one in sentences]
+    is_timed = [
+        below.startswith("--> ") or (TIME.match(text) is not None and " note: " not in text)
+        for text, below in zip(texts, (*texts[1:], ""), strict=True)
+    ]
+    leads = map(ends_in_colon, texts[1:])
+    is_begun = (_BLANK.search(gap) and not is_lead for gap, is_lead in zip(gaps, leads, strict=True))
     begins = (row for row, is_new in enumerate(is_begun, 1) if is_new or is_timed[row])
     runs = starmap(range, pairwise((0, *begins, len(sentences))))
     entries = [run for run in runs if sum(is_timed) > 2 and is_timed[run.start]]

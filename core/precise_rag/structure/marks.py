@@ -105,8 +105,11 @@ SMALL_PRINT = re.compile(rf"(?m)^(?:{_POSTMARK}|{_SMALL_PRINT})")
 WHEN = re.compile(_CLOCK)
 """A time, also with its date."""
 _BESIDE_NAME = re.compile(r",|[ \t][—–|·-]|\t|  |[\[(（]")
-TIME = re.compile(r"[\[(]?[\w./, -]{0,24}?(?<!\d)\d\d:\d\d:\d\d\b")
-"""The beginning of a line of a log."""
+TIME = re.compile(
+    r"[\[(]?[\w./, -]{0,24}?(?<!\d)\d\d:\d\d:\d\d\b|(?:[A-Z]:)?[^\s:()<>\"']{1,200}\.[A-Za-z]\w{0,7}"
+    r"(?:(?::\d{1,6}){1,2}(?::| -)|\(\d{1,6}(?:,\d{1,6})?\) ?:)[ \t]+\S+[ \t]+\S"
+)
+"""The beginning of a line of a log: its time, or the place in a file that a compiler's message is on."""
 CUE = re.compile(r"(?:\d{1,6}\s{1,4})?(?:\d{1,3}:){1,2}\d\d[,.]\d{3} {1,9}-->")
 """The beginning of a caption: its number and its time, which end no sentence."""
 

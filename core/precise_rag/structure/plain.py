@@ -241,7 +241,7 @@ class _Reader:
             return _LITERALS.fullmatch(words) is not None and below[0].indent > line.indent + 1
         if label_end(row, rows[0]):
             return True
-        if len(words) > _LONGEST_TERM or words.removesuffix("...").endswith(STOP) or has_two_sentences(words):
+        if len(words) > _LONGEST_TERM or TIME.match(words) or words.removesuffix("...").endswith(STOP) or has_two_sentences(words):
             return False
         if below[0].indent <= line.indent + 1:
             return below[0].words.startswith(": ") and not ITEM.match(words)

@@ -4,7 +4,7 @@ import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import pairwise, takewhile
+from itertools import filterfalse, islice, pairwise, takewhile
 
 from precise_rag._data import packaged_text
 from precise_rag.structure.blocks import OPTIONS, BlockKind, BlockStart, lost_indent
@@ -83,8 +83,10 @@ _STARS = re.compile(r"\*{1,9}(?=[ \t]+\S)")
 _LISTING = re.compile(r"(?:(-|\.)\1{3,}\Z)|(?i:#\+(?:begin|(end))_(?:src|example))")
 """A mark of Org, the beginning of its headings, and a line around a listing of AsciiDoc or Org."""
 _SECTION = re.compile(r"\[{1,2}[\w .:/@\"'-]{1,80}\]{1,2}")
-_SETTING = re.compile(r"[\w.\"'/-]{1,80}[ \t]{0,40}=|\d{1,2}[:.]\d\d\s")
-"""The head of a section of settings or of a day, and a setting or a time right below it."""
+_SETTING = re.compile(r"[#;!/ ]{0,9}(?:[\w.\"'/-]{1,80}[ \t]{0,40}=|\d{1,2}[:.]\d\d\s)")
+_PASSED = re.compile(rf"(?!{_SETTING.pattern})(?:[#;!]|//|{_SECTION.pattern}\Z)")
+"""The head of a section of settings or of a day; a setting, also as a comment, or a time below it; and what
+may stand between them: comments, and sections without settings."""
 
 
 def plain_blocks(text: str) -> Iterator[BlockStart]:
@@ -291,7 +293,7 @@ class _Reader:
         if level and self._heads(number):
             is_outermost = level == LEVEL_OF_NUMBERS and in_capitals(line.words)
             return "heading", _LEVEL_OF_CAPITALS if is_outermost else level, 1
-        if _SECTION.fullmatch(line.words) and rest and _SETTING.match(rest[0].words) and self._heads(number):
+        if _SECTION.fullmatch(line.words) and self._heads(number) and self._is_above_setting(number):
             is_part = f"[[{line.words.strip('[]').rpartition('.')[0]}]]" in self.lists
             return "heading", _LEVEL_OF_SHORT_LINES + is_part, 1 + line.words.startswith("[[")
         if ADORNMENT.match(line.words):
@@ -312,6 +314,11 @@ class _Reader:
         line, end = self.lines[number], self.listings.get(number)
         stars = _STARS.match(line.words) if self.is_org and not line.indent else None
         return ("code", 0, end + 1 - number) if end else ("heading", stars.end(), 1) if stars else None
+
+    def _is_above_setting(self, number: int) -> bool:
+        """Whether the first line below that is no other comment and no section is a setting."""
+        words = (line.words for line in self.lines[number + 1 : number + _CELLS_AHEAD])
+        return any(map(_SETTING.match, islice(filterfalse(_PASSED.match, words), 1)))
 
     def _style(self, mark: str, over: bool) -> int:
         return self.styles.setdefault((mark, over), min(len(self.styles) + 1, _LEVEL_OF_CAPITALS - 1))

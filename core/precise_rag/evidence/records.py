@@ -54,7 +54,8 @@ def records(stretch: Stretch) -> list[range]:
     is_begun = (_BLANK.search(gap) and not is_lead for gap, is_lead in zip(gaps, leads, strict=True))
     begins = (row for row, is_new in enumerate(is_begun, 1) if is_new or is_timed[row])
     runs = starmap(range, pairwise((0, *begins, len(sentences))))
-    entries = [run for run in runs if sum(is_timed) > 2 and is_timed[run.start]]
+    is_log = sum(is_timed) > 2
+    entries = [run for run in runs if is_log and is_timed[run.start]]
     of_log = {*chain.from_iterable(entries)}
     others = (*chain.from_iterable(beside), *alone, *_repeated(stretch))
     found = {run.start: run for run in others if of_log.isdisjoint(run)}

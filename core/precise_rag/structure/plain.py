@@ -77,7 +77,7 @@ _FIELD = re.compile(r":[\w -]{1,40}:(?:\s|\Z)")
 _VALUE = re.compile(r"[^\w\s]?\s?[\d.,:/–-]{1,20}\s?[%°€$£]?\w{0,2}")
 _FEWEST_CELLS, _CELLS_AHEAD, _CHARACTERS_OF_CELLS = 8, 200, 300
 _WIDE_GAP = re.compile(r" {3,}|\t")
-_NUMBER_CELL = re.compile(r"(?: {3}|\t)(?:[^\w\s] ?)?\d")
+_NUMBER_CELL = re.compile(r"(?: {3}|\t)(?:[^\w\s] {0,3})?\d")
 _ORG = re.compile(r"#\+[A-Za-z_]{3,30}(?:[:\s]|\Z)|:PROPERTIES:\Z")
 _STARS = re.compile(r"\*{1,9}(?=[ \t]+\S)")
 _LISTING = re.compile(r"(?:(-|\.)\1{3,}\Z)|(?i:#\+(?:begin|(end))_(?:src|example))")
@@ -378,18 +378,21 @@ class _Reader:
         """The end of a table that is set with spaces, also with a rule below its head.
 
         A row has a column, or the number of its cells, of the row before. A line that is indented far goes on
-        in a cell. A blank line may part rows with the same columns. If right below the head a line names a
-        group of rows, others may, and rules part the rows.
+        in a cell. A blank line may part rows with the same columns, and rules any. If right below the head a
+        line names a group of rows, others may.
         """
         first, end, n_rows = self.lines[number], number + 1, 1
         edges, n_gaps = edges_of(first), len(_WIDE_GAP.findall(first.words))
         below = end + (end < len(self.lines) and is_rule(self.lines[end].words))
         is_grouped = not has_number(_WIDE_GAP.split(first.words)) and self._names_rows(below)
         for line in self.lines[end:]:
+            if is_rule(line.words) and not line.after_blank:
+                end += 1
+                continue
             now = edges_of(line) if COLUMNS.match(line.words) else set[int]()
             n_now = len(_WIDE_GAP.findall(line.words))
-            is_second = end == number + 1  # below a head, which may have a cell more or less
-            has_cells = min(n_gaps, n_now) > 1 and abs(n_now - n_gaps) <= is_second
+            is_second = n_rows == 1  # below a head, which may have a cell more or less
+            has_cells = n_now > 1 and n_gaps + is_second > 1 and abs(n_now - n_gaps) <= is_second
             has_cells = has_cells and _NUMBER_CELL.search(line.words) is not None
             n_gaps = n_now if has_cells else n_gaps
             is_row = has_cells or not edges.isdisjoint(now)
@@ -399,8 +402,7 @@ class _Reader:
                 goes_on = is_row and is_beside and (has_cells or len(edges & now) > 1)
             if is_grouped and not goes_on:
                 goes_on = line.indent <= self.lines[below].indent and self._names_rows(end)
-                goes_on |= is_rule(line.words) and not line.after_blank
-            if not goes_on and not (end == number + 1 and is_rule(line.words)):
+            if not goes_on:
                 break
             edges = now if is_row else edges
             n_rows += is_row

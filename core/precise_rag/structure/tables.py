@@ -146,7 +146,7 @@ def _text_rows(text: str, start: int, end: int) -> Iterator[_Row]:
         if words and not (is_rule(words) or (groups[-1] and HEAD_RULE.match(words) and len(groups) == 1)):
             groups[-1].append(line)
         elif groups[-1] and (words or has_blanks_for_rules):
-            n_head = n_head or (0 if _DOUBLE.isdisjoint(words) else len(groups))
+            n_head = n_head or (0 if _DOUBLE.isdisjoint(words) else len(groups) if is_drawn else 1)
             groups.append([])
     groups = [group for group in groups if group]
     n_head = n_head if n_head < len(groups) else 0
@@ -160,7 +160,9 @@ def _text_rows(text: str, start: int, end: int) -> Iterator[_Row]:
     far = FAR + min((indent_of(line[0]) for group in groups for line in group), default=0)
     cells_of = partial(_cells, columns=columns, delimiter=delimiter, far=far)
     head = [line for group in groups[:n_head] for line in group]
-    n_head = 0 if not is_drawn and any(map(has_number, map(cells_of, head[1:]))) else n_head
+    n_head = (
+        0 if not is_drawn and any(row[0] and has_number(row) for row in map(cells_of, head[1:])) else n_head
+    )
     for number, group in enumerate(groups):
         row: list[re.Match[str]] = []
         for line in group:

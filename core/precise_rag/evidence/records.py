@@ -28,9 +28,8 @@ def records(stretch: Stretch) -> list[range]:
 
     It has three fields of different names, "Name: Ann", perhaps below one line that is none, or there is a
     blank line between it and another one.
-    And the rows of each entry of a log that has lines below the one with a time, such as those of an error;
-    a blank line ends it, but not above a line that ends in a colon, as in a traceback of two errors. So are
-    those of a compiler's message, from the place in a file on, or from the line above "--> src/main.rs:2:9".
+    And the rows of each entry of a log, from a time or a compiler's place in a file on; a blank line ends it,
+    but not above a line that ends in a colon, as in a traceback of two errors.
     And those of lines elsewhere that begin alike again and again, see `_repeated`.
     """
     sentences, origin = stretch.sentences, stretch.sentences[0].start
@@ -46,16 +45,12 @@ def records(stretch: Stretch) -> list[range]:
     beside = [two for two in pairwise(lists) if min(map(len, two)) > 1 and gaps[two[0][-1]].count("\n") > 1]
     alone = [r for r in lists if 2 < len(r) - (not names[r.start]) == len({*names[r.start : r.stop]} - {""})]
     texts = [one.text.lstrip() for one in sentences]
-    is_timed = [
-        below.startswith("--> ") or (TIME.match(text) is not None and " note: " not in text)
-        for text, below in zip(texts, (*texts[1:], ""), strict=True)
-    ]
-    leads = map(ends_in_colon, texts[1:])
-    is_begun = (_BLANK.search(gap) and not is_lead for gap, is_lead in zip(gaps, leads, strict=True))
-    begins = (row for row, is_new in enumerate(is_begun, 1) if is_new or is_timed[row])
-    runs = starmap(range, pairwise((0, *begins, len(sentences))))
-    is_log = sum(is_timed) > 2
-    entries = [run for run in runs if is_log and is_timed[run.start]]
+    is_timed = [TIME.match(text) is not None and " note: " not in text for text in texts]
+    is_timed = [one or below[:4] == "--> " for one, below in zip(is_timed, (*texts[1:], ""), strict=True)]
+    ends = (row for row, gap in enumerate(gaps, 1) if _BLANK.search(gap) and not ends_in_colon(texts[row]))
+    begins = {0, *ends, *(row for row, is_one in enumerate(is_timed) if is_one), len(sentences)}
+    runs = starmap(range, pairwise(sorted(begins)))
+    entries = [run for run in runs if is_timed[run.start]] if sum(is_timed) > 2 else []
     of_log = {*chain.from_iterable(entries)}
     others = (*chain.from_iterable(beside), *alone, *_repeated(stretch))
     found = {run.start: run for run in others if of_log.isdisjoint(run)}

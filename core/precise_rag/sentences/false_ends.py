@@ -49,8 +49,11 @@ _GOES_ON = re.compile(
     r"|(?s:(?:.?[”“»\"]\s+(?:[–—-]\s)?|.{1,2}\s?[–—]\s?|.?\S[^\S\n]-\s)[a-zß-žά-ώа-џґ].*)"
 )
 """A quote or dash before the words that name who spoke, and a point between digits."""
-_NO_BEGINNING = re.compile(r"[)\]»”\"']{0,3}(?:[,:;](?=\s)|[，：；、،؛])|[)\]](?=[,:; ])|\[-(?=\w)|\((?=[a-zа-џґ]{3})")
-"""Marks that no sentence begins with."""
+_NO_BEGINNING = re.compile(
+    r"[)\]»”\"']{0,3}(?:[,:;](?=\s)|[，：；、،؛])|[)\]](?=[,:; ])|\((?=[a-zа-џґ]{3})"
+    r"|\[-(?=\w)|(?<=\S)(?:[:|/\\=&+]|\*(?!\w))"
+)
+"""Marks that no sentence begins with, some only without a space before them, as in "127.*|10.*"."""
 
 _QUOTED_ITEM = re.compile(r"(?:^|\n)[ \t]{0,40}>[ \t>]{0,20}\d{1,3}\.\s+\Z")
 """The number of a list item in a quote, whose point ends no sentence."""

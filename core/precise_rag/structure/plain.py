@@ -85,8 +85,7 @@ _LISTING = re.compile(r"(?:(-|\.)\1{3,}\Z)|(?i:#\+(?:begin|(end))_(?:src|example
 _SECTION = re.compile(r"\[{1,2}[\w .:/@\"'-]{1,80}\]{1,2}")
 _SETTING = re.compile(r"[#;!/ ]{0,9}(?:[\w.\"'/-]{1,80}[ \t]{0,40}=|\d{1,2}[:.]\d\d\s)")
 _PASSED = re.compile(rf"(?!{_SETTING.pattern})(?:[#;!]|//|{_SECTION.pattern}\Z)")
-"""The head of a section of settings or of a day; a setting, also as a comment, or a time below it; and what
-may stand between them: comments, and sections without settings."""
+"""The head of a section of settings or of a day, a setting or time below it, and what may stand between."""
 
 
 def plain_blocks(text: str) -> Iterator[BlockStart]:
@@ -235,7 +234,7 @@ class _Reader:
         words, before = line.words, self.lines[max(number - 1, 0)]
         is_rest = before.indent == line.indent or words.count("[") < words.count("]")
         is_rest = is_rest or (words[0] == "[" and _COMMAND.match(before.words) is not None)
-        if (is_rest and not line.after_blank) or not below:
+        if (is_rest and not line.after_blank) or not below or TIME.match(words):
             return False
         while below[1:] and not below[0].after_blank and OPTIONS.match(f"{row}\n{rows[0]}"):
             (line, *below), (row, *rows) = below, rows
@@ -243,7 +242,7 @@ class _Reader:
             return _LITERALS.fullmatch(words) is not None and below[0].indent > line.indent + 1
         if label_end(row, rows[0]):
             return True
-        if len(words) > _LONGEST_TERM or TIME.match(words) or words.removesuffix("...").endswith(STOP) or has_two_sentences(words):
+        if len(words) > _LONGEST_TERM or words.removesuffix("...").endswith(STOP) or has_two_sentences(words):
             return False
         if below[0].indent <= line.indent + 1:
             return below[0].words.startswith(": ") and not ITEM.match(words)
@@ -386,7 +385,8 @@ class _Reader:
         below = end + (end < len(self.lines) and is_rule(self.lines[end].words))
         is_grouped = not has_number(_WIDE_GAP.split(first.words)) and self._names_rows(below)
         for line in self.lines[end:]:
-            if is_rule(line.words) and not line.after_blank:
+            is_wide = (len(line.words) > FAR and "|" not in line.words) or end == number + 1
+            if is_wide and is_rule(line.words) and not line.after_blank:
                 end += 1
                 continue
             now = edges_of(line) if COLUMNS.match(line.words) else set[int]()

@@ -160,9 +160,8 @@ def _text_rows(text: str, start: int, end: int) -> Iterator[_Row]:
     far = FAR + min((indent_of(line[0]) for group in groups for line in group), default=0)
     cells_of = partial(_cells, columns=columns, delimiter=delimiter, far=far)
     head = [line for group in groups[:n_head] for line in group]
-    n_head = (
-        0 if not is_drawn and any(row[0] and has_number(row) for row in map(cells_of, head[1:])) else n_head
-    )
+    is_data = not is_drawn and any(row[0] and has_number(row) for row in map(cells_of, head[1:]))
+    n_head = 0 if is_data else n_head
     for number, group in enumerate(groups):
         row: list[re.Match[str]] = []
         for line in group:

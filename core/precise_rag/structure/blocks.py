@@ -100,7 +100,6 @@ def shared(above: tuple[str, ...], other: tuple[str, ...]) -> tuple[str, ...]:
 
 DEEPEST = 12
 """Headings in a path at most; deeper ones take the place of the last. And terms, of which the first go."""
-
 _LONGEST_TITLE, _LONGEST_LEAD = 200, 2_000
 _MEANING = re.compile(r" {0,3}:[ \t]+")
 _DEPTHS = {"code": 99, "table": 99, "quote": 99}

@@ -15,7 +15,6 @@ from precise_rag.structure.marks import after_space, indent_of
 
 READ = 200_000
 """Characters that are looked at to detect the format of a text."""
-
 _WHOLE = 300
 """Characters up to which a value is one block with all that is in it."""
 _TOGETHER = 100

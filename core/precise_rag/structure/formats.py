@@ -92,7 +92,6 @@ def _is_source(text: str) -> bool:
 _READERS = {"markdown": markdown_blocks, "html": html_blocks, "text": plain_blocks}
 _OF_BLOCKS = {"data": data_blocks, "source": source_blocks}
 """Readers that also tell what is above each block."""
-
 _CARRIAGE_RETURN = re.compile(r"\r(?!\n)")
 
 

@@ -8,7 +8,6 @@ from precise_rag.structure.marks import CAPTION, ends_sentence, without_marks
 
 Cells = tuple[str, ...]
 """The words of the cells of a row; "" of an empty one."""
-
 _LONGEST_HEAD, _LONGEST_TITLE, _LONGEST_CAPTION, _LINES_OF_CAPTION = 400, 200, 100, 3
 _READ = 30
 """Rows below the head that are looked at, and rows of the head itself."""

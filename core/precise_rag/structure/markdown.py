@@ -19,22 +19,17 @@ if TYPE_CHECKING:
 
 _PART = 2**20
 """Characters parsed at once, to bound memory. The last block of a part is read again with the next one."""
-
 _LINE = 2_000
 """Characters of a line that the parser sees; blocks are told by how their lines begin."""
-
 _FRONT_MATTER = re.compile(r"[\s\ufeff]*---[ \t]*\n(?=\S)(?:[^\n]*\n){1,200}?(?:---|\.\.\.)[ \t]*(?:\n|\Z)")
 _DEFINITION = re.compile(r"[ \t]{0,3}\[[^\[\]\n]{1,300}\]:[ \t]*(?:\S|\Z)")
 """A line that says where a link goes."""
-
 _MEANING = re.compile(r"[ \t]{0,3}:[ \t]+\S")
 """A line with the meaning of the term above it."""
-
 _TITLE_ITEM = re.compile(
     r"[ \t]{0,3}\d{1,3}[.)][ \t]+[^\W\d_][^\n]{0,98}(?<![.,;:!?。，；：！？…\s])[ \t]*\Z"
 )
 """A numbered line that does not end as a sentence does."""
-
 _HTML_KIND = re.compile(
     r"[ \t]{0,3}<(?:(h[1-6])|(table|thead|tbody|tr)|(pre|script|style|textarea))\b", re.IGNORECASE
 )

@@ -16,14 +16,12 @@ ITEM = re.compile(
     r"\(?(?:\d{1,3}(?:\.\d{1,3}){0,4}|[^\W\d_]ـ?|الف|[ivxIVX]{1,5}|#)[.)][ \t\u3000])"
 )
 """A line that begins a list item."""
-
 NUMBERED = re.compile(
     r"(?:(?i:chapter|part|section|appendix|article|book|act|scene|volume|kapitel|capítulo|глава|часть)\b"
     r"[ .:]{0,3}(?:[\dIVXLCivxlc]{1,6}|[A-Z])\b|(?!\d{3} )\d{1,3}(?:\.\d{1,3}){0,5}[.)]?(?=[ \t])"
     r"|[IVXLC]{1,6}\.(?=[ \t])|[第제][\d一二三四五六七八九十百]{1,5}[章节節部장])"
 )
 """The number of a heading, not of an answer: "404 Not Found"."""
-
 COUNTED = re.compile(
     r"(?:(?P<word>[第제]|[^\W\d_][^\s\d.,:;!?()=|]{1,20}\.?[ \t]{1,2}|§{1,2}[ \t]?)[(（]?"
     r"(?P<number>\d{1,4}(?:\.\d{1,3}){0,4}|[IVXLC]{1,7}(?![A-Z])|[一二三四五六七八九十百]{1,6})[)）]?"
@@ -44,25 +42,19 @@ NUMBERED_TITLE = re.compile(
     rf"[A-Z][\w'’-]*(?:[ ,/;]{{1,3}}(?:[A-Z][\w'’-]*|{_SMALL})){{0,9}}\.\s*"
 )
 """A numbered title with a full stop, alone or before its text, as contracts have."""
-
 ADORNMENT = re.compile(r"([=\-~^\"'`#*+.:_])\1{2,}[ \t]*\Z")
 """A line of one punctuation mark, under or over a title."""
-
 MARKED_TITLE = re.compile(
     r"(={1,6}(?=[ \t])|=head[1-4](?=[ \t])|\\(?:sub){0,2}section\*?(?=\{)|[■◆▼▶]|(?=【|《[^》\n]{1,60}》\Z))"
     r"[ \t\u3000{【《]{0,40}(\w[^\n】]{0,200}?)[ \t=}】》]*+(?:\\label\{[^{}\n]{0,80}\})?(?<!。)\Z"
 )
 """A title in AsciiDoc and wikis, `== Oil`, in Perl's POD, in LaTeX, or in Japanese: `■ 料金`, `【料金】`."""
-
 MANUAL_HEAD = re.compile(r"(\S{1,60}\(\d\w{0,3}\))[ \t].{0,200}[ \t]\1\Z")
 """The first line of a page of a manual: "LS(1)  User Commands  LS(1)"."""
-
 BORDER = re.compile(r"=+(?:[ \t]+=+)+[ \t]*\Z")
 """A border of a simple table in reStructuredText."""
-
 HEAD_RULE = re.compile(r"[ \t]*+\|?[ \t]*+:?-++:?[ \t]*+(?:[|+][ \t]*+:?-*+:?[ \t]*+)++\Z")
 """The line below the head of a table with bars, as in Markdown, and also with a plus between the columns."""
-
 DIRECTIVE = re.compile(r"\.\. +(?:[\w:.+-]+)::")
 
 _OF_LABEL = r"[^\n:.!?;,\"“”(){}<>|=\[\]：。！？；，、「」（）]"
@@ -84,7 +76,6 @@ TURN = re.compile(
 )
 """A speaker's label at the start of a line, also in bold or after tags, or a line of a name and a time above
 what is said. After a time the label may begin with a small letter."""
-
 _FOLDED = r":[^\n]*\n(?:[ \t]+[^\s:][^\n]*\n)*+"
 _POSTMARK = r"From [^\s:]+ {1,3}\w{3} \w{3} [^\n]+\n"
 _SMALL_PRINT = rf"(?:[A-Za-z]\w{{0,20}}-[\w-]{{1,40}}|Received|References|Sender|B?[Cc]{{2}}|Status){_FOLDED}"
@@ -101,7 +92,6 @@ MAIL_HEAD = re.compile(
 fields in any order. And the head of an entry in the log of git, or in a change log of Debian."""
 SMALL_PRINT = re.compile(rf"(?m)^(?:{_POSTMARK}|{_SMALL_PRINT})")
 """The lines of the head of a mail that say how it came."""
-
 WHEN = re.compile(_CLOCK)
 """A time, also with its date."""
 _BESIDE_NAME = re.compile(r",|[ \t][—–|·-]|\t|  |[\[(（]")
@@ -112,14 +102,12 @@ TIME = re.compile(
 """The beginning of a line of a log: its time, or the place in a file that a compiler's message is on."""
 CUE = re.compile(r"(?:\d{1,6}\s{1,4})?(?:\d{1,3}:){1,2}\d\d[,.]\d{3} {1,9}-->")
 """The beginning of a caption: its number and its time, which end no sentence."""
-
 CAPTION = re.compile(
     r"(?:Table|Figure|Fig\.|Listing|Exhibit|Box|Tabel|Tabelle|Tab\.|Abbildung|Abb\.|Tableau|Tabla|Tabela|Tabella"
     r"|Figura|Rysunek|Рис\.|Рисунок|Таблица|[图圖図]表?|表|표|그림)"
     r"[ \t]*\d{1,3}(?:[.-]\d{1,3})?\b"
 )
 """The beginning of the caption of a table or figure."""
-
 CODE_LINE = re.compile(
     r"(?:>>>|\$|[A-Za-z]:\\>|#!)[ \t]?\S"
     r"|(?:def|class|if|elif|for|while|with|except|case|match)\b[^.\n]{1,200}:(?:[ \t]*#.*)?\Z"
@@ -129,18 +117,14 @@ CODE_LINE = re.compile(
     r"|\S[^\n]{0,300}[;{}]\Z|[\w.]{1,80}\([^\n]{0,300}\)\Z|<[a-z/!][^\n]{0,300}>\Z"
 )
 """A line that can hardly be anything but code."""
-
 FORMULA = re.compile(
     r"[ \t]{0,40}(?:\$\$|\\\[|\\begin\{(?:equation|align|gather|multline|math|displaymath)\*?\})"
 )
 """The beginning of a formula that is set apart, as LaTeX and Markdown write it."""
-
 COLUMNS = re.compile(r"[^\n]{0,500}?\S(?: {3,}|[ ]*\t[ \t]*|\u3000{2,} *)\S")
 """A line with a wide gap between its words, as in a table that is set with spaces."""
-
 FEWEST_ROWS = 3
 """Lines with wide gaps that are a table."""
-
 WIDE = re.compile(
     r"[\u1100-\u115f\u2e80-\ua4cf\ua960-\ua97c\uac00-\ud7a3\uf900-\ufaff\ufe30-\ufe6f\uff01-\uff60\uffe0-\uffe6"
     r"\U0001f300-\U0001faff\U00020000-\U0003fffd]"
@@ -205,7 +189,6 @@ def speaker(match: re.Match[str]) -> str:
 
 FIELD = re.compile(r"(?:[-*+] )?\*{0,2}[^\W\d][^:=\n]{0,40}[:=]\*{0,2}\s")
 """A name with its value: "Owner: Ada"."""
-
 _TAG = re.compile(r"</?[A-Za-z][^<>]{0,2000}>|<!--[^<>]{0,200}-->")
 _MARKUP = re.compile(r"</|/>|=[\"']|<!--|<[^\s<>@]{1,60}@|<(?:h[1-6]|d[dt]|p|li|t[dhr]|br)\b", re.IGNORECASE)
 """What tags have, and addresses in mails, but not the `<placeholders>` of a command."""

@@ -3,19 +3,17 @@
 import re
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import filterfalse, islice, pairwise, takewhile
 
 from precise_rag._data import packaged_text
 from precise_rag.structure.blocks import OPTIONS, BlockKind, BlockStart, lost_indent
-from precise_rag.structure.heads import has_number
 from precise_rag.structure.item_marks import ItemMark, with_mark
 from precise_rag.structure.marks import (
     ADORNMENT,
     CODE_LINE,
     COLUMNS,
     DIRECTIVE,
-    FEWEST_ROWS,
     FORMULA,
     ITEM,
     MAIL_HEAD,
@@ -37,7 +35,6 @@ from precise_rag.structure.plain_lines import (
     STOP,
     Line,
     counted_titles,
-    edges_of,
     fits_above,
     has_case,
     has_two_sentences,
@@ -48,12 +45,10 @@ from precise_rag.structure.plain_lines import (
     without_stops,
     wrapped_numbers,
 )
+from precise_rag.structure.plain_tables import LONGEST_CELL, run_end, table_end
 from precise_rag.structure.running import RUNNING_LINES, running_key
-from precise_rag.structure.tables import CSV_LINES, FAR, begins_table, csv_cells, is_rule, split_at
 
 _CODE_DIRECTIVES = packaged_text("structure/code_directives.txt").split()
-_TABLE_AHEAD = 500
-"""Lines in which the end of a simple table is looked for."""
 
 _CODE_SIGNS = re.compile(
     r"[=({\[;<>]|^[ \t]*(?:\$|>>>|#|//|def |class |import |from |return\b|for |while |if |try\b|with |end\b)"
@@ -70,14 +65,12 @@ _LEVEL_OF_CAPITALS = 8
 """Below underlined titles, which count from 1 in the order of their styles, and above titles with numbers."""
 _FEWEST_LETTERS, _NAME = 4, re.compile(r"[^\W_0][^=|]*[^\W_]")
 """Of a heading in capitals; and what one right above its text is."""
-_LEVEL_OF_SHORT_LINES, _LONGEST_SHORT_TITLE = 20, 60
+_LEVEL_OF_SHORT_LINES = 20
 _SMALL_WORD = 3
 """Letters of a word that ends a line in its sentence, as "if" does above a list of conditions."""
 _FIELD = re.compile(r":[\w -]{1,40}:(?:\s|\Z)")
 _VALUE = re.compile(r"[^\w\s]?\s?[\d.,:/–-]{1,20}\s?[%°€$£]?\w{0,2}")
 _FEWEST_CELLS, _CELLS_AHEAD, _CHARACTERS_OF_CELLS = 8, 200, 300
-_WIDE_GAP = re.compile(r" {3,}|\t")
-_NUMBER_CELL = re.compile(r"(?: {3}|\t)(?:[^\w\s] {0,3})?\d")
 _ORG = re.compile(r"#\+[A-Za-z_]{3,30}(?:[:\s]|\Z)|:PROPERTIES:\Z")
 _STARS = re.compile(r"\*{1,9}(?=[ \t]+\S)")
 _LISTING = re.compile(r"(?:(-|\.)\1{3,}\Z)|(?i:#\+(?:begin|(end))_(?:src|example))")
@@ -103,7 +96,7 @@ def plain_blocks(text: str) -> Iterator[BlockStart]:
 def _is_cell(line: Line) -> bool:
     """Whether a line may be the cell of a table that is a paragraph."""
     is_alone = line.after_blank and line.before_blank
-    return is_alone and len(line.words) <= _LONGEST_SHORT_TITLE and not line.words.endswith(STOPS)
+    return is_alone and len(line.words) <= LONGEST_CELL and not line.words.endswith(STOPS)
 
 
 def _name_above(line: Line) -> str:
@@ -324,24 +317,10 @@ class _Reader:
 
     def _table(self, number: int) -> tuple[BlockKind, int, int] | None:
         """A table: its kind, level and number of lines."""
-        line, below = self.lines[number], self.lines[number + 1 : number + 2]
-        words = line.words
-        if (self.kind == "code" and self._goes_on(line)) or words.startswith(_PROMPTS):
-            return None
-        if begins_table(words, below[0].words if line.after_blank and not line.before_blank else ""):
-            if is_rule(words) and "|" not in words[1:] and words[0] in "=|":
-                end = self._to_rule(number)
-            else:
-                end = self._run(number, lambda row: row[0] in "│┃║" or "|" in row or is_rule(row))
-        elif words.count("\t") > 1 and line.after_blank:
-            end = self._run(number, lambda row: row.count("\t") > 1)
-        elif ("   " in words or "\t" in words) and COLUMNS.match(words) and not CODE_LINE.match(words):
-            end = self._columns(number)
-        elif may_have := (csv := self._csv(number))[1]:
-            end = self._run(number, lambda row: len(split_at(csv[0], row)) in may_have)
-        else:
-            return None
-        return ("table", 0, end - number) if end - number > 1 else None
+        line = self.lines[number]
+        is_code = (self.kind == "code" and self._goes_on(line)) or line.words.startswith(_PROMPTS)
+        n_lines = 0 if is_code else table_end(self.lines, number) - number
+        return ("table", 0, n_lines) if n_lines else None
 
     def _loose_cells(self, number: int) -> tuple[BlockKind, int, int] | None:
         """Cells of a table that are paragraphs, as some readers of Word write them, up to the end of a row.
@@ -360,71 +339,6 @@ class _Reader:
         long = (place for place in ends if run[place].start - run[0].start > _CHARACTERS_OF_CELLS)
         return ("code", 0, next(long, len(run))) if run else None
 
-    def _csv(self, number: int) -> tuple[str, range]:
-        """What parts the cells of CSV that begins at a line, and how many a row may have; "", none."""
-        first, *below = self.lines[number : number + CSV_LINES]
-        is_run = len(below) == CSV_LINES - 1 and not any(line.after_blank for line in below)
-        return csv_cells([line.words for line in (first, *below) if first.after_blank and is_run])
-
-    def _run(self, number: int, is_row: Callable[[str], bool]) -> int:
-        """The end of the lines from `number` on that are rows, without a blank line between them."""
-        end = number + 1
-        while end < len(self.lines) and not self.lines[end].after_blank and is_row(self.lines[end].words):
-            end += 1
-        return end
-
-    def _columns(self, number: int) -> int:
-        """The end of a table that is set with spaces, also with a rule below its head.
-
-        A row has a column, or the number of its cells, of the row before. A line that is indented far goes on
-        in a cell. A blank line may part rows with the same columns, and rules any. If right below the head a
-        line names a group of rows, others may.
-        """
-        first, end, n_rows = self.lines[number], number + 1, 1
-        edges, n_gaps = edges_of(first), len(_WIDE_GAP.findall(first.words))
-        below = end + (end < len(self.lines) and is_rule(self.lines[end].words))
-        is_grouped = not has_number(_WIDE_GAP.split(first.words)) and self._names_rows(below)
-        for line in self.lines[end:]:
-            is_wide = (len(line.words) > FAR and "|" not in line.words) or end == number + 1
-            if is_wide and is_rule(line.words) and not line.after_blank:
-                end += 1
-                continue
-            now = edges_of(line) if COLUMNS.match(line.words) else set[int]()
-            n_now = len(_WIDE_GAP.findall(line.words))
-            is_second = n_rows == 1  # below a head, which may have a cell more or less
-            has_cells = n_now > 1 and n_gaps + is_second > 1 and abs(n_now - n_gaps) <= is_second
-            has_cells = has_cells and _NUMBER_CELL.search(line.words) is not None
-            n_gaps = n_now if has_cells else n_gaps
-            is_row = has_cells or not edges.isdisjoint(now)
-            goes_on = is_row or line.indent >= first.indent + FAR
-            if line.after_blank:
-                is_beside = is_grouped or line.indent == first.indent
-                goes_on = is_row and is_beside and (has_cells or len(edges & now) > 1)
-            if is_grouped and not goes_on:
-                goes_on = line.indent <= self.lines[below].indent and self._names_rows(end)
-            if not goes_on:
-                break
-            edges = now if is_row else edges
-            n_rows += is_row
-            end += 1
-        return end if n_rows >= FEWEST_ROWS else number
-
-    def _names_rows(self, number: int) -> bool:
-        """Whether a short line names a group of rows: above one of three cells, or above such a name."""
-        words, *below = [line.words for line in self.lines[number : number + 3]] or [""]
-        cells = next((_WIDE_GAP.split(row) for row in below if COLUMNS.match(row)), [])
-        is_alone = len(words) <= _LONGEST_SHORT_TITLE and not (words.endswith(STOPS) or COLUMNS.match(words))
-        is_above = len(cells) >= FEWEST_ROWS and has_number(cells) and not self.lines[number].before_blank
-        return is_above and is_alone and not is_rule(words)
-
-    def _to_rule(self, number: int) -> int:
-        """The end of a table that ends with a rule as its first line; it may have blank lines."""
-        marks = set(self.lines[number].words)
-        for end in range(number + 1, min(len(self.lines), number + _TABLE_AHEAD)):
-            if self.lines[end].before_blank and marks == set(self.lines[end].words):
-                return end + 1
-        return number
-
     def _directive(self, number: int) -> tuple[BlockKind, int, int] | None:
         """A reStructuredText directive, with its fields above an indented text, or with its code."""
         line = self.lines[number]
@@ -432,7 +346,7 @@ class _Reader:
             return None
         end = number + 1
         if line.words[2:].split("::")[0].strip() not in _CODE_DIRECTIVES:
-            end = self._run(number, lambda row: _FIELD.match(row) is not None)
+            end = run_end(self.lines, number, lambda row: _FIELD.match(row) is not None)
             is_above = number + 1 < end < len(self.lines) and self.lines[end].indent > line.indent
             return ("item", 1 + line.indent // 2, end - number) if is_above else ("paragraph", 0, 1)
         while end < len(self.lines) and self.lines[end].indent > line.indent:

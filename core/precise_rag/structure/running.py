@@ -12,7 +12,6 @@ from precise_rag.types import Span
 
 RUNNING_LINES = 3
 """Times that a running line occurs at least."""
-
 _PAGE_END = re.compile(r"\f|\n(?:[ \t]*+\n){3}")
 """A form feed, or three blank lines."""
 _LONGEST = 100

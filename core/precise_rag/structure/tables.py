@@ -29,7 +29,6 @@ _PART = re.compile(r"\S+")
 FIRST_CELL = re.compile(r"[ \t]*+\|?[ \t]*+([^|\t\n]{1,80}?)[ \t]*+[|\t](?=[^\n]{100})")
 CELL = re.compile(r"(?<=[^|\n]{20})(?=\|[ \t])|(?<=[^\t\n]{20})\t|</t[hd]>\s{0,20}+")
 """The first cell of a long row, if it is short and names the row; and where one with some words ends."""
-
 CSV_LINES = 4
 """Lines with as many cells each that are taken for CSV."""
 

@@ -117,7 +117,6 @@ _TITLE = re.compile(
     r"[ \t]*(?:\n[ \t]*){2,}"
 )
 """A line without a full stop, unless an abbreviation has one, with a blank line after it."""
-
 _FEWEST_ENTRIES, _SHARE_OF_ENTRIES, _LONGEST_NAME = 3, 0.8, 4
 """Beside each other; of the lines that may begin one; and signs of full width of a name, or two words."""
 _WORD = re.compile(rf"{WIDE.pattern}|\d+|[^\W\d]\w*")

@@ -74,7 +74,9 @@ _FEWEST_CELLS, _CELLS_AHEAD, _CHARACTERS_OF_CELLS = 8, 200, 300
 _ORG = re.compile(r"#\+[A-Za-z_]{3,30}(?:[:\s]|\Z)|:PROPERTIES:\Z")
 _STARS = re.compile(r"\*{1,9}(?=[ \t]+\S)")
 _LISTING = re.compile(r"(?:(-|\.)\1{3,}\Z)|(?i:#\+(?:begin|(end))_(?:src|example))")
-"""A mark of Org, the beginning of its headings, and a line around a listing of AsciiDoc or Org."""
+_HUNK = re.compile(r"(diff --git )|@@ -\d+(?:,\d+)? \+\d+(?:,\d+)? @@")
+"""A mark of Org, the beginning of its headings, a line around a listing of AsciiDoc or Org, and the line with
+which a file, or a hunk, of a diff begins."""
 _SECTION = re.compile(r"\[{1,2}[\w .:/@\"'-]{1,80}\]{1,2}")
 _SETTING = re.compile(r"[#;!/ ]{0,9}(?:[\w.\"'/-]{1,80}[ \t]{0,40}=|\d{1,2}[:.]\d\d\s)")
 _PASSED = re.compile(rf"(?!{_SETTING.pattern})(?:[#;!]|//|{_SECTION.pattern}\Z)")
@@ -302,8 +304,12 @@ class _Reader:
         return ("heading", level, 1) if self._is_in_capitals(number) else None
 
     def _listing(self, number: int) -> tuple[BlockKind, int, int] | None:
-        """A listing, or a heading of Org."""
+        """A listing, or a heading of Org; the hunk of a diff, or the name of its file."""
         line, end = self.lines[number], self.listings.get(number)
+        if (hunk := _HUNK.match(line.words)) and not line.indent:
+            below = map(self.lines.__getitem__, range(number + 1, len(self.lines)))
+            n_below = sum(1 for _ in takewhile(lambda one: one.indent or one.words[0] in "+-\\", below))
+            return ("heading", 1, 1) if hunk[1] else ("code", 0, 1 + n_below)
         stars = _STARS.match(line.words) if self.is_org and not line.indent else None
         return ("code", 0, end + 1 - number) if end else ("heading", stars.end(), 1) if stars else None
 

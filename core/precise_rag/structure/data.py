@@ -46,7 +46,7 @@ _SIGNS = re.compile(r"""["'{}\[\]]""")
 _NO_TAG = re.compile(r"(?s)<!--.*?(?:-->|\Z)|<!\[CDATA\[.*?(?:\]\]>|\Z)|<[?!].*?(?:>|\Z)|[\"'{}\[\],]")
 _ELEMENT = re.compile(r"<(/?)([^\W\d][\w.:-]*+)[^<>]*+(?:(?<=/)(>)|(>[^<]*+</\2\s*>)|>)")
 """What a tag of XML may not be read in; and a tag, of one without others in it with its end."""
-_OF_PROSE = {"p", "para", "li", "td", "h1", "h2", "h3", "div", "html", "b", "i", "em", "code"}
+_OF_PROSE = re.compile(r"(?i)p|para|li|d[dt]|t[rhd]|h[1-6]|div|span|html|b|i|em|strong|pre|script|style")
 _NO_WORDS = re.compile(r"</[^<>]*>|\s[^<>\s]*xmlns[^<>]*|<")
 _NAMES = [
     re.compile(rf"(?i)(?:[^\s:=]{{1,40}}: ?){{0,2}}(?:{keys})[:=] ?(?!(?:null|none|true|false)\Z)[^\s,]")
@@ -259,7 +259,7 @@ def _with_brackets(text: str) -> str:
     tags = [*_ELEMENT.finditer(bare)]
     around = Counter((tag[2], tag[1]) for tag in tags if not (tag[3] or tag[4]))
     is_whole = "<?xml" in text[:99] or all(around[name, ""] == around[name, "/"] for name, _ in around)
-    if not (around and is_whole and _OF_PROSE.isdisjoint(tag[2] for tag in tags)):
+    if not (around and is_whole) or any(_OF_PROSE.fullmatch(tag[2]) for tag in tags):
         return ""
 
     def signs(tag: re.Match[str]) -> str:

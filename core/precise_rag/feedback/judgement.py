@@ -70,9 +70,8 @@ def _number(value: Any) -> float | None:
     """The number in 8, 8.5, "8/10" or "less context (-1)"; None for a text without one, or with several."""
     if isinstance(value, str):
         found = {*_ONE_NUMBER.findall(_OUT_OF_TEN.sub("", value))}
-        return (
-            float(found.pop().translate(_MINUS)) if len(found) == 1 and not _NOT_TEN.search(value) else None
-        )
+        is_out_of_ten = len(found) == 1 and not _NOT_TEN.search(value)
+        return float(found.pop().translate(_MINUS)) if is_out_of_ten else None
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     try:

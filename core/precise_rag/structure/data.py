@@ -10,6 +10,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import chain
 
+from precise_rag._memory import remembers
 from precise_rag.structure.blocks import DEEPEST, BlockStart
 from precise_rag.structure.marks import after_space, indent_of
 
@@ -248,6 +249,7 @@ def _by_brackets(text: str, by_lines: bool) -> _Value:
     return around[0]
 
 
+@remembers(4, longest=READ)  # a format is detected, then read
 def _with_brackets(text: str) -> str:
     """XML with brackets for the tags around elements, and commas, as long as before; "" of other text.
 

@@ -58,8 +58,9 @@ def _template() -> Template:
 
 def _shortened(value: object) -> object:
     """A text as the page shows it; markup, which macros return, as it is."""
-    is_long = type(value) is str and len(value) > _LONGEST_TEXT
-    return f"{value[:_LONGEST_TEXT]}…" if is_long else value  # type: ignore[index]  # a string is
+    if type(value) is str and len(value) > _LONGEST_TEXT:
+        return f"{value[:_LONGEST_TEXT]}…"
+    return value
 
 
 def _counted(items: Iterable[Any], noun: str = "") -> str:

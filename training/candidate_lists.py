@@ -31,8 +31,8 @@ from precise_rag.index.groups import Groups, Passages, passage_ids
 from precise_rag.index.words import load_stop_words, split_words
 from precise_rag.protocols import Encoder
 from precise_rag.rerank.candidate_texts import text_around
-from precise_rag.sentences.tables import tables_of
-from precise_rag.sentences.words import trim_spans
+from precise_rag.sentences.sentence_tables import tables_of
+from precise_rag.sentences.trimming import trim_spans
 from precise_rag.types import Candidate, Document
 
 T = TypeVar("T")

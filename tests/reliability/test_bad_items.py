@@ -21,7 +21,7 @@ from precise_rag.feedback import parse_judgement
 from precise_rag.index import DenseIndex, HybridIndex, SentenceContextIndex, WordSentenceIndex
 from precise_rag.prompts import cited_numbers
 from precise_rag.rerank import rerank
-from precise_rag.sentences import tables
+from precise_rag.sentences import sentence_tables
 from precise_rag.structure.marks import unescaped
 from precise_rag.testing import HashEncoder, ScriptedLLM
 from precise_rag.trace import CallRecord, StageRecord, Trace
@@ -75,7 +75,7 @@ def test_documents_whose_metadata_cannot_be_compared_are_replaced_and_found_agai
 
 
 def test_a_document_that_cannot_be_read_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tables, "read_structure", None)
+    monkeypatch.setattr(sentence_tables, "read_structure", None)
     with pytest.raises(InputError, match=r"^the documents cannot be added: document 'd0': .*NoneType"):
         HybridIndex.build(GOOD, HashEncoder())
 

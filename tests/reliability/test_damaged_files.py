@@ -197,7 +197,7 @@ def test_what_no_save_writes_is_refused(setting: str, value: object, tmp_path: P
     build("hybrid").save(tmp_path)
     manifest = read_manifest(tmp_path)
     message = "not the name of a data file" if setting == "file" else setting
-    (manifest["segments"][0] if setting == "file" else manifest["settings"])[setting] = value
+    (manifest["shards"][0] if setting == "file" else manifest["settings"])[setting] = value
     sign(tmp_path, manifest)
     with pytest.raises(IndexFormatError, match=message):
         load_index(tmp_path, ENCODER)

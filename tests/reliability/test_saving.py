@@ -71,7 +71,7 @@ class Faulty(HashEncoder):
 def test_a_fault_in_the_encoder_changes_nothing(
     kind: str, loaded: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("precise_rag.sentences.tables._BATCH_CHARACTERS", 20)
+    monkeypatch.setattr("precise_rag.sentences.sentence_tables._BATCH_CHARACTERS", 20)
     encoder, index, at = Faulty(), build(kind), 0
     if loaded:
         index.save(tmp_path)

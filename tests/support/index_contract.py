@@ -296,7 +296,7 @@ class IndexContract(SearchContract):
         for change, message in (
             ({"version": 99}, "has index format 99.*delete it and build it again"),
             ({"format": "other"}, "is not the manifest"),
-            ({"segments": [{"file": "data-missing"}]}, "is damaged"),
+            ({"shards": [{"file": "data-missing"}]}, "is damaged"),
         ):
             (path / "manifest.json").write_text(json.dumps(manifest | change))
             with pytest.raises(IndexFormatError, match=message):

@@ -83,7 +83,7 @@ def replace_arrays(path: Path, arrays: dict[str, np.ndarray[Any, Any]]) -> None:
     file, manifest = data_file(path), read_manifest(path)
     save_file({**load_file(file), **arrays}, file)
     data = file.read_bytes()
-    manifest["segments"][0] |= {"sha256": hashlib.sha256(data).hexdigest(), "size": len(data)}
+    manifest["shards"][0] |= {"sha256": hashlib.sha256(data).hexdigest(), "size": len(data)}
     sign(path, manifest)
 
 

@@ -16,7 +16,7 @@ from precise_rag.excerpts import Form, excerpts_of, within
 from precise_rag.protocols import Reranker
 from precise_rag.rerank import calibrated, load_reranker, rerank
 from precise_rag.selection import ProbabilitySelector
-from precise_rag.sentences.words import trimmed
+from precise_rag.sentences.trimming import trimmed
 from precise_rag.stems import read_words
 from precise_rag.structure.blocks import shared
 from precise_rag.structure.marks import indent_of

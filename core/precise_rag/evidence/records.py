@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from itertools import accumulate, chain, pairwise, starmap, takewhile
 
-from precise_rag.sentences.words import has_words
+from precise_rag.sentences.trimming import has_words
 from precise_rag.structure.marks import FIELD, TIME, ends_in_colon, ends_sentence, indent_of
 from precise_rag.types import Stretch
 

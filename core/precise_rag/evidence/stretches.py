@@ -7,7 +7,7 @@ from itertools import pairwise
 from precise_rag.evidence.records import records
 from precise_rag.protocols import SentenceSplitter
 from precise_rag.sentences.splitters import load_sentence_splitter, split_structured
-from precise_rag.sentences.words import has_words, trimmed
+from precise_rag.sentences.trimming import has_words, trimmed
 from precise_rag.structure import heading_title, read_structure
 from precise_rag.structure.running import without_page_lines
 from precise_rag.titles import below, titles_above, titles_at

@@ -9,7 +9,7 @@ from precise_rag.answer import Round
 from precise_rag.checks import check_number
 
 
-class Step(NamedTuple):
+class NextStep(NamedTuple):
     """The step of the next round's selection, see `Selector`, or None to stop; and the reason."""
 
     step: int | None
@@ -40,28 +40,28 @@ class FeedbackController:
             check_number(name, getattr(self, name), least=least, whole=True)
         check_number("accept", self.accept, least=1, most=10)
 
-    def next_step(self, rounds: Sequence[Round]) -> Step:
+    def next_step(self, rounds: Sequence[Round]) -> NextStep:
         """Return the step after the last of `rounds`."""
         last = rounds[-1]
         adjustment = 1
         if not last.problem:
             if last.judgement is None:
-                return Step(None, "not judged")
+                return NextStep(None, "not judged")
             score, adjustment = last.judgement.score, last.judgement.adjustment
             if score is None:
-                return Step(None, _UNSCORED[last.judgement.status])
+                return NextStep(None, _UNSCORED[last.judgement.status])
             if score >= self.accept:
-                return Step(None, f"accepted with {score} of 10")
+                return NextStep(None, f"accepted with {score} of 10")
         if any((turn.problem or turn.text) == (last.problem or last.text) for turn in rounds[:-1]):
-            return Step(None, "the draft is the same as before")
+            return NextStep(None, "the draft is the same as before")
         if len(rounds) >= self.max_rounds:
-            return Step(None, f"round {len(rounds)} was the last")
+            return NextStep(None, f"round {len(rounds)} was the last")
         if adjustment == 0:
-            return Step(None, "the judge asks for the same context")
+            return NextStep(None, "the judge asks for the same context")
         step = last.step + adjustment
         if any(turn.step == step for turn in rounds):
-            return Step(None, f"the adjustments oscillate: step {step:+d} was tried before")
-        return Step(step, f"{'more' if adjustment > 0 else 'less'} context: step {step:+d}")
+            return NextStep(None, f"the adjustments oscillate: step {step:+d} was tried before")
+        return NextStep(step, f"{'more' if adjustment > 0 else 'less'} context: step {step:+d}")
 
     def steps_from(self, step: int, rounds: Sequence[Round]) -> Iterator[int]:
         """Yield the steps to try in order until one gives a new selection, up to one that was tried."""

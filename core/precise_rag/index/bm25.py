@@ -1,4 +1,4 @@
-"""BM25 over the texts of all blocks of an index, and the inverted index that it reads."""
+"""BM25 over the texts of all shards of an index, and the inverted index that it reads."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ import numpy.typing as npt
 from precise_rag.checks import check_number
 from precise_rag.index.groups import Groups
 from precise_rag.index.headings import Headings
-from precise_rag.index.table import Block, Columns
+from precise_rag.index.table import Columns, Shard
 from precise_rag.index.words import WordSettings
 from precise_rag.types import BoolArray, FloatArray, IntArray
 
@@ -85,7 +85,7 @@ def idf(frequencies: IntArray, n_rows: int) -> FloatArray:
 
 
 class BM25Matrix:
-    """Word counts of the texts of one block, for BM25; a text is a row or a group of rows.
+    """Word counts of the texts of one shard, for BM25; a text is a row or a group of rows.
 
     arrays: what `counted_words` returns.
     starts: (n_texts,) first row of each text; None if every row is a text.
@@ -97,14 +97,14 @@ class BM25Matrix:
 
     @classmethod
     def of(
-        cls, block: Block, name: str, groups: Groups | None = None, headings: Headings | None = None
+        cls, shard: Shard, name: str, groups: Groups | None = None, headings: Headings | None = None
     ) -> Self:
-        """Count the words of a block; the counts are kept with it under a name.
+        """Count the words of a shard; the counts are kept with it under a name.
 
         groups: rows to join into one text each; default: every row is a text.
         headings: of the rows; the words of a group's headings belong to its text. Default: none.
         """
-        arrays = block.kept(name, lambda: counted_words(block.columns, groups, headings))
+        arrays = shard.kept(name, lambda: counted_words(shard.columns, groups, headings))
         return cls(arrays, None if groups is None else groups.starts)
 
     def living(self, rows: BoolArray | None) -> BoolArray | None:
@@ -151,11 +151,11 @@ def words_of_texts(
 def bm25_scores(
     matrices: Sequence[BM25Matrix], rows: Sequence[BoolArray | None], terms: IntArray, settings: BM25Settings
 ) -> list[FloatArray]:
-    """Okapi BM25 in Lucene's form: (n_texts,) scores of the texts of each block.
+    """Okapi BM25 in Lucene's form: (n_texts,) scores of the texts of each shard.
 
-    matrices: of all blocks of an index. Texts and words are counted in all of them together, without what
+    matrices: of all shards of an index. Texts and words are counted in all of them together, without what
         is deleted, so the scores are those of one matrix.
-    rows: of each block, whether each of its rows is not deleted; None for all.
+    rows: of each shard, whether each of its rows is not deleted; None for all.
     terms: the numbers of the query's distinct words.
     """
     counted = [(matrix, matrix.living(alive)) for matrix, alive in zip(matrices, rows, strict=True)]

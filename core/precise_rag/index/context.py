@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from precise_rag.index.groups import Groups
 from precise_rag.index.headings import WEIGHT, Headings
-from precise_rag.index.table import Block, Columns
+from precise_rag.index.table import Columns, Shard
 from precise_rag.index.vectors import read_vectors
 from precise_rag.types import BoolArray, FloatArray, IntArray
 from precise_rag.vectors import offsets_of, unit_rows
@@ -110,11 +110,11 @@ class GroupMeans:
     headings: IntArray | None = None
 
     @classmethod
-    def of(cls, block: Block, name: str, groups: Groups, headings: Headings | None) -> Self:
-        """Prepare the groups of rows of a block; their norms are kept with it under a name."""
-        kept = block.kept(name, lambda: {"norms": _group_norms(block.columns, groups, headings)})
+    def of(cls, shard: Shard, name: str, groups: Groups, headings: Headings | None) -> Self:
+        """Prepare the groups of rows of a shard; their norms are kept with it under a name."""
+        kept = shard.kept(name, lambda: {"norms": _group_norms(shard.columns, groups, headings)})
         above = None if headings is None else headings.of_row[groups.starts]
-        return cls(groups, _weights(block.columns).astype(np.float32), kept["norms"], above)
+        return cls(groups, _weights(shard.columns).astype(np.float32), kept["norms"], above)
 
     def scores(self, core: FloatArray, headings: FloatArray | None = None) -> FloatArray:
         """(n,) cosine of the query with the mean of each sentence's group.

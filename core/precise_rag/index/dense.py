@@ -14,16 +14,16 @@ from precise_rag.index.faiss_rows import FaissBackend, FaissRows
 from precise_rag.index.groups import Groups, Passages, check_passages, passage_ids
 from precise_rag.index.index import DocumentIndex
 from precise_rag.index.ranking import top_rows
-from precise_rag.index.table import Block, Columns, Part
+from precise_rag.index.table import Columns, Part, Shard
 from precise_rag.index.vectors import Products, VectorSettings, read_vectors, vector_columns
 from precise_rag.index.view import Hits, View
 from precise_rag.protocols import Encoder
-from precise_rag.sentences.tables import tables_of
-from precise_rag.sentences.words import trim_spans
+from precise_rag.sentences.sentence_tables import tables_of
+from precise_rag.sentences.trimming import trim_spans
 from precise_rag.types import Document, FloatArray, IntArray, ScoreScale
 
 EXACT_ROWS = 10_000
-"""A block with fewer rows has no faiss index: all of its rows are compared."""
+"""A shard with fewer rows has no faiss index: all of its rows are compared."""
 _EXACT_SHARE = 0.1
 """If less than this share of rows may be found, all of these are compared, without the faiss index."""
 
@@ -106,7 +106,7 @@ def _best_of_part(
     part: Part, rows: IntArray | None, direction: FloatArray, top_k: int
 ) -> tuple[IntArray, FloatArray]:
     """At most `top_k` of some rows of a part, nearest first, and their scores; rows: None for all."""
-    n_rows, near = len(part.block), getattr(part.prepared, "near", None)
+    n_rows, near = len(part.shard), getattr(part.prepared, "near", None)
     n_found = n_rows if rows is None else len(rows)
     if near is not None and n_found >= _EXACT_SHARE * n_rows:
         matching = None if rows is None else np.isin(np.arange(n_rows), rows)
@@ -121,7 +121,7 @@ class DenseIndex(DocumentIndex):
     """Chunks scored by cosine with the query.
 
     Every chunk is compared, unless `backend` names an index of faiss, such as "faiss:HNSW32@efSearch=64".
-    Then each large segment of documents has one, built when the segment is first searched after a change or
+    Then each large shard has one, built when the shard is first searched after a change or
     after `load`.
     """
 
@@ -141,13 +141,13 @@ class DenseIndex(DocumentIndex):
         return chunk_columns(documents, self.encoder, self.settings, show_progress)
 
     @override
-    def _prepare(self, block: Block) -> Any:
+    def _prepare(self, shard: Shard) -> Any:
         if self._faiss is None:
-            return _Prepared(Products.of(block), None)
+            return _Prepared(Products.of(shard), None)
         near = None
-        if len(block) >= EXACT_ROWS:
-            near = FaissRows.of(read_vectors(block.columns, slice(None)), self._faiss)
-        return _Prepared(Products(block.columns), near)
+        if len(shard) >= EXACT_ROWS:
+            near = FaissRows.of(read_vectors(shard.columns, slice(None)), self._faiss)
+        return _Prepared(Products(shard.columns), near)
 
     @override
     def _best(self, view: View, query: str, direction: FloatArray, top_k: int) -> Hits:

@@ -15,7 +15,7 @@ from precise_rag.index.groups import DocumentSegmenter
 from precise_rag.index.sentence_context import SentenceContextIndex
 from precise_rag.protocols import Encoder
 from precise_rag.segmentation import Segmenter
-from precise_rag.sentences.tables import tables_of
+from precise_rag.sentences.sentence_tables import tables_of
 from precise_rag.structure import read_structure
 from precise_rag.titles import PATH_KEYS, paths_below, titles_of, with_header_path
 from precise_rag.types import Candidate, Chunk, Document, FloatArray, Span

@@ -1,4 +1,4 @@
-"""faiss indexes over the vectors of a block, on the CPU or on GPUs."""
+"""faiss indexes over the vectors of a shard, on the CPU or on GPUs."""
 
 import re
 from collections.abc import Iterator

@@ -1,11 +1,11 @@
-"""A saved index: a manifest that names a file for each block, replaced in one step.
+"""A saved index: a manifest that names a file for each shard, replaced in one step.
 
-    path/manifest.json            format, kind, encoder, settings; of each block its file with size and
+    path/manifest.json            format, kind, encoder, settings; of each shard its file with size and
                                   checksum, and what is deleted in it
-    path/data-….safetensors       documents, offsets and columns of a block, memory-mapped on load
+    path/data-….safetensors       documents, offsets and columns of a shard, memory-mapped on load
     path/precise-rag.lock         locked while a process writes
 
-The file of a block never changes: a save writes those of new blocks, and keeps those of the others. New
+The file of a shard never changes: a save writes those of new shards, and keeps those of the others. New
 files are complete and on disk before the manifest that names them replaces the old one. So a crash at any
 moment leaves the old index or the new one. One process at a time writes; any number reads.
 """
@@ -38,7 +38,7 @@ from precise_rag.errors import (
     PreciseRagError,
 )
 from precise_rag.index.settings import check_made
-from precise_rag.index.table import Block, Part, Stored
+from precise_rag.index.table import Part, Shard, Stored
 from precise_rag.types import Document
 
 MANIFEST, LOCK_FILE = "manifest.json", "precise-rag.lock"
@@ -47,7 +47,7 @@ WAIT = 10.0
 _LONGEST_WAIT = 1e6
 _PART = MANIFEST + ".part"
 """The manifest while it is written."""
-_FORMAT, _VERSION = "precise-rag-index", 7
+_FORMAT, _VERSION = "precise-rag-index", 8
 _DATA_NAME = re.compile(r"data-[0-9a-f]{32}\.safetensors")
 _TYPES = {"U8": "u1", "I8": "i1", "U16": "<u2", "I32": "<i4", "I64": "<i8", "F32": "<f4", "F64": "<f8"}
 """The types of numbers that columns have, as safetensors and numpy name them."""
@@ -102,7 +102,7 @@ def read_index(path: str | Path) -> tuple[dict[str, Any], list[Part]]:
     manifest = read_manifest(path)
     while True:
         try:
-            return manifest, [_read_part(Path(path), entry) for entry in manifest["segments"]]
+            return manifest, [_read_part(Path(path), entry) for entry in manifest["shards"]]
         except (OSError, TypeError, *_UNREADABLE) as error:
             newer = read_manifest(path)
             if newer == manifest:
@@ -183,11 +183,11 @@ def write_index(
                 f"{path} was saved by another writer since this index was loaded; "
                 "load it again, repeat the change and save, or save into another folder"
             )
-        in_use = {(entry["file"], entry["sha256"]) for entry in present["segments"]} if present else set()
+        in_use = {(entry["file"], entry["sha256"]) for entry in present["shards"]} if present else set()
         new: list[Path] = []
         try:
             entries = [_entry(path, part, in_use, new) for part in parts]
-            version = _write_manifest(path / _PART, {**manifest, "segments": entries})
+            version = _write_manifest(path / _PART, {**manifest, "shards": entries})
             if known is not None:
                 known.add(version)  # before it is replaced, so that an interruption cannot come between
             os.replace(path / _PART, path / MANIFEST)
@@ -195,7 +195,7 @@ def write_index(
             _remove([*new, path / _PART])
             raise
         for entry, part in zip(entries, parts, strict=True):
-            part.block.stored = Stored(path.resolve(), entry["file"], entry["sha256"], entry["size"])
+            part.shard.stored = Stored(path.resolve(), entry["file"], entry["sha256"], entry["size"])
         try:
             _flush_folder(path)
         except OSError as error:
@@ -220,25 +220,25 @@ def _check_metadata(value: object) -> None:
 
 
 def _entry(path: Path, part: Part, in_use: set[tuple[str, str]], new: list[Path]) -> dict[str, Any]:
-    """The entry of a part in the manifest; its block is written if it is not in the folder yet."""
-    stored = part.block.stored
+    """The entry of a part in the manifest; its shard is written if it is not in the folder yet."""
+    stored = part.shard.stored
     if stored is None or stored.path != path.resolve() or (stored.file, stored.sha256) not in in_use:
         file = path / f"data-{uuid.uuid4().hex}.safetensors"
         new.append(file)
-        stored = _write_block(file, part.block)
+        stored = _write_shard(file, part.shard)
     deleted = [] if part.alive is None else np.flatnonzero(~part.alive).tolist()
     return {"file": stored.file, "sha256": stored.sha256, "size": stored.size, "deleted": deleted}
 
 
-def _write_block(file: Path, block: Block) -> Stored:
-    """Write the file of a block; safetensors' own writer would leave files of other names beside it."""
-    lines = b"".join(map(document_line, block.documents))
+def _write_shard(file: Path, shard: Shard) -> Stored:
+    """Write the file of a shard; safetensors' own writer would leave files of other names beside it."""
+    lines = b"".join(map(document_line, shard.documents))
     arrays: dict[str, npt.NDArray[Any]] = {
         "documents": np.frombuffer(lines, dtype=np.uint8),
-        "offsets": block.offsets,
+        "offsets": shard.offsets,
     }
-    arrays |= {f"columns/{name}": column for name, column in block.columns.items()}
-    for owner, its in block.derived.items():
+    arrays |= {f"columns/{name}": column for name, column in shard.columns.items()}
+    for owner, its in shard.derived.items():
         arrays |= {f"derived/{owner}/{name}": array for name, array in its.items()}
     header, end = {}, 0
     widest_first = sorted(arrays, key=lambda name: -arrays[name].itemsize)  # so that each is aligned
@@ -272,23 +272,23 @@ def _read_part(path: Path, entry: Mapping[str, Any]) -> Part:
         elif kind == "derived":
             derived.setdefault(names[0], {})[names[1]] = array
     stored = Stored(path.resolve(), entry["file"], entry["sha256"], entry["size"])
-    block = Block(documents, arrays["offsets"], columns, {**derived}, stored)
-    _check_shapes(block)
+    shard = Shard(documents, arrays["offsets"], columns, {**derived}, stored)
+    _check_shapes(shard)
     if not entry["deleted"]:
-        return Part(block)
+        return Part(shard)
     alive = np.ones(len(documents), dtype=np.bool_)
     alive[entry["deleted"]] = False
-    return Part(block, alive)
+    return Part(shard, alive)
 
 
-def _check_shapes(block: Block) -> None:
-    """Raise ValueError unless the arrays of a block are there, and as long as its documents have rows."""
-    sizes, columns = np.diff(block.offsets, prepend=0), block.columns
-    fits = len(sizes) == len(block.documents) + 1 and sizes[0] == 0 <= sizes.min()
+def _check_shapes(shard: Shard) -> None:
+    """Raise ValueError unless the arrays of a shard are there, and as long as its documents have rows."""
+    sizes, columns = np.diff(shard.offsets, prepend=0), shard.columns
+    fits = len(sizes) == len(shard.documents) + 1 and sizes[0] == 0 <= sizes.min()
     for name, column in columns.items():
         stem, _, kind = name.rpartition(".")
         if kind != "values":
-            fits = fits and len(column) == len(block)
+            fits = fits and len(column) == len(shard)
         else:
             lengths = columns[f"{stem}.lengths"]
             fits = fits and lengths.min(initial=0) >= 0 and len(column) == lengths.sum(dtype=np.float64)

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from precise_rag.encoded import encode_documents
 from precise_rag.index.groups import Groups
-from precise_rag.index.table import Block, Columns
+from precise_rag.index.table import Columns, Shard
 from precise_rag.index.words import word_columns
 from precise_rag.protocols import Encoder
 from precise_rag.structure import read_structure
@@ -71,7 +71,7 @@ def heading_columns(
 
 @dataclass(frozen=True, slots=True)
 class Headings:
-    """The headings of all rows of a block.
+    """The headings of all rows of a shard.
 
     of_row: (n,) heading of each row. vectors: (k, d) of unit length, or zero.
     words, titles: numbers of the words of all headings, and UTF-8 of the titles that they are made of, one
@@ -86,9 +86,9 @@ class Headings:
     ends_of_titles: IntArray
 
     @classmethod
-    def of(cls, block: Block) -> Self | None:
-        """Read the columns of a block; None if the rows have no headings."""
-        columns = block.columns
+    def of(cls, shard: Shard) -> Self | None:
+        """Read the columns of a shard; None if the rows have no headings."""
+        columns = shard.columns
         if "heading_vectors.lengths" not in columns:
             return None
         begins = np.asarray(columns["heading_vectors.lengths"]) > 0

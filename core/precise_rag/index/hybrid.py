@@ -16,12 +16,12 @@ from precise_rag.index.groups import Groups, Passages, check_passages, passage_i
 from precise_rag.index.headings import Headings, heading_columns
 from precise_rag.index.ranking import pooled, scaled
 from precise_rag.index.sentence_index import Returns, Scores, SentenceIndex, sentence_columns
-from precise_rag.index.table import Block, Columns
+from precise_rag.index.table import Columns, Shard
 from precise_rag.index.vectors import Products, VectorSettings
 from precise_rag.index.view import View
 from precise_rag.index.words import load_stop_words, word_columns, word_numbers
 from precise_rag.protocols import Encoder
-from precise_rag.sentences.tables import tables_of
+from precise_rag.sentences.sentence_tables import tables_of
 from precise_rag.titles import titles_of
 from precise_rag.types import Document, FloatArray, IntArray, ScoreScale, SentenceTable
 
@@ -110,7 +110,7 @@ def words_and_vectors(document: Document, table: SentenceTable, settings: Hybrid
 
 
 class _DenseSearch:
-    """The dense scores of a block for a query; `core`: (n,) cosines, see `Products.rough`."""
+    """The dense scores of a shard for a query; `core`: (n,) cosines, see `Products.rough`."""
 
     def __init__(self, prepared: _Prepared, vector: FloatArray, alpha: float) -> None:
         self._products, self._means, self._vector = prepared.products, prepared.means, vector
@@ -135,11 +135,11 @@ class _DenseSearch:
         return self.core[rows], weighted_scales(self._alpha, self.core[rows], wider)
 
 
-def level_groups(block: Block) -> list[Groups]:
+def level_groups(shard: Shard) -> list[Groups]:
     """The groups of rows of each wider scale: passages, and surroundings if there are any."""
-    owners = block.owners(np.arange(len(block)))
-    names = [name for name in ("passage_spans", "surroundings") if name in block.columns]
-    return [Groups.by_change(block.columns[name], owners) for name in names]
+    owners = shard.owners(np.arange(len(shard)))
+    names = [name for name in ("passage_spans", "surroundings") if name in shard.columns]
+    return [Groups.by_change(shard.columns[name], owners) for name in names]
 
 
 def _joined(arrays: Sequence[FloatArray]) -> FloatArray:
@@ -205,15 +205,15 @@ class HybridIndex(SentenceIndex):
         return above_same and super()._reads_same(known, given)
 
     @override
-    def _prepare(self, block: Block) -> Any:
-        headings = Headings.of(block)
-        groups = level_groups(block)
+    def _prepare(self, shard: Shard) -> Any:
+        headings = Headings.of(shard)
+        groups = level_groups(shard)
         return _Prepared(
             passages=groups[0],
-            products=Products.of(block),
-            means=[GroupMeans.of(block, f"means{i}", its, headings) for i, its in enumerate(groups)],
-            sentences=BM25Matrix.of(block, "sentences"),
-            wider=[BM25Matrix.of(block, f"level{i}", its, headings) for i, its in enumerate(groups)],
+            products=Products.of(shard),
+            means=[GroupMeans.of(shard, f"means{i}", its, headings) for i, its in enumerate(groups)],
+            sentences=BM25Matrix.of(shard, "sentences"),
+            wider=[BM25Matrix.of(shard, f"level{i}", its, headings) for i, its in enumerate(groups)],
             headings=headings,
         )
 

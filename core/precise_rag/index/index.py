@@ -19,7 +19,7 @@ from precise_rag.facts import copied, is_same
 from precise_rag.filters import Filter, as_filter
 from precise_rag.index.folder import locked, read_index, write_index
 from precise_rag.index.settings import check_opened, made_with, usable_settings
-from precise_rag.index.table import Block, Columns, Part, changed, merged
+from precise_rag.index.table import Columns, Part, Shard, changed, merged
 from precise_rag.index.view import Hits, View
 from precise_rag.protocols import Encoder
 from precise_rag.types import Candidate, Document, FloatArray, ScoreScale, check_query
@@ -91,8 +91,8 @@ class DocumentIndex(Searched):
         return known.text == given.text
 
     @abstractmethod
-    def _prepare(self, block: Block) -> Any:
-        """Compute the state that all searches of a block share; called once for a block that has rows.
+    def _prepare(self, shard: Shard) -> Any:
+        """Compute the state that all searches of a shard share; called once for a shard that has rows.
 
         Its attribute "headings", if it has one, knows the titles above a row; see `Headings`.
         """
@@ -157,7 +157,7 @@ class DocumentIndex(Searched):
             described = {d.id: d for d in given if d.id in same and not is_same(known[d.id], d)}
             new = [document for document in given if document.id not in same]
             try:
-                added = Block.of(new, list(self._read(new, show_progress)))
+                added = Shard.of(new, list(self._read(new, show_progress)))
                 self._check_vectors(added)
             except ValueError as error:
                 raise InputError(f"the documents cannot be added: {error}") from error
@@ -167,7 +167,7 @@ class DocumentIndex(Searched):
         """Delete documents by id. Raises InputError, and changes nothing, if an id is unknown.
 
         No search finds them or counts their words from then on. Their texts are removed from memory, and
-        by the next `save` from the folder, when their block is merged; `compact` does that at once.
+        by the next `save` from the folder, when their shard is merged; `compact` does that at once.
         """
         with self._writing:
             known = {ids} if isinstance(ids, str) else set(items_of("ids", ids, str))
@@ -177,13 +177,13 @@ class DocumentIndex(Searched):
 
     @property
     def has_deleted(self) -> bool:
-        """Whether texts of deleted or changed documents are still in its blocks, until `compact`."""
+        """Whether texts of deleted or changed documents are still in its shards, until `compact`."""
         return any(part.alive is not None for part in self._parts)
 
     def compact(self) -> None:
-        """Merge all blocks into one, without deleted documents; the next `save` writes everything.
+        """Merge all shards into one, without deleted documents; the next `save` writes everything.
 
-        Searches find the same as before, a little faster if there were many blocks.
+        Searches find the same as before, a little faster if there were many shards.
         """
         with self._writing:
             if len(self._parts) > 1 or self.has_deleted:
@@ -209,7 +209,7 @@ class DocumentIndex(Searched):
     def save(self, path: str | Path) -> None:
         """Save the index into the folder `path`; an index that is there is replaced in one step.
 
-        Blocks that the folder has are not written again.
+        Shards that the folder has are not written again.
         Raises InputError if the folder holds other files, or a document's metadata is not JSON.
         Raises IndexLockedError if another process is writing the folder.
         Raises IndexChangedError if another index has been saved there since this one was loaded from it.
@@ -258,22 +258,22 @@ class DocumentIndex(Searched):
     def _get(self, identifier: str) -> Document | None:
         return next(filter(None, (part.get(identifier) for part in self._parts)), None)
 
-    def _check_vectors(self, added: Block) -> None:
+    def _check_vectors(self, added: Shard) -> None:
         """Raise ValueError unless the vectors of new rows are as long as those of the others."""
-        with_rows = (block.columns for block in (added, *(part.block for part in self._parts)) if len(block))
+        with_rows = (shard.columns for shard in (added, *(part.shard for part in self._parts)) if len(shard))
         widths = {columns["vectors"].shape[1] for columns in with_rows}
         if len(widths) > 1:
             raise ValueError(f"vectors of {' and '.join(map(str, sorted(widths)))} numbers; use one encoder")
 
     def _prepared_view(self) -> View:
-        """The present state with all blocks prepared for searches."""
+        """The present state with all shards prepared for searches."""
         with self._preparing:
             parts = self._parts
             if self._view is None or self._view[0] is not parts:
                 view = View.of(parts)
                 for part in view.parts:
-                    if part.block.prepared is None:
-                        part.block.prepared = self._prepare(part.block)
+                    if part.shard.prepared is None:
+                        part.shard.prepared = self._prepare(part.shard)
                 self._view = parts, view
             return self._view[1]
 
@@ -288,7 +288,7 @@ class DocumentIndex(Searched):
             return [], []
         if vector is None:
             vector = encode_queries(self.encoder, [query])[0]
-        direction = query_direction(vector, int(view.parts[0].block.columns["vectors"].shape[1]))
+        direction = query_direction(vector, int(view.parts[0].shard.columns["vectors"].shape[1]))
         hits = self._best(view, query, direction, top_k, **options)
         parts = with_levels(self.encoder, hits.parts, direction)
         return hits.rows.tolist(), view.candidates(hits._replace(parts=parts), self.score_scale)

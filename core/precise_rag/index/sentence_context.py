@@ -13,10 +13,10 @@ from precise_rag.encoded import encode_documents
 from precise_rag.index.context import SentenceContexts
 from precise_rag.index.groups import Groups, Passages, check_passages
 from precise_rag.index.sentence_index import Scores, SentenceIndex, sentence_columns
-from precise_rag.index.table import Block, Columns
+from precise_rag.index.table import Columns, Shard
 from precise_rag.index.vectors import VectorSettings, dot, read_vectors
 from precise_rag.index.view import Hits, View
-from precise_rag.sentences.tables import tables_of
+from precise_rag.sentences.sentence_tables import tables_of
 from precise_rag.types import Candidate, Document, FloatArray, ScoreScale
 from precise_rag.vectors import dots
 
@@ -69,7 +69,7 @@ class SentenceContextIndex(SentenceIndex):
         view, alpha = self._ready(), self.settings.alpha
         normalise = self.settings.similarity == "cosine"
         for part, rows in view.slices():
-            core, contexts = read_vectors(part.block.columns, slice(None)), part.prepared
+            core, contexts = read_vectors(part.shard.columns, slice(None)), part.prepared
             vectors = contexts.weighted(core, contexts.encoded, alpha, normalise=normalise)
             alive = np.arange(len(vectors)) if part.rows is None else np.flatnonzero(part.rows)
             hits = Hits(alive + rows.start, np.zeros(len(alive), dtype=np.float32))
@@ -96,9 +96,9 @@ class SentenceContextIndex(SentenceIndex):
         return rows
 
     @override
-    def _prepare(self, block: Block) -> Any:
-        columns = block.columns
-        passages = Groups.by_change(columns["passage_spans"], block.owners(np.arange(len(block))))
+    def _prepare(self, shard: Shard) -> Any:
+        columns = shard.columns
+        passages = Groups.by_change(columns["passage_spans"], shard.owners(np.arange(len(shard))))
         if "context" in columns:
             return SentenceContexts.of_vectors(columns, passages, columns["context"])
         return SentenceContexts.of_means(columns, passages)
@@ -109,7 +109,7 @@ class SentenceContextIndex(SentenceIndex):
         of_part = []
         for part in view.parts:
             contexts: SentenceContexts = part.prepared
-            core = dot(part.block.columns, vector)
+            core = dot(part.shard.columns, vector)
             encoded = None if contexts.encoded is None else dots(contexts.encoded, vector)
             of_part.append((contexts.weighted(core, encoded, alpha, normalise=normalise), core))
         scores, core = (np.concatenate(arrays) for arrays in zip(*of_part, strict=True))

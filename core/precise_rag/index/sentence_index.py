@@ -15,7 +15,7 @@ from precise_rag.index.index import DocumentIndex, Searched, check_search
 from precise_rag.index.ranking import top_rows
 from precise_rag.index.vectors import vector_columns
 from precise_rag.index.view import Hits, View
-from precise_rag.sentences.words import trim_spans
+from precise_rag.sentences.trimming import trim_spans
 from precise_rag.types import Candidate, Document, FloatArray, IntArray, SentenceTable, Span, Stretch
 
 Returns = Literal["sentence", "passage", "mixed"]
@@ -95,7 +95,7 @@ class SentenceSearch(Searched):
 class SentenceIndex(SentenceSearch, DocumentIndex):
     """An index of sentences; each is scored together with its context.
 
-    Its settings are `VectorSettings` with `alpha` and `passages`; a prepared block has `passages`, the groups
+    Its settings are `VectorSettings` with `alpha` and `passages`; a prepared shard has `passages`, the groups
     of its rows.
     """
 
@@ -157,7 +157,7 @@ def _widened(sentence: Candidate, view: View, row: int) -> Candidate:
     part, offset = view.part_of(row)
     passages: Groups = part.prepared.passages
     number = passages.of_row[row - offset]
-    n_tokens = int(part.block.columns["n_tokens"][passages.starts[number] : passages.ends[number]].sum())
+    n_tokens = int(part.shard.columns["n_tokens"][passages.starts[number] : passages.ends[number]].sum())
     passage = sentence.passage or Span(sentence.start, sentence.end)
     text = view.document(row).text[passage.start : passage.end]
     return replace(sentence, start=passage.start, end=passage.end, text=text, n_tokens=n_tokens)

@@ -1,7 +1,7 @@
-"""Documents with the arrays of their rows, in blocks that never change, as the segments of Lucene.
+"""Documents with the arrays of their rows, in shards that never change, as the segments of Lucene.
 
-A new document becomes a block of its own, and a deleted one is marked in its `Part`. The rest of an index
-stays as it is, in memory and on disk. `changed` merges blocks now and then, so that they stay few.
+A new document becomes a shard of its own, and a deleted one is marked in its `Part`. The rest of an index
+stays as it is, in memory and on disk. `changed` merges shards now and then, so that they stay few.
 """
 
 from __future__ import annotations
@@ -26,11 +26,11 @@ Columns = Mapping[str, npt.NDArray[Any]]
 one row after another, and "x.lengths", how many values each row has."""
 
 SMALL = 2_000
-"""A block with fewer rows is merged with the next one, and keeps nothing that is deleted."""
+"""A shard with fewer rows is merged with the next one, and keeps nothing that is deleted."""
 FACTOR = 2
-"""A block with fewer than this many times the rows of the next one is merged with it."""
+"""A shard with fewer than this many times the rows of the next one is merged with it."""
 MOST_DELETED = 0.25
-"""A block with a larger share of deleted rows is written again without them."""
+"""A shard with a larger share of deleted rows is written again without them."""
 
 _MOST_FILTERS = 64
 """Filters whose documents are remembered."""
@@ -83,7 +83,7 @@ class DocumentMatcher:
 
 
 class Stored(NamedTuple):
-    """Where a block is saved: the folder of the index, and the name, checksum and size of its file."""
+    """Where a shard is saved: the folder of the index, and the name, checksum and size of its file."""
 
     path: Path
     file: str
@@ -92,7 +92,7 @@ class Stored(NamedTuple):
 
 
 @dataclass(eq=False)
-class Block:
+class Shard:
     """Documents with their rows; they never change.
 
     offsets: (n_documents + 1,); document i has rows offsets[i] to offsets[i + 1].
@@ -110,15 +110,15 @@ class Block:
     prepared: Any = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return vars(Block(self.documents, self.offsets, self.columns))
+        return vars(Shard(self.documents, self.offsets, self.columns))
 
     def __len__(self) -> int:
         """The number of rows."""
         return int(self.offsets[-1])
 
     @classmethod
-    def of(cls, documents: Sequence[Document], rows: Sequence[Columns]) -> Block:
-        """Build the block of some documents; rows[i] are the columns of documents[i]."""
+    def of(cls, documents: Sequence[Document], rows: Sequence[Columns]) -> Shard:
+        """Build the shard of some documents; rows[i] are the columns of documents[i]."""
         return cls(documents, offsets_of([len(columns["spans"]) for columns in rows]), _joined(rows))
 
     @cached_property
@@ -148,12 +148,12 @@ class Block:
             self.derived[name] = make()
         return self.derived[name]
 
-    def only(self, kept: BoolArray) -> Block:
-        """Return a block of the documents for which `kept` (n_documents,) is true."""
+    def only(self, kept: BoolArray) -> Shard:
+        """Return a shard of the documents for which `kept` (n_documents,) is true."""
         sizes = np.diff(self.offsets)
         rows = np.repeat(kept, sizes)
         columns = {name: column[self._values_of(name, rows)] for name, column in self.columns.items()}
-        return Block(list(compress(self.documents, kept.tolist())), offsets_of(sizes[kept]), columns)
+        return Shard(list(compress(self.documents, kept.tolist())), offsets_of(sizes[kept]), columns)
 
     def _values_of(self, name: str, rows: BoolArray) -> BoolArray:
         """Mask of a column's first axis; a ragged column has several values per row."""
@@ -163,30 +163,30 @@ class Block:
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """A block, and which of its documents are not deleted.
+    """A shard, and which of its documents are not deleted.
 
     alive: (n_documents,) whether each document is in the index; None for all.
     """
 
-    block: Block
+    shard: Shard
     alive: BoolArray | None = None
 
     def __getstate__(self) -> dict[str, Any]:
-        return {"block": self.block, "alive": self.alive}  # another thread may be caching the rest
+        return {"shard": self.shard, "alive": self.alive}  # another thread may be caching the rest
 
     def __len__(self) -> int:
         """The number of rows that are not deleted."""
-        return len(self.block) - self.n_dead
+        return len(self.shard) - self.n_dead
 
     @property
     def prepared(self) -> Any:
-        """What the index made of the block for its searches."""
-        return self.block.prepared
+        """What the index made of the shard for its searches."""
+        return self.shard.prepared
 
     @cached_property
     def rows(self) -> BoolArray | None:
         """(n_rows,) whether each row is not deleted; None for all."""
-        return None if self.alive is None else np.repeat(self.alive, np.diff(self.block.offsets))
+        return None if self.alive is None else np.repeat(self.alive, np.diff(self.shard.offsets))
 
     @cached_property
     def n_dead(self) -> int:
@@ -196,33 +196,33 @@ class Part:
     @property
     def documents(self) -> Sequence[Document]:
         """The documents that are not deleted, in order."""
-        everything = self.block.documents
+        everything = self.shard.documents
         return everything if self.alive is None else list(compress(everything, self.alive.tolist()))
 
     def get(self, identifier: str) -> Document | None:
         """Return the document with this id, unless it is not here or deleted."""
-        place = self.block.places.get(identifier)
+        place = self.shard.places.get(identifier)
         is_here = place is not None and (self.alive is None or self.alive[place])
-        return self.block.documents[place] if place is not None and is_here else None
+        return self.shard.documents[place] if place is not None and is_here else None
 
     def without(self, ids: Iterable[str]) -> Part:
         """Return the part with these documents deleted; ids that are not here are skipped."""
-        places = [self.block.places[i] for i in ids if i in self.block.places]
+        places = [self.shard.places[i] for i in ids if i in self.shard.places]
         if not places:
             return self
-        alive = np.ones(len(self.block.documents), dtype=bool) if self.alive is None else self.alive.copy()
+        alive = np.ones(len(self.shard.documents), dtype=bool) if self.alive is None else self.alive.copy()
         alive[places] = False
-        return Part(self.block, alive)
+        return Part(self.shard, alive)
 
     def with_metadata(self, new: Mapping[str, Document]) -> Part:
         """Return a part with the rows of the documents that are here and in `new`, with new metadata."""
-        is_here = [d.id in new and self.get(d.id) is not None for d in self.block.documents]
-        rows = self.block.only(np.array(is_here, dtype=np.bool_))
-        return Part(Block([new[document.id] for document in rows.documents], rows.offsets, rows.columns))
+        is_here = [d.id in new and self.get(d.id) is not None for d in self.shard.documents]
+        rows = self.shard.only(np.array(is_here, dtype=np.bool_))
+        return Part(Shard([new[document.id] for document in rows.documents], rows.offsets, rows.columns))
 
 
 def changed(
-    parts: Sequence[Part], added: Block | None, gone: Collection[str], described: Mapping[str, Document]
+    parts: Sequence[Part], added: Shard | None, gone: Collection[str], described: Mapping[str, Document]
 ) -> tuple[Part, ...]:
     """Return the parts of an index after a change, tidied.
 
@@ -235,12 +235,12 @@ def changed(
     return _tidied([*left, *copies, *new])
 
 
-def merged(parts: Sequence[Part]) -> Block:
-    """Return one block with the documents of several parts, without deleted ones."""
-    kept = [part.block if part.alive is None else part.block.only(part.alive) for part in parts]
-    sizes = np.concatenate([np.diff(block.offsets) for block in kept])
-    documents = [document for block in kept for document in block.documents]
-    return Block(documents, offsets_of(sizes), _joined([b.columns for b in kept if b.columns]))
+def merged(parts: Sequence[Part]) -> Shard:
+    """Return one shard with the documents of several parts, without deleted ones."""
+    kept = [part.shard if part.alive is None else part.shard.only(part.alive) for part in parts]
+    sizes = np.concatenate([np.diff(shard.offsets) for shard in kept])
+    documents = [document for shard in kept for document in shard.documents]
+    return Shard(documents, offsets_of(sizes), _joined([b.columns for b in kept if b.columns]))
 
 
 def _joined(rows: Sequence[Columns]) -> Columns:
@@ -248,7 +248,7 @@ def _joined(rows: Sequence[Columns]) -> Columns:
 
 
 def _tidied(parts: Sequence[Part]) -> tuple[Part, ...]:
-    """Return the parts with small neighbours merged, and without blocks that hold too much that is deleted.
+    """Return the parts with small neighbours merged, and without shards that hold too much that is deleted.
 
     Each row is merged about once each time the index doubles.
     """
@@ -266,4 +266,4 @@ def _stays(group: Sequence[Part]) -> bool:
     part, *others = group
     if others or part.alive is None:
         return not others
-    return len(part.block) >= SMALL and part.n_dead <= MOST_DELETED * len(part.block)
+    return len(part.shard) >= SMALL and part.n_dead <= MOST_DELETED * len(part.shard)

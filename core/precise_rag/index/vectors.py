@@ -10,12 +10,12 @@ import simsimd
 
 from precise_rag.checks import check_choice
 from precise_rag.index.ranking import top_rows
-from precise_rag.index.table import Block, Columns
+from precise_rag.index.table import Columns, Shard
 from precise_rag.types import FloatArray, IntArray
 from precise_rag.vectors import dots
 
 LEAST_ROWS = 20_000
-"""Blocks with fewer rows have no rough vectors."""
+"""Shards with fewer rows have no rough vectors."""
 _DEVIATIONS = 5.0
 """Standard deviations of its error that a rough product may be off."""
 _FEW = 1_000
@@ -84,7 +84,7 @@ def dot(columns: Columns, query: FloatArray, *, parts: int = 2) -> FloatArray:
 
 @dataclass(frozen=True, slots=True)
 class Products:
-    """Dot products with the vectors of a block, which stay where they are, memory-mapped or not.
+    """Dot products with the vectors of a shard, which stay where they are, memory-mapped or not.
 
     rough_columns: columns of the same vectors in int8, if there are many rows.
     """
@@ -93,15 +93,15 @@ class Products:
     rough_columns: Columns | None = None
 
     @classmethod
-    def of(cls, block: Block) -> Self:
-        """Prepare the vectors of a block; rough ones of many rows are kept with it."""
-        columns = block.columns
+    def of(cls, shard: Shard) -> Self:
+        """Prepare the vectors of a shard; rough ones of many rows are kept with it."""
+        columns = shard.columns
         vectors = columns["vectors"]
         if len(vectors) < LEAST_ROWS:
             return cls(columns)
         if vectors.dtype == np.int8:
             return cls(columns, columns)
-        return cls(columns, block.kept("int8", lambda: vector_columns(vectors, "int8")))
+        return cls(columns, shard.kept("int8", lambda: vector_columns(vectors, "int8")))
 
     def rough(self, query: FloatArray) -> FloatArray:
         """(n,) float32 products that may be off by `margin`, in less time if there are many rows."""

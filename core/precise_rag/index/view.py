@@ -34,7 +34,7 @@ class View(NamedTuple):
 
     Rows are numbered through all parts, deleted ones included.
 
-    parts: the blocks with rows, and what is deleted in them.
+    parts: the shards with rows, and what is deleted in them.
     firsts: (n_parts + 1,) number of each part's first row, and behind the last row.
     matching: (n,) whether a search may find each row; None for all.
     """
@@ -47,9 +47,9 @@ class View(NamedTuple):
     def of(cls, parts: Iterable[Part]) -> Self:
         """Return the state of an index that has these parts."""
         with_rows = tuple(part for part in parts if len(part))
-        alive = [np.ones(len(p.block), dtype=np.bool_) if p.rows is None else p.rows for p in with_rows]
+        alive = [np.ones(len(p.shard), dtype=np.bool_) if p.rows is None else p.rows for p in with_rows]
         has_deleted = any(part.rows is not None for part in with_rows)
-        firsts = offsets_of([len(part.block) for part in with_rows])
+        firsts = offsets_of([len(part.shard) for part in with_rows])
         return cls(with_rows, firsts, np.concatenate(alive) if has_deleted else None)
 
     @property
@@ -59,9 +59,9 @@ class View(NamedTuple):
 
     def within(self, wanted: Filter) -> Self:
         """Return a view that finds only documents that match the filter; a field that none has is logged."""
-        blocks = [part.block for part in self.parts]
-        warn_of_unknown_fields(wanted, lambda field: any(block.matcher.has(field) for block in blocks))
-        rows = np.concatenate([np.repeat(b.matcher.matching(wanted), np.diff(b.offsets)) for b in blocks])
+        shards = [part.shard for part in self.parts]
+        warn_of_unknown_fields(wanted, lambda field: any(shard.matcher.has(field) for shard in shards))
+        rows = np.concatenate([np.repeat(b.matcher.matching(wanted), np.diff(b.offsets)) for b in shards])
         return self._replace(matching=rows if self.matching is None else rows & self.matching)
 
     def slices(self) -> Iterator[tuple[Part, slice]]:
@@ -76,7 +76,7 @@ class View(NamedTuple):
 
     def draws(self, rows: IntArray) -> IntArray:
         """(k,) draws of ascending rows; see `precise_rag.index.ranking.draws`."""
-        return np.concatenate([part.block.draws[own] for part, own in self.split(rows)])
+        return np.concatenate([part.shard.draws[own] for part, own in self.split(rows)])
 
     def part_of(self, row: int) -> tuple[Part, int]:
         """Return the part that a row is in, and the number of the part's first row."""
@@ -86,7 +86,7 @@ class View(NamedTuple):
     def document(self, row: int) -> Document:
         """Return the document that a row is in."""
         part, first = self.part_of(row)
-        return part.block.documents[int(part.block.owners(row - first))]
+        return part.shard.documents[int(part.shard.owners(row - first))]
 
     def candidates(self, hits: Hits, score_scale: ScoreScale) -> list[Candidate]:
         """Return the rows of `hits` as candidates, in the same order; score_scale: scale of their scores."""
@@ -95,8 +95,8 @@ class View(NamedTuple):
         candidates = []
         for place, (row, score) in enumerate(zip(hits.rows.tolist(), hits.scores.tolist(), strict=True)):
             part, first = self.part_of(row)
-            block, own = part.block, row - first
-            document, columns = block.documents[int(block.owners(own))], block.columns
+            shard, own = part.shard, row - first
+            document, columns = shard.documents[int(shard.owners(own))], shard.columns
             if document.id not in metadata:
                 metadata[document.id] = copied(document.metadata)
             start, end = columns["spans"][own].tolist()
@@ -136,9 +136,9 @@ class View(NamedTuple):
             wanted.setdefault(sentence.doc_id, set()).add((sentence.start, sentence.end))
         for part, rows in self.slices():
             for identifier in filter(part.get, wanted):
-                place = part.block.places[identifier]
-                first, end = map(int, part.block.offsets[place : place + 2])
-                spans = part.block.columns["spans"][first:end].tolist()
+                place = part.shard.places[identifier]
+                first, end = map(int, part.shard.offsets[place : place + 2])
+                spans = part.shard.columns["spans"][first:end].tolist()
                 found = [row for row, span in enumerate(spans) if tuple(span) in wanted[identifier]]
                 for low, high in rows_around(found, len(spans), reach):
                     yield rows.start + first + low, rows.start + first + high

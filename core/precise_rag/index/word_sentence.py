@@ -17,7 +17,7 @@ from precise_rag.index.dense import ChunkVectorSettings, best_by_product, chunk_
 from precise_rag.index.groups import Passages
 from precise_rag.index.index import DocumentIndex
 from precise_rag.index.ranking import fair_rows
-from precise_rag.index.table import Block, Columns
+from precise_rag.index.table import Columns, Shard
 from precise_rag.index.vectors import Products
 from precise_rag.index.view import Hits, View
 from precise_rag.index.words import WordSettings, folded, load_stop_words
@@ -93,11 +93,11 @@ class WordSentenceIndex(DocumentIndex):
             }
 
     @override
-    def _prepare(self, block: Block) -> Any:
-        lengths = block.columns["pieces.lengths"]
+    def _prepare(self, shard: Shard) -> Any:
+        lengths = shard.columns["pieces.lengths"]
         rows = np.repeat(np.arange(len(lengths)), lengths)
-        postings = Postings.of(block.columns["pieces.values"], rows, len(lengths))
-        return _Prepared(postings, Products.of(block))
+        postings = Postings.of(shard.columns["pieces.values"], rows, len(lengths))
+        return _Prepared(postings, Products.of(shard))
 
     @override
     def _best(self, view: View, query: str, direction: FloatArray, top_k: int) -> Hits:
@@ -108,7 +108,7 @@ class WordSentenceIndex(DocumentIndex):
         terms = np.unique(self._tokens([query])[0]).astype(np.int64)
         least = self.settings.min_overlap
         passes = np.concatenate(
-            [part.prepared.postings.overlap(terms, least, len(part.block)) for part in view.parts]
+            [part.prepared.postings.overlap(terms, least, len(part.shard)) for part in view.parts]
         )
         rows = np.flatnonzero(passes if view.matching is None else passes & view.matching)
         limit = self.settings.max_candidates

@@ -20,7 +20,7 @@ from precise_rag.trace import CallRecord
 from precise_rag.types import Completion
 
 
-class Call(NamedTuple):
+class TimedCall(NamedTuple):
     """A call that was made. outcome: may be an exception that is not a failure of the model."""
 
     prompt: Prompt
@@ -56,7 +56,7 @@ async def aask(request: Ask) -> list[CallOutcome]:
         if isinstance(prompts, BudgetExceeded):
             outcomes.append(prompts)
             continue
-        tasks: list[asyncio.Task[Call]] = []
+        tasks: list[asyncio.Task[TimedCall]] = []
         try:
             async with asyncio.TaskGroup() as group:
                 tasks = [group.create_task(_acall(request, prompt, turns)) for prompt in prompts]
@@ -72,7 +72,7 @@ def check_budget(request: Ask, n_calls: int, input_tokens: int) -> None:
     session.spending.check(name, input_tokens, cost, calls=n_calls + request.reserve)
 
 
-def counted(request: Ask, calls: Iterable[Call]) -> list[CallOutcome]:
+def counted(request: Ask, calls: Iterable[TimedCall]) -> list[CallOutcome]:
     """Count calls against the budget and record them. Returns their outcomes.
 
     Raises LLMAuthenticationError, and exceptions that are not failures of the model, when all are counted.
@@ -116,7 +116,7 @@ def _waves(request: Ask) -> Iterator[Sequence[Prompt] | BudgetExceeded]:
         first += len(wave)
 
 
-def _call(request: Ask, prompt: Prompt) -> Call:
+def _call(request: Ask, prompt: Prompt) -> TimedCall:
     llm, started = request.llm, time.perf_counter()
     try:
         with closing(Deadline(request.session.spending, most_call_seconds(llm))) as deadline:
@@ -124,10 +124,10 @@ def _call(request: Ask, prompt: Prompt) -> Call:
         outcome: CallOutcome | Exception = checked_completion(reply, llm.name, prompt.messages)
     except Exception as error:
         outcome = failure_of(error, llm.name)
-    return Call(prompt, outcome, (time.perf_counter() - started) * 1e3)
+    return TimedCall(prompt, outcome, (time.perf_counter() - started) * 1e3)
 
 
-async def _acall(request: Ask, prompt: Prompt, turns: asyncio.Semaphore) -> Call:
+async def _acall(request: Ask, prompt: Prompt, turns: asyncio.Semaphore) -> TimedCall:
     llm = request.llm
     async with turns:
         started = time.perf_counter()
@@ -139,7 +139,7 @@ async def _acall(request: Ask, prompt: Prompt, turns: asyncio.Semaphore) -> Call
             outcome = LLMError("the call was cancelled")
         except Exception as error:
             outcome = failure_of(error, llm.name)
-        return Call(prompt, outcome, (time.perf_counter() - started) * 1e3)
+        return TimedCall(prompt, outcome, (time.perf_counter() - started) * 1e3)
 
 
 def _record(request: Ask, prompt: Prompt, outcome: CallOutcome, ms: float) -> None:

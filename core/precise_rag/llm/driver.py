@@ -10,7 +10,7 @@ from typing import Any
 from precise_rag.errors import LLMError, LLMResponseError
 from precise_rag.failures import failure_of
 from precise_rag.llm.budget import Deadline, most_call_seconds
-from precise_rag.llm.calls import Call, aask, ask, check_budget, counted
+from precise_rag.llm.calls import TimedCall, aask, ask, check_budget, counted
 from precise_rag.llm.session import Ask, CallOutcome, Conversation, Request, Result, Work
 from precise_rag.llm.usage import checked_completion, counted_completion
 from precise_rag.protocols import StreamingLLM
@@ -144,7 +144,7 @@ class _LiveReply:
             self.outcome = failure_of(error, name)
         finally:
             ms = (time.perf_counter() - self._started) * 1e3
-            self._exchange.reply = counted(self.request, [Call(self.prompt, self.outcome, ms)])
+            self._exchange.reply = counted(self.request, [TimedCall(self.prompt, self.outcome, ms)])
 
 
 def _show(live: _LiveReply) -> Iterator[str]:

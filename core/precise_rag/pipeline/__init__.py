@@ -4,7 +4,7 @@ history → rewriting → search → reranking → redundancy filter → relevan
 → answer ⟲ feedback
 
 rag.py       `PreciseRAG`: answers
-path.py      `RetrievalPath`: from a question, a `Request`, to the selection
+path.py      `RetrievalPath`: from a `Question` to the selection
 searching.py the search of one query, further where few documents or texts take all places
 stages.py    the stages: what each is, and how it is made
 parts.py     single stages for texts that any retriever found

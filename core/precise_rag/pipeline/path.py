@@ -55,7 +55,7 @@ class AnswerArguments(SearchArguments, total=False):
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class Question:
     """A question, with the arguments of `PreciseRAG.retrieve` and `PreciseRAG.answer`.
 
     Raises InputError for a blank text, a history that cannot be read, and options that are blank or repeated.
@@ -125,7 +125,7 @@ class RetrievalPath:
         numbers = {name: value for name, value in settings.items() if type(value) in (int, float)}
         return numbers or {"selector": type(self.selector).__name__}
 
-    def rank(self, search: Request, session: Session, wording: Wording) -> Conversation[Selection]:
+    def rank(self, search: Question, session: Session, wording: Wording) -> Conversation[Selection]:
         """Run the stages before the selection: it keeps what there is to select from."""
         query = search.text
         places = Places()
@@ -160,7 +160,7 @@ class RetrievalPath:
         queries = yield Work(partial(self.rewriter.queries, query), method(self.rewriter, "aqueries", query))
         return tuple(items_of("the rewriter's queries", queries, str))
 
-    def _search(self, queries: Sequence[str], search: Request, session: Session) -> Conversation[Places]:
+    def _search(self, queries: Sequence[str], search: Question, session: Session) -> Conversation[Places]:
         """Return the candidates that are reranked, and why others are not; without a reranker, all."""
         if self.index is None:
             raise InputError("there is no index to search; pass candidates=, or an index to the constructor")

@@ -19,7 +19,7 @@ from precise_rag.filters import as_filter
 from precise_rag.llm import Budget, load_llm
 from precise_rag.llm.driver import adrive, astream, drive, stream
 from precise_rag.llm.session import Conversation, Session
-from precise_rag.pipeline.path import AnswerArguments, Request, RetrievalPath, SearchArguments
+from precise_rag.pipeline.path import AnswerArguments, Question, RetrievalPath, SearchArguments
 from precise_rag.pipeline.stages import AsksModel, KeepAll, Stages, make_stages
 from precise_rag.presets import PresetName, load_preset
 from precise_rag.prompts import AnswerStyle, JudgeStyle, Wording
@@ -219,12 +219,12 @@ class PreciseRAG:
         max_tokens: most tokens that are sent for this question; default: the pipeline's.
         form: how you write what is kept, for `max_tokens`; default: as the prompt for an answer has it.
         """
-        search = Request(query, history, filter, vector, candidates, trace, max_tokens, form)
+        search = Question(query, history, filter, vector, candidates, trace, max_tokens, form)
         return drive(self._retrieve(search))
 
     async def aretrieve(self, query: str, **further: Unpack[SearchArguments]) -> Selection:
         """`retrieve`, with the same arguments, without blocking the event loop."""
-        return await adrive(self._retrieve(Request(query, **further)))
+        return await adrive(self._retrieve(Question(query, **further)))
 
     def answer(self, query: str, **further: Unpack[AnswerArguments]) -> Answer:
         """Return an answer from the selected context, judged and improved by the feedback loop.
@@ -234,14 +234,14 @@ class PreciseRAG:
         Without a language model the answer is the selected context itself, with kind="context".
         Raises LLMError if not even a first draft was written.
         """
-        return drive(self._answer(Request(query, **further)))
+        return drive(self._answer(Question(query, **further)))
 
     async def aanswer(self, query: str, **further: Unpack[AnswerArguments]) -> Answer:
         """`answer`, with the same arguments, without blocking the event loop.
 
         Cancelling it cancels the running call.
         """
-        return await adrive(self._answer(Request(query, **further)))
+        return await adrive(self._answer(Question(query, **further)))
 
     def stream(
         self, query: str, *, live_final: bool = False, **further: Unpack[AnswerArguments]
@@ -253,7 +253,7 @@ class PreciseRAG:
             error is raised. Default: all drafts are judged first, and the best one is yielded.
         further: the further arguments of `answer`.
         """
-        return in_pieces(stream(self._answer(Request(query, **further), live_final)))
+        return in_pieces(stream(self._answer(Question(query, **further), live_final)))
 
     def astream(
         self, query: str, *, live_final: bool = False, **further: Unpack[AnswerArguments]
@@ -262,7 +262,7 @@ class PreciseRAG:
 
         If you leave it early, close it (`contextlib.aclosing`) to end the running call.
         """
-        return ain_pieces(astream(self._answer(Request(query, **further), live_final)))
+        return ain_pieces(astream(self._answer(Question(query, **further), live_final)))
 
     @overload
     async def abatch(
@@ -316,11 +316,11 @@ class PreciseRAG:
             raise InputError(f"{type(self.index).__name__} has no save(path); a database saves each change")
         save(path)
 
-    def _retrieve(self, search: Request) -> Conversation[Selection]:
+    def _retrieve(self, search: Question) -> Conversation[Selection]:
         standalone, ranked, session = yield from self._ranked(search)
         return self._select(standalone, ranked, session)
 
-    def _answer(self, question: Request, live_final: bool = False) -> Conversation[Answer]:
+    def _answer(self, question: Question, live_final: bool = False) -> Conversation[Answer]:
         wording = self.wording.for_options(question.options)
         standalone, ranked, session = yield from self._ranked(question, reserved=0 if self.llm is None else 1)
         if self.llm is None or self.judge is None:
@@ -340,8 +340,8 @@ class PreciseRAG:
         return (yield from answering.steps())
 
     def _ranked(
-        self, search: Request, *, reserved: int = 0
-    ) -> Conversation[tuple[Request, Selection, Session]]:
+        self, search: Question, *, reserved: int = 0
+    ) -> Conversation[tuple[Question, Selection, Session]]:
         """The question as it reads without its history, what is ranked for it, and its session."""
         wanted = self.with_filter(search.filter).filter
         begun = Session.start(search.text, budget=self.budget, prices=self.prices, trace=search.trace)
@@ -353,7 +353,7 @@ class PreciseRAG:
         ranked = yield from self.path.rank(standalone, session, self.wording)
         return standalone, ranked, session
 
-    def _select(self, search: Request, ranked: Selection, session: Session) -> Selection:
+    def _select(self, search: Question, ranked: Selection, session: Session) -> Selection:
         """Select within `max_tokens`, and record it as one stage or two."""
         with session.trace.stage("selection", **self.path.selector_settings) as stage:
             stage.outcome = selection = self.path.select(search.text, ranked)
@@ -362,11 +362,11 @@ class PreciseRAG:
                 stage.outcome = selection = self._within(selection, search)
         return selection
 
-    def _within(self, selection: Selection, search: Request) -> Selection:
+    def _within(self, selection: Selection, search: Question) -> Selection:
         form = search.form or prompt_form(search.text, search.options)
         return within(selection, search.max_tokens, self.order, form._replace(counts=self._count))
 
-    def _context_answer(self, search: Request, ranked: Selection, session: Session) -> Answer:
+    def _context_answer(self, search: Question, ranked: Selection, session: Session) -> Answer:
         trace = session.trace
         selection = self._select(search, ranked, session)
         passages = context_passages(selection, self.order)

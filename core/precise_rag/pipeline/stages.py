@@ -23,20 +23,20 @@ from precise_rag.types import UNRANKED, Candidate, Selection, best_first
 
 Candidates = Sequence[Candidate]
 
-Part = Any
+Stage = Any
 """A stage of the pipeline: "default" (the preset's), None (left out), or your own object."""
 
 
 class Stages(TypedDict, total=False):
-    """The stages of a pipeline, each a Part; default: "default". `PreciseRAG` says what they are."""
+    """The stages of a pipeline, each a Stage; default: "default". `PreciseRAG` says what they are."""
 
-    rewriter: Part
-    reranker: Part
-    redundancy: Part
-    relevance: Part
-    evidence: Part
-    selector: Part
-    feedback: Part
+    rewriter: Stage
+    reranker: Stage
+    redundancy: Stage
+    relevance: Stage
+    evidence: Stage
+    selector: Stage
+    feedback: Stage
 
 
 METHODS: Mapping[str, str] = {
@@ -70,7 +70,7 @@ class AsksModel(Protocol):
     steps: Callable[..., Conversation[Any]]
 
 
-def make_stages(preset: Preset, index: Any, given: Mapping[str, Part]) -> dict[str, Any]:
+def make_stages(preset: Preset, index: Any, given: Mapping[str, Stage]) -> dict[str, Any]:
     """Return the stages by their names in `Stages`; None for those that are left out.
 
     index: what is searched, for the stages of the preset.

@@ -12,7 +12,7 @@ from precise_rag.encoders.load import default_encoder
 from precise_rag.protocols import Neighbours, Reranker
 from precise_rag.rerank.query_terms import QueryTerms
 from precise_rag.sentences import load_sentence_splitter
-from precise_rag.sentences.words import without_markup
+from precise_rag.sentences.trimming import without_markup
 from precise_rag.stems import LONG_NAME, IdfTable, initials, read_words
 from precise_rag.titles import joined_titles, titles_above
 from precise_rag.tokens import estimate_tokens

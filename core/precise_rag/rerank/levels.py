@@ -13,7 +13,7 @@ from precise_rag.protocols import Reranker
 from precise_rag.rerank.candidate_texts import score_texts
 from precise_rag.rerank.cascade import cascade_reranker
 from precise_rag.rerank.logistic_regression import LogisticRegression, log_odds, matched
-from precise_rag.sentences.words import has_words
+from precise_rag.sentences.trimming import has_words
 from precise_rag.types import Candidate, FloatArray, ScoreScale, finite_score
 
 _log = logging.getLogger(__name__)

@@ -14,7 +14,7 @@ from precise_rag.encoders.onnx_file import OnnxFile, logits_of
 from precise_rag.encoders.reading import reading_of
 from precise_rag.encoders.token_ids import TokenIds
 from precise_rag.numerals import ascii_digits
-from precise_rag.sentences.words import without_markup
+from precise_rag.sentences.trimming import without_markup
 from precise_rag.tokens import readable_texts
 from precise_rag.types import FloatArray
 

@@ -1,4 +1,4 @@
-"""Features of the gaps between sentences, and the blocks in which long documents are read. Pure numpy."""
+"""Features of the gaps between sentences, and the batches in which long documents are read. Pure numpy."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -18,11 +18,11 @@ SIZES = {"dimension": int, "hidden": int, "kernel": int, "windows": list}
 """What the settings of a model that reads context must be."""
 
 
-class Block(NamedTuple):
+class Batch(NamedTuple):
     """Consecutive sentences that a model reads at once.
 
     sentences: those to read, with the 16 before and after. gaps: the gaps of the document that get
-    their logits from this block. rows: the same gaps within the block.
+    their logits from this batch. rows: the same gaps within the batch.
     """
 
     sentences: slice
@@ -30,13 +30,13 @@ class Block(NamedTuple):
     rows: slice
 
 
-def blocks(n_sentences: int, size: int) -> Iterator[Block]:
-    """Split a document into blocks of `size` sentences whose logits are the same as in the whole document."""
+def batches(n_sentences: int, size: int) -> Iterator[Batch]:
+    """Split a document into batches of `size` sentences whose logits are as in the whole document."""
     for start in range(0, n_sentences, size):
         end = min(start + size, n_sentences)
         first, last = max(start - REACH, 0), min(end + REACH + 1, n_sentences)
         stop = min(end, n_sentences - 1)
-        yield Block(slice(first, last), slice(start, stop), slice(start - first, stop - first))
+        yield Batch(slice(first, last), slice(start, stop), slice(start - first, stop - first))
 
 
 def shifted(rows: FloatArray, places: int) -> FloatArray:

@@ -12,13 +12,13 @@ import numpy as np
 from precise_rag._extras import require
 from precise_rag._processes import Loaded, PerProcess
 from precise_rag.encoders.devices import best_device
-from precise_rag.segmentation.features import REACH, blocks
+from precise_rag.segmentation.features import REACH, batches
 from precise_rag.types import FloatArray, IntArray
 
-BLOCK = 512
-"""Sentences of a block in numpy, whose numbers stay in the processor's cache."""
-DEVICE_BLOCK = 32_768
-"""Sentences of a block on a device: many, because each block is a few dozen calls of the device."""
+BATCH = 512
+"""Sentences of a batch in numpy, whose numbers stay in the processor's cache."""
+DEVICE_BATCH = 32_768
+"""Sentences of a batch on a device: many, because each batch is a few dozen calls of the device."""
 
 Inputs = Sequence[FloatArray | IntArray]
 """What a network reads of some sentences."""
@@ -46,10 +46,10 @@ class NetworkModel(Loaded):
         network = None
         if device != "cpu":
             network = self._on_device.get(lambda: on_device(self.config, self.tensors, device))
-        for block in blocks(n, BLOCK if network is None else DEVICE_BLOCK):
-            inputs, n_read = read(block.sentences), block.sentences.stop - block.sentences.start
-            of_block = self._logits(*inputs) if network is None else network(n_read, *inputs)
-            logits[block.gaps] = of_block[block.rows]
+        for batch in batches(n, BATCH if network is None else DEVICE_BATCH):
+            inputs, n_read = read(batch.sentences), batch.sentences.stop - batch.sentences.start
+            of_batch = self._logits(*inputs) if network is None else network(n_read, *inputs)
+            logits[batch.gaps] = of_batch[batch.rows]
         return logits
 
 

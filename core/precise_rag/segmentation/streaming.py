@@ -6,7 +6,7 @@ from itertools import repeat
 from precise_rag._progress import progress_bar
 from precise_rag.checks import items_of
 from precise_rag.protocols import Encoder, SentenceSplitter
-from precise_rag.sentences.tables import tables_of
+from precise_rag.sentences.sentence_tables import tables_of
 from precise_rag.types import Chunk, Document, SentenceTable
 
 _Segment = Callable[[str | Document, SentenceTable | None], list[Chunk]]

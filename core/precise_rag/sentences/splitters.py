@@ -12,9 +12,9 @@ from precise_rag._data import packaged_toml
 from precise_rag.checks import check_text
 from precise_rag.errors import InputError
 from precise_rag.protocols import SentenceSplitter
-from precise_rag.sentences.blocks import block_spans
+from precise_rag.sentences.block_spans import block_spans
 from precise_rag.sentences.false_ends import TAGS, FalseEnds
-from precise_rag.sentences.words import has_words
+from precise_rag.sentences.trimming import has_words
 from precise_rag.structure import Structure, read_structure
 from precise_rag.structure.marks import after_space
 from precise_rag.tokens import readable_texts

@@ -22,11 +22,11 @@ from support.index_contract import IndexContract
 
 
 @pytest.fixture(
-    autouse=True, params=["one block", pytest.param("a segment for each document", marks=pytest.mark.slow)]
+    autouse=True, params=["one shard", pytest.param("a shard for each document", marks=pytest.mark.slow)]
 )
 def segmented(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dense, "EXACT_ROWS", 1)
-    if request.param != "one block":
+    if request.param != "one shard":
         monkeypatch.setattr(vectors, "LEAST_ROWS", 1)
         monkeypatch.setattr(table, "SMALL", 0)
         monkeypatch.setattr(table, "FACTOR", 0)
@@ -56,7 +56,7 @@ def contract(kind: type[DocumentIndex], settings: dict[str, Any]) -> type[IndexC
 
     class Kept(IndexContract):
         def build(self, documents: Iterable[Document], encoder: HashEncoder) -> DocumentIndex:
-            """Build an index at once, or document by document if blocks are not merged."""
+            """Build an index at once, or document by document if shards are not merged."""
             if "backend" in settings:
                 pytest.importorskip(settings["backend"].partition(":")[0])
             if table.SMALL:

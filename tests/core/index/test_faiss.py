@@ -17,7 +17,7 @@ from support.vectors import NEW, OLD, clustered
 
 @pytest.fixture(autouse=True)
 def faiss(monkeypatch: pytest.MonkeyPatch) -> Any:
-    """The package, on one thread; even small blocks of rows have an index of it."""
+    """The package, on one thread; even small shards of rows have an index of it."""
     module = pytest.importorskip("faiss")
     module.omp_set_num_threads(1)
     monkeypatch.setattr(table, "SMALL", 0)
@@ -56,7 +56,7 @@ def test_new_documents_are_compared_until_they_are_many_and_what_cannot_be_built
 
 
 def built(index: DenseIndex) -> list[Any]:
-    """The faiss index of each block; None for one that has none."""
+    """The faiss index of each shard; None for one that has none."""
     index.search("cat", 1)
     nears = [part.prepared.near for part in index._parts]
     return [None if near is None else near.index for near in nears]

@@ -87,7 +87,7 @@ def test_an_index_in_memory_keeps_nothing_of_what_was_replaced() -> None:
     finally:
         tracemalloc.stop()
     assert len(index._parts) == 1
-    assert len(index._parts[0].block.documents) == len(index.document_ids)
+    assert len(index._parts[0].shard.documents) == len(index.document_ids)
 
 
 def scores(index: Any, query: str) -> dict[tuple[str, int, int], float]:

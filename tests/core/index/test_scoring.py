@@ -24,7 +24,7 @@ from precise_rag.index.bm25 import BM25Matrix, BM25Settings, Postings, bm25_scor
 from precise_rag.index.context import chunk_vectors
 from precise_rag.index.groups import Passages, passage_ids
 from precise_rag.index.hybrid import adaptive_weight
-from precise_rag.index.table import Block, Columns
+from precise_rag.index.table import Columns, Shard
 from precise_rag.index.vectors import Products, dot, read_vectors, vector_columns
 from precise_rag.index.words import load_stop_words, split_words, word_columns, word_number, word_numbers
 from precise_rag.testing import HashEncoder
@@ -41,7 +41,7 @@ def test_every_index_of_vectors_takes_a_precision_and_maps_what_it_loads(
     small = kind.build(OLD + NEW, HashEncoder(), precision="int8")
     small.save(tmp_path / "index")
     small = kind.load(tmp_path / "index", HashEncoder())
-    vectors = small._parts[0].block.columns["vectors"]
+    vectors = small._parts[0].shard.columns["vectors"]
     assert vectors.dtype == np.int8
     assert isinstance(vectors, np.memmap)
     assert not vectors.flags.writeable
@@ -50,13 +50,13 @@ def test_every_index_of_vectors_takes_a_precision_and_maps_what_it_loads(
     assert found == pytest.approx(expected, abs=0.03)
 
 
-def block_of(columns: Columns) -> Block:
-    """A block of one document with these rows."""
-    return Block([Document("one", "")], np.array([0, len(columns["vectors"])]), columns)
+def shard_of(columns: Columns) -> Shard:
+    """A shard of one document with these rows."""
+    return Shard([Document("one", "")], np.array([0, len(columns["vectors"])]), columns)
 
 
 def test_rough_products_are_within_the_margin_two_parts_nearly_exact_and_few_not_rounded() -> None:
-    assert Products.of(block_of({"vectors": clustered(50)})).rough_columns is None
+    assert Products.of(shard_of({"vectors": clustered(50)})).rough_columns is None
     vectors = clustered(500)
     columns = vector_columns(vectors, "int8")
     rounded = Products(columns, columns)
@@ -72,9 +72,9 @@ def test_best_rows_are_those_of_all_products(share: float | None, monkeypatch: p
     monkeypatch.setattr(module, "LEAST_ROWS", 1)
     monkeypatch.setattr(module, "_FEW", 1)
     columns = {"vectors": clustered(2000)}
-    block = block_of(columns)
-    products, exact = Products.of(block), Products(columns)
-    assert set(block.derived) == {"int8"}
+    shard = shard_of(columns)
+    products, exact = Products.of(shard), Products(columns)
+    assert set(shard.derived) == {"int8"}
     rows = None if share is None else np.flatnonzero(np.random.default_rng(0).random(2000) < share)
     for query in clustered(20, seed=1):
         for top_k in (1, 10, 3000):
@@ -217,14 +217,14 @@ ROWS = st.lists(st.tuples(st.lists(st.integers(0, 11), max_size=9), st.booleans(
 
 
 @settings(max_examples=60)
-@given(blocks=st.lists(ROWS, min_size=1, max_size=3), query=st.sets(st.integers(0, 15), max_size=5))
-def test_scores_equal_its_formula(blocks: list[list[tuple[list[int], bool]]], query: set[int]) -> None:
+@given(shards=st.lists(ROWS, min_size=1, max_size=3), query=st.sets(st.integers(0, 15), max_size=5))
+def test_scores_equal_its_formula(shards: list[list[tuple[list[int], bool]]], query: set[int]) -> None:
     """sum of idf * tf / (tf + k1 * (1 - b + b * length / mean)), idf = ln(1 + (N - df + .5) / (df + .5))
 
-    Over all rows of all blocks that are not deleted.
+    Over all rows of all shards that are not deleted.
     """
-    alive = [np.array([stays for _, stays in block]) for block in blocks]
-    corpus = [row for block in blocks for row, stays in block if stays]
+    alive = [np.array([stays for _, stays in shard]) for shard in shards]
+    corpus = [row for shard in shards for row, stays in shard if stays]
     mean = (sum(map(len, corpus)) / len(corpus) if corpus else 0) or 1
 
     def score(row: list[int]) -> float:
@@ -236,7 +236,7 @@ def test_scores_equal_its_formula(blocks: list[list[tuple[list[int], bool]]], qu
             total += idf * tf / (tf + 1.2 * (0.3 + 0.7 * len(row) / mean))
         return total
 
-    matrices = [matrix([row for row, _ in block]) for block in blocks]
+    matrices = [matrix([row for row, _ in shard]) for shard in shards]
     found = bm25_scores(matrices, alive, np.array(sorted(query)), BM25Settings(k1=1.2, b=0.7))
     kept = np.concatenate([scores[stays] for scores, stays in zip(found, alive, strict=True)])
     np.testing.assert_allclose(kept, [score(row) for row in corpus], rtol=1e-4, atol=1e-6)

@@ -13,7 +13,7 @@ from precise_rag.encoders import devices
 from precise_rag.errors import InputError, ModelError
 from precise_rag.segmentation.on_device import on_device
 from precise_rag.segmentation.segmenter import load_model
-from precise_rag.sentences.tables import tables_of
+from precise_rag.sentences.sentence_tables import tables_of
 from support.segmentation import TWO_TOPICS
 
 SENTENCES = [f"{sentence.strip()}." for sentence in TWO_TOPICS.split(".") if sentence.strip()] * 40
@@ -54,7 +54,7 @@ def by_torch(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         return on_device(config, tensors, name)
 
     monkeypatch.setattr("precise_rag.segmentation.on_device.on_device", noted)
-    monkeypatch.setattr("precise_rag.segmentation.on_device.DEVICE_BLOCK", 60)
+    monkeypatch.setattr("precise_rag.segmentation.on_device.DEVICE_BATCH", 60)
     return placed
 
 
@@ -66,7 +66,7 @@ def test_the_logits_in_torch_are_those_of_numpy_whatever_the_blocks(
     here, there = (
         load_model(name, device=device, encoder=encoder)[0].predict(SENTENCES) for device in ("cpu", "cpu:0")
     )
-    monkeypatch.setattr("precise_rag.segmentation.on_device.BLOCK", 17)
+    monkeypatch.setattr("precise_rag.segmentation.on_device.BATCH", 17)
     in_blocks = load_model(name, device="cpu", encoder=encoder)[0].predict(SENTENCES)
     assert np.ptp(here) > 1
     np.testing.assert_allclose(there, here, atol=2e-3)

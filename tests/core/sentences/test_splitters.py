@@ -14,7 +14,7 @@ from precise_rag import Span, split_sentences
 from precise_rag.errors import InputError
 from precise_rag.sentences import load_sentence_splitter
 from precise_rag.sentences.splitters import MAX_CHARACTERS, BlockSplitter
-from precise_rag.sentences.words import has_words, trim_spans, without_markup, without_rules
+from precise_rag.sentences.trimming import has_words, trim_spans, without_markup, without_rules
 from support.documents import read_cases
 
 NAMES = ("auto", "nupunkt", "sentencex")

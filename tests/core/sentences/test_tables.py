@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from precise_rag.sentences import paragraph_ids, split_sentences
-from precise_rag.sentences.blocks import block_spans
-from precise_rag.sentences.tables import tables_of
+from precise_rag.sentences.block_spans import block_spans
+from precise_rag.sentences.sentence_tables import tables_of
 from precise_rag.structure import read_structure
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Document, Span

@@ -35,10 +35,10 @@ from precise_rag.index.headings import WEIGHT, Headings
 from precise_rag.index.hybrid import HybridSettings, hybrid_columns, level_groups, words_and_vectors
 from precise_rag.index.index import query_direction
 from precise_rag.index.ranking import LOTTERY, draws, seeds_of
-from precise_rag.index.table import Block, Columns
+from precise_rag.index.table import Columns, Shard
 from precise_rag.protocols import Encoder
-from precise_rag.sentences.tables import tables_of
-from precise_rag.sentences.words import has_words
+from precise_rag.sentences.sentence_tables import tables_of
+from precise_rag.sentences.trimming import has_words
 from precise_rag.titles import joined_titles, saved_titles, titles_of
 from precise_rag.types import BoolArray, Document, FloatArray, IntArray
 from precise_rag.vectors import slice_places, unit_rows
@@ -138,8 +138,8 @@ def rows_of_documents(
 
 
 def _sentences(document: Document, columns: Columns, settings: HybridSettings) -> list[StoredSentence]:
-    block = Block.of([document], [columns])
-    scales, headings = level_groups(block), Headings.of(block)
+    shard = Shard.of([document], [columns])
+    scales, headings = level_groups(shard), Headings.of(shard)
     spans, passages, n_tokens = columns["spans"], columns["passage_spans"], columns["n_tokens"].tolist()
     starts = [*spans[:, 0].tolist(), len(document.text)]
     vectors = _weighted_vectors(columns, scales, headings, settings.alpha)

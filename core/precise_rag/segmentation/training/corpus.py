@@ -13,7 +13,7 @@ from precise_rag.segmentation.training.labelled_documents import (
     LabelledDocument,
     is_held_out,
 )
-from precise_rag.sentences.tables import in_batches
+from precise_rag.sentences.sentence_tables import in_batches
 from precise_rag.types import BoolArray, IntArray
 
 PAD = 16

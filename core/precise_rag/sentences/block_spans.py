@@ -8,7 +8,7 @@ from itertools import chain, pairwise, zip_longest
 import numpy as np
 
 from precise_rag.sentences.lines import are_units, is_unit
-from precise_rag.sentences.words import has_words
+from precise_rag.sentences.trimming import has_words
 from precise_rag.structure import Block, Structure
 from precise_rag.structure.marks import CUE, without_tags
 from precise_rag.structure.tables import CELL, Rows, table_rows

@@ -11,9 +11,9 @@ from precise_rag._progress import progress_bar
 from precise_rag.encoded import count_tokens, encode_documents
 from precise_rag.errors import InputError
 from precise_rag.protocols import Encoder, SentenceSplitter
-from precise_rag.sentences.blocks import paragraph_ids
+from precise_rag.sentences.block_spans import paragraph_ids
 from precise_rag.sentences.splitters import load_sentence_splitter, split_structured
-from precise_rag.sentences.words import has_words, without_rules
+from precise_rag.sentences.trimming import has_words, without_rules
 from precise_rag.structure import read_structure
 from precise_rag.structure.marks import without_tags
 from precise_rag.structure.running import without_page_lines

@@ -20,7 +20,6 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 os.environ["TOKENIZERS_PARALLELISM"] = "false"
 # Ray gives its workers the niceness 15, with which they hardly run beside other work; it is read at import.
 os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112
-
 _COLLECTIONS = itertools.count()
 TESTS = Path(__file__).parent
 FOLDERS = {

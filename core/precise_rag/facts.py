@@ -33,19 +33,14 @@ from precise_rag.types import FIELDS_KEY, UNSCORED, Candidate, Excerpt, ScoreSca
 
 FACTS_KEY = "precise"
 """Metadata key of the facts about a piece. Keys of ours in a document's own metadata are never read."""
-
 LAYOUT_KEY = "precise_layout"
 """Metadata key of what a LlamaIndex node has besides its text and metadata, in an index."""
-
 SOURCE_KEY = "precise_object"
 """Metadata key of the framework object that became a candidate."""
-
 SECTION_KEY = "section"
 """Metadata key of the titles above an excerpt, for prompts that show them: not ours if a user wrote it."""
-
 PAGES_KEY = "pages"
 """Metadata key of where the pages or captions of a document begin, by `read_documents`; not for models."""
-
 _PIECES = UUID("5d0c1b52-6f5c-5a3e-9b1e-0f1f6c2f7a41")
 """Namespace of the ids of pieces."""
 

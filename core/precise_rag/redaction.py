@@ -15,21 +15,18 @@ from urllib.parse import quote, unquote, urljoin, urlsplit
 
 HIDDEN = "[hidden]"
 """What stands in place of a key."""
-
 _SHORTEST, _ANYWHERE = 6, 12
 """Characters of the shortest key, and of the shortest that is hidden inside other words, too."""
 _LONGEST_QUOTE = 400
 _MOST_KEYS = 1_000
 _PLACEHOLDERS = frozenset({"api-key", "api_key", "apikey", "dummy-key", "lm-studio", "no-key", "ollama"})
 _remembered: dict[str, None] = {}
-
 _KEY_NAME = re.compile(r"(?:^|_)(?:KEY|TOKEN|SECRET|PASSWORD|PASSWD)$", re.I)
 _SECRET_FIELD = re.compile(r"authorization|cookie|key(?!word)|password|secret|token$", re.I)
 _LAST_WORD = re.compile(rf"(?<![A-Za-z0-9])[A-Za-z0-9]{{1,{_ANYWHERE}}}\Z")
 """A word that a short key may be, or not, by what follows."""
 _BEGUN_ADDRESS = re.compile(r"://[^\s/?#\"'<>]{0,500}\Z")
 _IN_ADDRESS = re.compile(r"([a-z][a-z0-9+.-]{0,20}://)[^\s/?#\"'<>]{1,500}@", re.I)
-
 _UNSAFE = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # controls: escapes, titles, clipboard, bell
     "\u061c\u200e\u200f\u202a-\u202e\u2060-\u206f"  # marks that change the direction of other text

@@ -15,15 +15,11 @@ from precise_rag.numerals import NUMBER_WORDS, with_one_form
 
 IdfTable = npt.NDArray[np.uint8]
 """Rarity of each stem, at the index `slot(stem, len(table))`, in units of 1 / IDF_STEPS."""
-
 IDF_STEPS = 16
-
 _UNSPACED = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
-
 WORD = re.compile(rf"[{_UNSPACED}]|[^\W{_UNSPACED}]+")
 """A word. Each ideograph, kana, and letter of Thai, Lao, Khmer or Burmese is one: they put no spaces between
 words."""
-
 _WORD_OF_NAME = r"[A-Z][a-z][\w'’]{0,30}"
 _BETWEEN = "(?: (?:of|for|and|the|on|in|de|der|für|&)){0,2}[ -]"
 LONG_NAME = re.compile(
@@ -31,7 +27,6 @@ LONG_NAME = re.compile(
     rf"{_WORD_OF_NAME}(?:{_BETWEEN}{_WORD_OF_NAME}){{2,6}}"
 )
 """A name of three words or more, such as World Health Organization, which may have initials."""
-
 _ENDINGS = ("ingly", "edly", "ing", "ies", "ied", "ed", "es", "ly", "s", "e")
 
 

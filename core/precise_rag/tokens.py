@@ -13,10 +13,8 @@ from precise_rag.types import Candidate, IntArray, Message
 
 CountTokens = Callable[[str], int] | Callable[[Sequence[str]], Sequence[int] | IntArray]
 """Function from a text to its length, in tokens or another measure; or from several texts to theirs."""
-
 Counts = Callable[[Sequence[str]], IntArray]
 """Function from n texts to their (n,) lengths, see `counting`."""
-
 _MESSAGE_OVERHEAD = 4
 _CJK = r"\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af"
 _PIECE = re.compile(rf"[{_CJK}]|[^\W\u0250-\U0010ffff]{{1,6}}|[^\W\u0000-\u024f{_CJK}]{{1,2}}|[^\w\s]")
@@ -28,7 +26,6 @@ _SIGNS = (
 _IN_ENGLISH = re.compile(
     rf"[\u3400-\u9fff]|[\u3040-\u30ff\uac00-\ud7af]{{1,2}}|(?:[^\W{_CJK}]|[{_SIGNS}]){{1,6}}|[^\w\s]"
 )
-
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
 

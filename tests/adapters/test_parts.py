@@ -110,7 +110,6 @@ IMPOSSIBLE: dict[str, dict[str, Any]] = {
     "RelevanceFilter": {"llm": WHEELS, "batch_size": 0},
     "Evidence": {"min_score": 3},
 }
-
 each_part = pytest.mark.parametrize("name", PARTS)
 
 

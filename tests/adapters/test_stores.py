@@ -18,7 +18,6 @@ from support.frameworks import FRAMEWORKS, LANGCHAIN, LLAMAINDEX, HashEmbedding,
 from support.velm import QUESTIONS, TEXTS
 
 pytestmark = pytest.mark.filterwarnings("ignore")  # of stores
-
 TOWN = "The town clock was built by Ada Brandt in 1911.\n\nEels are smoked.\n\nRye bread is baked twice."
 QUESTION = "Who built the town clock?"
 EMBEDDINGS = PreciseEmbeddings(HashEncoder())

@@ -16,7 +16,6 @@ from support.tool_results import LOG, PAGE, RECORDS, read_file
 agents = pytest.importorskip("langchain.agents")
 middleware = pytest.importorskip("langchain_precise.agents")
 Command = pytest.importorskip("langgraph.types").Command
-
 QUESTION = "Which disk is full?"
 
 

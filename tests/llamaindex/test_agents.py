@@ -18,7 +18,6 @@ from precise_rag.tokens import estimate_tokens
 from support.tool_results import LOG, PAGE, RECORDS, read_file
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of LlamaIndex's own workflows
-
 QUESTION = "Which disk is full?"
 needs_calls = pytest.mark.skipif(
     not hasattr(mock, "MockFunctionCallingLLM"), reason="this LlamaIndex has no such model"

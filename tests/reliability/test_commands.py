@@ -22,7 +22,6 @@ from support.faults import IN_PLACE_OF_A_FILE, no_space
 from support.saved_indexes import tree
 
 Run = Callable[..., Result]
-
 ESCAPES = (
     "\x1b]0;title\x07\x1b]52;c;eA==\x07\x1b[2J\x9b31m\x00\x7f\r\u202etxt.exe\u2066\u2069\u200f\u2028\u061c"
 )

@@ -218,7 +218,6 @@ with DenseIndex.lock(path):
     print("held", flush=True)
     time.sleep(600)
 """
-
 ADD = """
 for n in range(4):
     saved = False
@@ -232,7 +231,6 @@ for n in range(4):
             except IndexChangedError:
                 assert name >= "c"
 """
-
 ALTERNATE = """
 texts = [Document(f"d{i}", f"Text {i} of the writer.") for i in range(5)]
 encoders = HashEncoder(8), HashEncoder(16)

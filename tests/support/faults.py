@@ -17,7 +17,6 @@ ALLOCATIONS = (
     *("diff", "empty", "flatnonzero", "frombuffer", "fromiter", "full", "isfinite", "memmap", "ones"),
     *("repeat", "searchsorted", "sort", "stack", "unique", "where", "zeros", "zeros_like"),
 )
-
 IN_PLACE_OF_A_FILE: dict[str, Callable[[Path], object]] = {
     "nothing": lambda path: None,
     "pipe": lambda path: os.mkfifo(path),

@@ -75,5 +75,4 @@ def _groups(depth: int) -> st.SearchStrategy[Filter]:
 
 random_filters = st.builds(lambda wanted, no: ~wanted if no else wanted, _groups(5), st.booleans())
 """Trees of five levels at most; a negation moves to the conditions."""
-
 OF_TENANT = Field("tenant") == "acme"

@@ -38,7 +38,6 @@ _SHELVED = (
 )
 _FILTERS = [(wanted, set(found)) for wanted, found in read_cases("index.json", "filters")]
 _QUERIES = ("Where does the cat sleep?", "What did the bank do to interest rates?", "otters and water")
-
 _Found = dict[str, float]
 
 

@@ -11,17 +11,14 @@ TWO_TOPICS = (
     "Their capsule landed in the Pacific Ocean four days later."
 )
 """Seven sentences; the topic changes after the fourth."""
-
 TOPICS = read_cases("sentences.json", "topics")
 """Sentences of four topics, separated by bars."""
-
 TOWN = (
     "Rye bread is baked twice. The crust is dark. It keeps for a month.\n\n"
     "The town clock was built in 1911. It runs on a weight. It keeps for a month.\n\n"
     "In January the harbour freezes. Ice breakers keep a channel open."
 )
 """Three paragraphs of a town, of which two end alike."""
-
 any_text = st.lists(
     st.one_of(
         st.sampled_from([*TWO_TOPICS.split(". "), "\n\n", ". ", "- ", "你好。", "\ud800", "x" * 1200]),

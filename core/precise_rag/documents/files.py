@@ -17,28 +17,22 @@ from precise_rag.errors import InputError
 from precise_rag.redaction import visible_line
 
 _log = logging.getLogger(__name__)
-
 MOST_BYTES = 256 * 2**20
 """Largest size of a file."""
-
 _DECLARED = re.compile(
     rb"<\?xml[^>]{0,200}?encoding=[\"']([\w.:-]{1,40})|<meta[^>]{0,200}?charset=[\"']?([\w.:-]{1,40})"
     rb"|\\usepackage\[([\w-]{1,20})\]\{inputenc\}",
     re.IGNORECASE,
 )
-
 _NAMED = 9
 """Names of what is not read, in a warning, at most."""
 _OTHERS = "files of kinds that cannot be read"
 _LEFT_OUT = "left out, as hidden or made by tools (to read one, give its own path)"
-
 Kind = Literal["text", "records", "json", "table", "mail", "converted"]
 """text: read as it is. records: JSON Lines. json: one JSON value. table: CSV. mail: one or several messages.
 converted: needs a converter."""
-
 Report = Callable[[InputError], object]
 """Takes the error of a file or line that is left out."""
-
 _DATA = packaged_toml("documents/kinds.toml")
 _KINDS, _NAMES, _WIDER = (by_word(_DATA[name]) for name in ("endings", "names", "wider"))
 """Kinds by the endings and by the names of files, and the encodings to read for those that files declare."""

@@ -19,20 +19,16 @@ _ASKS_FOR_MORE = re.compile(
     re.IGNORECASE,
 )
 """Words that ask for more than a fact."""
-
 _LEANS = re.compile(
     r"\W*(he|she|it|they|this|that|these|those|his|her|its|their|however|but|and|then|so|thus|therefore|such|also"
     r"|there|here|i|we|you)\b",
     re.IGNORECASE,
 )
 """A first word that refers to the sentence before."""
-
 TEXT_FEATURES = ("digits", "quotes", "first_person", "third_person", "words")
 """What kind of text it is around a step: encyclopedias, stories and meetings answer at different lengths."""
-
 _MARGIN = 1e-4
 """Probabilities nearer to 0 or 1 count as this one."""
-
 _DIGITS = re.compile(r"(?<![^\W\d_])[^\W\d_]*+\d\S*+")
 _QUOTES = re.compile(r"[\"“”«»„「」]")
 _FIRST_PERSON = re.compile(r"\b(i|we|you|me|us|my|our|your)\b", re.IGNORECASE)
@@ -40,10 +36,8 @@ _THIRD_PERSON = re.compile(r"\b(he|she|they|him|her|them|his|their)\b", re.IGNOR
 _TEXT_UNITS = np.array([0.06, 0.6, 0.1, 0.1, 1.0])
 _AROUND = 8
 """Sentences on each side of a step that say what kind of text it is."""
-
 FOUND_FEATURES = ("bias", "probability")
 """What is known about a found sentence, in the order of the columns."""
-
 STEP_FEATURES = (
     *("bias", "same", "break", "leans", "after_question", "forward", "tokens", "is_found", "probability"),
     *TEXT_FEATURES,

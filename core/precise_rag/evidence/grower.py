@@ -13,6 +13,7 @@ from precise_rag.evidence.needs import needs, of_entry, of_section
 from precise_rag.evidence.stretches import stands_above
 from precise_rag.protocols import Neighbours
 from precise_rag.selection import ratio_scores
+from precise_rag.structure.base64_runs import is_base64
 from precise_rag.types import INSISTENT, UNSCORED, Candidate, Selection, Stretch, best_first, check_query
 
 _READ = 2 * REACH
@@ -92,7 +93,7 @@ class EvidenceGrower:
             score = float(growth.probability[row])
             if former := found.get(key):
                 earlier, why = {**former.scores, "found": former.score}, _why_found
-            elif score >= least:
+            elif score >= least and not is_base64(sentence.text):
                 source = found[keys[growth.source[row]]].scores
                 earlier, why = {INSISTENT: source[INSISTENT]} if INSISTENT in source else {}, _why_along
             else:

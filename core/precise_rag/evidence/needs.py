@@ -36,16 +36,12 @@ from precise_rag.types import FloatArray, Stretch
 
 LONGEST_BEFORE = 60
 """Tokens of a sentence that is taken along because another one leans on it, at most."""
-
 LONGEST_ANNOUNCED = 150
 """Tokens that are taken along because they are announced, at most."""
-
 LONGEST_SECTION = 240
 """Tokens of a section, entry, record or table that are taken along, at most: the question is about it."""
-
 _OTHER_ITEMS = 0.75
 """How likely the other items of a short list are, as a share of what one of them is."""
-
 _ANNOUNCED: tuple[BlockKind, ...] = ("item", "code", "table", "quote")
 _BESIDE_ITEMS: tuple[BlockKind, ...] = ("code", "table", "quote")
 _POINTS_BELOW = re.compile(

@@ -6,6 +6,7 @@ from itertools import pairwise
 
 from precise_rag.sentences.splitters import load_sentence_splitter, split_structured
 from precise_rag.structure import read_structure
+from precise_rag.structure.base64_runs import is_base64
 from precise_rag.structure.marks import STOPS, after_space
 from precise_rag.structure.tables import CELL, table_rows
 from precise_rag.tokens import Counts
@@ -38,7 +39,7 @@ class UnitSplitter:
     max_tokens: the limit. count: counts its tokens.
     """
 
-    name = "units-5"
+    name = "units-6"
 
     def __init__(self, max_tokens: int, count: Counts) -> None:
         self._longest, self._count = max(_LONG_LINES * max_tokens, _WHOLE_TOKENS), count
@@ -47,9 +48,10 @@ class UnitSplitter:
         """Return the spans, which cover the text."""
         structure = read_structure(text)
         spans = split_structured(text, structure, load_sentence_splitter())
-        long = _LONG_VALUE if structure.format in ("data", "source") else _LONG
-        spans = [part for span in spans for part in _cut_at(_BREAK, text, span, long)]
-        many = [span for span in spans if span.end - span.start > self._longest]  # a token has a character
+        longest = _LONG_VALUE if structure.format in ("data", "source") else _LONG
+        spans = [part for span in spans for part in _cut_at(_BREAK, text, span, longest)]
+        long = [span for span in spans if span.end - span.start > self._longest]  # a token has a character
+        many = [span for span in long if not is_base64(text[slice(*span)])]
         sizes = self._count([text[start:end] for start, end in many])
         big = {span for span, size in zip(many, sizes, strict=True) if size > self._longest}
         tables = (block for block in structure.blocks if big and block.kind == "table")

@@ -10,16 +10,12 @@ from precise_rag.types import Document, finite_score
 
 Value = str | int | float | bool
 """What a field can be compared with."""
-
 GIVEN = str | int | float | np.integer | np.floating | np.bool_
 """The classes of values as they are given; `canonical` makes a Value of each."""
-
 RESERVED = "$"
 """Names of operators and of the document's id begin so; no field of the metadata does."""
-
 ID = "$id"
 """The name of the document's id."""
-
 OTHER: Mapping[str, Any] = {}
 """Stands for a value that no condition can have, such as NaN: the field is there, but equals nothing."""
 

@@ -26,14 +26,11 @@ from precise_rag.sharing import in_turns
 from precise_rag.types import Candidate, FloatArray, IntArray, ScoreScale
 
 _FOLDER = packaged_model("reranker-cascade")
-
 _SETTINGS = {"blend": dict, "blend_words": dict, "unread": dict, "network_sha256": str}
-
 _LIKELY, _SURE = 0.2, 0.5
 _COMPARED, _COMPARED_LATER = 400, 200
 """Where none has the first probability by its words, or the second when it is read, so many candidates are
 encoded at most that no search has compared with the query: words say little then, as in another language."""
-
 _READ_FIRST, _READ_AT_ONCE = 8, 4
 """Candidates that are read together: at the start, and then."""
 _FIRST = 100.0

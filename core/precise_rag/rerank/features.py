@@ -32,22 +32,16 @@ FEATURES = (
     *("query_terms", "query_rarity", "query_rarity_here", *QUESTION_KINDS),
 )
 """Names of the features, in the order of their columns."""
-
 _NEAR = 600
 """Two candidates of one document are neighbours if fewer characters lie between them."""
-
 _LEFT_OUT = 2
 """Best other documents that do not count in a candidate's place."""
-
 _FEWEST = 8
 """Known values that tell what is usual in a list; of fewer it is unknown."""
-
 _K1, _B, _USUAL_WORDS = 1.2, 0.75, 30.0
 """Parameters of the BM25 of a text with the shipped idf table, and the words of a text of usual length."""
-
 _NO_LETTER = re.compile(r"[\W\d_]+")
 _SENTENCE_ENDS = tuple(".!?\"'”’)。！？")
-
 FeatureColumns = dict[str, FloatArray]
 """(n,) values of each feature, by its name."""
 

@@ -13,7 +13,7 @@ from precise_rag.protocols import Reranker
 from precise_rag.rerank.candidate_texts import score_texts
 from precise_rag.rerank.cascade import cascade_reranker
 from precise_rag.rerank.logistic_regression import LogisticRegression, log_odds, matched
-from precise_rag.sentences.trimming import has_words
+from precise_rag.sentences.trimming import has_words, without_markup
 from precise_rag.types import Candidate, FloatArray, ScoreScale, finite_score
 
 _log = logging.getLogger(__name__)
@@ -139,7 +139,9 @@ def usable_scores(reranker: Reranker, query: str, candidates: Sequence[Candidate
             f"got {n_scores} for {len(candidates)} candidates"
         )
     scores = np.array([np.nan if (s := finite_score(one)) is None else s for one in given], dtype=np.float64)
-    is_filled = np.array([has_words(candidate.text) for candidate in candidates], dtype=np.bool_)
+    is_filled = np.array(
+        [has_words(without_markup(candidate.text)) for candidate in candidates], dtype=np.bool_
+    )
     if len(scores) and np.isnan(scores).all():
         raise InputError(
             f"reranker {reranker.name!r} must return numbers, got {type(given[0]).__name__} "

@@ -21,13 +21,10 @@ from precise_rag.types import FloatArray
 NETWORK = "model.onnx"
 WORDS = "embeddings.word_embeddings.weight"
 """The network's largest tensor, which is the encoder's."""
-
 QUERY_TOKENS, TITLE_TOKENS, TEXT_TOKENS = 48, 40, 240
 """Tokens of a query, of the titles above a candidate and of a candidate that are read; later ones are cut."""
-
 BEFORE_TOKENS, AFTER_TOKENS = 24, 16
 """Tokens of the document around a candidate that are read, those next to it."""
-
 QUERY, TEXT, AROUND = range(3)
 """Types of tokens: of the query, of a candidate and what stands above it, and of the text around it."""
 

@@ -17,16 +17,12 @@ from precise_rag.types import FloatArray
 
 Positions = dict[str, list[int]]
 """The query terms in a text, each with its positions, counted in words."""
-
 _WINDOW = 16
 """Length of the window of `window_coverage`, in words."""
-
 _ROUNDING = 1e-9
 """Two coverages that differ by less are the same, summed in another order."""
-
 _PAIR_DISTANCE = 3
 """Words between two terms that still count as neighbours."""
-
 _ASKS_NUMBER = re.compile(
     r"\b(when|how (many|much|old|long|far|often|large|tall)|what (year|date|time|percent\w*|age|number))\b"
 )
@@ -43,14 +39,12 @@ _BEGINNING = 600
 """Characters of a text in HTML within which its first name is looked for."""
 _COUNTS = re.compile(r"\D*|\d|\d+(?:st|nd|rd|th|s)")
 """What is no code: a word without a digit, a single digit, an ordinal, a decade."""
-
 _WORD = re.compile(r"\w+")
 _RECORD = re.compile(
     r"""\|[^|\n]{1,200}\||["'][ ]?:[ ]|\t[^\t\n]{1,200}\t|<td\b|,[^,\s][^,\n]{0,100},\S"""
     r"|(?m:^[ \t-]{0,40}[\w.-]{1,60}: )"
 )
 """A row of a table or CSV, or a value of JSON or YAML."""
-
 _ASKS_PERSON = re.compile(QUESTION_KINDS["asks_who"])
 
 

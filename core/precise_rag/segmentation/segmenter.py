@@ -237,21 +237,16 @@ _PIECE = 64
 """Where many sentences are shorter than _CRUMB characters on average, as in columns of numbers, those in
 _PIECE characters are read as one: it matters little which of them ends a chunk, and each costs as much as a
 long one."""
-
 _INNER_COST = 20.0
 """Cost of a cut inside a sentence: higher than between any two sentences."""
-
 _SHORT_COST = 100.0
 """Cost of a chunk under min_tokens: less than of a chunk that ends in a heading."""
-
 _GAIN_RANGE = (-6.0, 3.0)
 """Of one gap, so that sure boundaries, as between turns, do not make chunks of their own."""
-
 _TOPIC_WEIGHT = 0.5
 _TOPIC_PRIOR = 2.0
 _TOPIC_RANGE = (-1.0, 2.0)
 """Of the further gain of a cut where a section ends, and not only a paragraph, by the logit of that."""
-
 _BREAK_EVIDENCE = 0.25
 """Added to the log-odds of a boundary at a blank line. Low, because the words predict boundaries better
 than blank lines do; tuned by the recall of evidence on the development sets."""

@@ -43,7 +43,6 @@ _IN_WORD = re.compile(rf"{_WORD_BEGINS}(?:[^\W\d_]ـ?[^\w\s.,]{{0,3}}){{1,3}}\.\
 _AFTER_POINT = re.compile(r"\.(?:(?<=[^\W\d_]{4}[^\W\d_IVXLCDM].)\s+([^\W\d_])|\s+([^\W\d_]))")
 """The first letter after a point, that of a long word or another."""
 _NOT_ENGLISH = re.compile(r"[^\W\d_a-zA-Z]")
-
 _GOES_ON = re.compile(
     r"(?s:.?[」』”’»]\s*(?:と(?!にかく|ころ|ても)|って|道(?!路)|\w{0,6}(?<!知)[说說道问問答喊叫][，。：]|[他她我你它]?们?[说說]|(?:이?라|하)?고\s|قالت?\s).*)|\d[.．｡]\d(?s:.*)"
     r"|(?s:(?:.?[”“»\"]\s+(?:[–—-]\s)?|.{1,2}\s?[–—]\s?|.?\S[^\S\n]-\s)[a-zß-žά-ώа-џґ].*)"
@@ -54,19 +53,16 @@ _NO_BEGINNING = re.compile(
     r"|\[-(?=\w)|(?<=\S)(?:[:|/\\=&+]|\*(?!\w))"
 )
 """Marks that no sentence begins with, some only without a space before them, as in "127.*|10.*"."""
-
 _QUOTED_ITEM = re.compile(r"(?:^|\n)[ \t]{0,40}>[ \t>]{0,20}\d{1,3}\.\s+\Z")
 """The number of a list item in a quote, whose point ends no sentence."""
 TAGS = r"(?:\s{0,40}<[^<>]{1,300}>){0,9}+\s{0,99}+"
 """Tags before the words of a block of HTML."""
 _COUNTED = re.compile(rf"{TAGS}(?:([^\W\d_])[^\s\d.,:;!?()]{{1,20}} |§ ?|(?=\d+\.\d))(?:\d{{1,4}}\.)+[ \t]+")
 """A word with a number before a title: "Artículo 3. Multas"."""
-
 _CODE = re.compile(r"(?<![\w`])(`{1,2})(?![\s`])[^`]{0,200}?(?<!\s)\1(?![\w`])|<[A-Za-z/][^<>]{0,500}>")
 """Code among words, or a tag: no sentence ends within it."""
 _OPERATOR = re.compile(r"(?:\A|[\s(\[])\.*+[?!][?!.]*+\Z|[*+)\]}\\$][?!]\Z")
 """A mark that stands alone or follows one of code. Before a small letter or another mark it ends nothing."""
-
 _LEADERS = re.compile(r"(?:\s\.{5,8}|\.{9}|(?:\s\.){5})\Z")
 """Dots between a name and its value on a line: "Soup ........ Tomato"."""
 

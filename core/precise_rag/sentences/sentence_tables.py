@@ -15,6 +15,7 @@ from precise_rag.sentences.block_spans import paragraph_ids
 from precise_rag.sentences.splitters import load_sentence_splitter, split_structured
 from precise_rag.sentences.trimming import has_words, without_rules
 from precise_rag.structure import read_structure
+from precise_rag.structure.base64_runs import is_base64
 from precise_rag.structure.marks import without_tags
 from precise_rag.structure.running import without_page_lines
 from precise_rag.types import Document, IntArray, SentenceTable
@@ -117,7 +118,9 @@ def _tables(
         batch = ready.result()
         encoded = None
         if vectors:
-            encoded = encode_documents(encoder, batch.texts, show_progress=show_progress)[batch.places]
+            read = ["" if is_base64(text) else text for text in batch.texts]
+            encoded = encode_documents(encoder, read, show_progress=show_progress)
+            encoded = (encoded * np.array([[text != ""] for text in read]))[batch.places]
         first = 0
         for document, spans, paragraphs in zip(batch.documents, batch.spans, batch.paragraphs, strict=True):
             rows = slice(first, first + len(spans))

@@ -16,26 +16,23 @@ from precise_rag.sentences.block_spans import block_spans
 from precise_rag.sentences.false_ends import TAGS, FalseEnds
 from precise_rag.sentences.trimming import has_words
 from precise_rag.structure import Structure, read_structure
+from precise_rag.structure.base64_runs import base64_spans, without_base64
 from precise_rag.structure.marks import after_space
 from precise_rag.tokens import readable_texts
 from precise_rag.types import Span
 
 MAX_CHARACTERS = 1000
 """A longer sentence is cut, between lines or words if possible."""
-
-_RULES = 22
+_RULES = 23
 """Version of the rules in this package; part of every splitter's name."""
-
 _READ, _AHEAD = 2048, 512
 """Characters that a library reads at once, and those of them that are only read for their context.
 
 The libraries take quadratic time on some texts, for instance on a long run of question marks."""
-
 _STOP = re.compile(r"[^\w\s,;()\[\]{}<>|/\\=+*&^%$#@`~'_-]")
 _LAST_MARKS = " \n\t\r.!?…。！？:;,\"'”’»)]}*_`"
 """Marks that can end a sentence, and what may stand after its last word. Without a mark before the last word
 the libraries need not be asked."""
-
 _MARKS = re.compile(
     r"(?<!។ល)[\u17d4\u17d5]+(?!ល។)|[\u0f0d\u0f0e](?:[^\S\n]*[\u0f0d\u0f0e])*|(?<=[\w»”)])[;\u037e](?=\s)"
 )
@@ -49,7 +46,6 @@ _SPACED = re.compile(r"[\u0e00-\u0eff]")
 """Letters of Thai and Lao, where a space ends a clause."""
 _CLAUSES, _LONG = 60, 200
 """Characters of Thai or Lao after which a space between letters, and after which any space ends a unit."""
-
 _NOTE_MARK = re.compile(r"(?:\[\^[\w-]{1,40}\]|\[{1,2}\w{1,4}\]{1,2}\(#[^()\s]{1,60}\)|[⁰¹²³⁴-⁹]{1,3})(?=\s)")
 """The mark of a note behind a sentence, to which it belongs."""
 _EMPHASIS = re.compile(r"\*{1,3}|_{1,3}")
@@ -61,7 +57,6 @@ _UNCASED = re.compile(f"[{''.join(_SCRIPTS.values())}]")
 _LANGUAGES = {language: re.compile(f"[{letters}]") for language, letters in _SCRIPTS.items()}
 _UNCASED_SHARE = 0.2
 """sentencex splits a block if this share of its characters is in scripts without capital letters."""
-
 SentenceEnds = Callable[[str], Iterable[int]]
 """A function from a block to the offsets at which its sentences end."""
 
@@ -87,8 +82,14 @@ class BlockSplitter:
         1,000 characters of it have none.
         """
         check_text("text", text)
-        ends = [0, *self._sentence_ends(text, structure or read_structure(text))]
-        cut = (_cut(text, start, end) for start, end in pairwise(ends))
+        data = set(base64_spans(text))
+        ends = {
+            0,
+            *self._sentence_ends(without_base64(text), structure or read_structure(text)),
+            *chain(*data),
+        }
+        spans = map(Span._make, pairwise(sorted(ends)))
+        cut = (_evenly(*span) if span in data else _cut(text, *span) for span in spans)
         return list(_with_words(text, chain.from_iterable(cut)))
 
     def _sentence_ends(self, text: str, structure: Structure) -> Iterator[int]:
@@ -237,6 +238,12 @@ def _with_words(text: str, spans: Iterable[Span]) -> Iterator[Span]:
         waiting, is_whole = span, has
     if waiting.end:
         yield waiting
+
+
+def _evenly(start: int, end: int) -> Iterator[Span]:
+    """Cut data into equal pieces of at most MAX_CHARACTERS."""
+    n = -((start - end) // MAX_CHARACTERS)
+    yield from map(Span._make, pairwise(start + (end - start) * i // n for i in range(n + 1)))
 
 
 def _cut(text: str, start: int, end: int) -> Iterator[Span]:

@@ -6,6 +6,7 @@ from itertools import takewhile
 
 import numpy as np
 
+from precise_rag.structure.base64_runs import is_base64
 from precise_rag.structure.marks import LINK_TARGET, after_space, without_tags
 from precise_rag.types import IntArray
 
@@ -121,7 +122,12 @@ def trim_spans(text: str, spans: IntArray) -> IntArray:
 
 
 def without_markup(text: str) -> str:
-    """Return a sentence of any format as it is read: without its tags, if it closes one and is not code."""
+    """Return a sentence of any format as it is read: without its tags, if it closes one and is not code.
+
+    Nothing is read of base64.
+    """
+    if is_base64(text):
+        return ""
     if "</" not in text or "`" in text or _MARKUP.search(text) is None:
         return text
     bare = without_tags(text)

@@ -6,6 +6,7 @@ from typing import get_args
 
 from precise_rag._memory import remembers
 from precise_rag.checks import check_choice, check_text
+from precise_rag.structure.base64_runs import without_base64
 from precise_rag.structure.blocks import BlockStart, Structure, TextFormat
 from precise_rag.structure.data import READ, data_blocks, is_data
 from precise_rag.structure.html import html_blocks
@@ -110,7 +111,7 @@ def read_structure(text: str, text_format: TextFormat | None = None) -> Structur
 
 @remembers(16, longest=READ)
 def _read(text: str, text_format: TextFormat | None) -> Structure:
-    lines = _CARRIAGE_RETURN.sub("\n", text).replace("\r\n", " \n")  # as long as before
+    lines = _CARRIAGE_RETURN.sub("\n", without_base64(text)).replace("\r\n", " \n")  # as long as before
     chosen = text_format or detect_format(lines)
     above: list[tuple[int, tuple[str, ...]]] | None = None
     if chosen in _OF_BLOCKS:

@@ -56,16 +56,13 @@ BORDER = re.compile(r"=+(?:[ \t]+=+)+[ \t]*\Z")
 HEAD_RULE = re.compile(r"[ \t]*+\|?[ \t]*+:?-++:?[ \t]*+(?:[|+][ \t]*+:?-*+:?[ \t]*+)++\Z")
 """The line below the head of a table with bars, as in Markdown, and also with a plus between the columns."""
 DIRECTIVE = re.compile(r"\.\. +(?:[\w:.+-]+)::")
-
 _OF_LABEL = r"[^\n:.!?;,\"“”(){}<>|=\[\]：。！？；，、「」（）]"
-
 _DATE = (
     r"(?:\d{4}-\d\d-\d\d|\d{1,2}[./-](?:\d{1,2}|[A-Z][a-z]{2})[./-]\d{2,4}|[A-Z][a-z]{2} \d\d?)(?:T|,?[ \t]+)"
 )
 _CLOCK = rf"[\[(]?(?:{_DATE})?\d{{1,2}}:\d\d(?::\d\d)?(?:[.,]\d{{3}})?(?:[ \u202f]?[AaPp][Mm])?[\])]?"
 _TIME = rf"{_CLOCK}(?:[ \t]+-)?[ \t]+"
 _NAME = rf"[^\W\d_]{_OF_LABEL}{{0,39}}"
-
 TURN = re.compile(
     r"(?m)^(?P<indent>[ \t]*)(?:<[A-Za-z][^<>\n]{0,200}>[ \t]*){0,3}(?:\*\*|__)?"
     rf"(?:{_TIME}<[ @+%&~]?(?P<nick>[^\s<>]{{1,40}})>[ \t]"

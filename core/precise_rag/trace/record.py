@@ -25,17 +25,12 @@ from precise_rag.tokens import estimate_tokens
 from precise_rag.types import Candidate, Excerpt, Judgement, Message, Selection
 
 _log = logging.getLogger(__name__)
-
 _TEXTS = frozenset({"question", "answer", "text", "messages", "judgement_text", "above"})
 """Names of the values that an export without text leaves out."""
-
 _QUOTING = frozenset({"note", "notes", "reason", "error", "decision"})
 """Names of words that may quote a text after a colon or bracket; without text only the part before stays."""
-
 _QUOTES = re.compile(r"(?<!\s)\s*+[:(]")
-
 _DEEPEST, _LARGEST = 12, 2**63
-
 SCHEMA_VERSION = 1
 """Version of the form of `Trace.to_dict`."""
 

@@ -21,7 +21,6 @@ from support.commands import LAMP
 
 mcp = pytest.importorskip("mcp")
 httpx = pytest.importorskip("httpx")
-
 QUESTION = {"question": "Who keeps the lamp?"}
 
 

@@ -23,7 +23,6 @@ _DRAW = np.random.default_rng(1)
 _ROTATION = np.linalg.qr(_DRAW.normal(size=(384, 384)))[0].astype(np.float32)
 _DIRECTION = np.full(384, 384**-0.5, dtype=np.float32)
 _NOISE = _DRAW.normal(size=(384, 384)).astype(np.float32)
-
 CHANGES: dict[str, Callable[[FloatArray], FloatArray]] = {
     "rotated": lambda v: v @ _ROTATION,
     "scaled": lambda v: 7 * v,
@@ -40,7 +39,6 @@ QUESTIONS = (
     "How is an exception raised again?",
 )
 DOCUMENTS = [Document(page, topics[page]) for page in ("try", "raise", "global", "with", "for", "assert")]
-
 _ENCODED: dict[str, FloatArray] = {}
 
 

@@ -33,7 +33,6 @@ TEXTS = [
 ]
 TOLERANCE = 1e-5
 """Largest difference of a number in a vector between ONNX Runtime and torch, both in float32."""
-
 Local = OnnxEncoder | SentenceTransformerEncoder
 
 

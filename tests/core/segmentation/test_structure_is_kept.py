@@ -16,7 +16,6 @@ def words(texts: list[str]) -> list[int]:
 
 
 LIMITS = ((128, None), (256, None), (1024, None), (150, words))
-
 HEADING_ENDS: dict[str, Callable[[str], bool]] = {
     "eel_traps.md": lambda end: re.match(r"#{1,6} |\*\*[^*]+\*\*$", end.splitlines()[-1]) is not None,
     "ropes.rst": lambda end: re.match(r"([=~*^-])\1{2,}$", end.splitlines()[-1].strip()) is not None,

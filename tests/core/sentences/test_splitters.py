@@ -1,6 +1,7 @@
 import pickle
 import random
 import textwrap
+from base64 import b64encode
 from collections.abc import Callable
 from functools import partial
 from unicodedata import east_asian_width
@@ -10,7 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from precise_rag import Span, split_sentences
+from precise_rag import Span, prune, split_sentences
 from precise_rag.errors import InputError
 from precise_rag.sentences import load_sentence_splitter
 from precise_rag.sentences.splitters import MAX_CHARACTERS, BlockSplitter
@@ -148,6 +149,29 @@ text_like = st.text(
     st.one_of(st.sampled_from(" \n\r\t.!?\"'-#|•。？।؟АБвaB1\ud800\u2029\u200b👍"), st.characters()),
     max_size=300,
 )
+
+
+_BASE64 = b64encode(random.Random(0).randbytes(3000)).decode()
+_WRAPPED = "\n".join(textwrap.wrap(_BASE64, 64))
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        f"![A lift](data:image/png;base64,{_BASE64})",
+        f"[image1]: <data:image/png;base64,{_BASE64}>",
+        f'<img src="data:image/png;base64,{_BASE64}">',
+        f"-----BEGIN CERTIFICATE-----\n{_WRAPPED}\n-----END CERTIFICATE-----",
+    ],
+)
+def test_base64_is_apart_and_not_read(data: str) -> None:
+    text = f"The pump is blue.\n\n{data}\n\nThe motor is red."
+    read = "".join(map(without_markup, units := pieces(text)))
+    assert read.startswith("The pump is blue.\n\n")
+    assert read.endswith("The motor is red.")
+    assert len(read) < 120
+    assert max(map(len, units)) <= MAX_CHARACTERS
+    assert prune(text, "Which colour has the motor?", 32, reranker="packaged").text.endswith("is red.")
 
 
 @pytest.mark.parametrize("name", NAMES)

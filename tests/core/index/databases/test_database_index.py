@@ -207,7 +207,6 @@ def test_settings_that_another_program_has_changed_are_one_error(postgres: str) 
 
 Row = tuple[dict[int, tuple[int, int, int]], list[int], list[int]]
 """Words with how often they are there at each scale; words of each text; sentences of each."""
-
 _WORDS = st.dictionaries(st.integers(1, 2**29), st.tuples(*[st.integers(0, 255)] * 3), max_size=9)
 _NUMBERS = st.lists(st.integers(0, 2**31 - 1), min_size=3, max_size=3)
 

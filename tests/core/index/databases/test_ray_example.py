@@ -17,7 +17,6 @@ from support.children import at_most
 
 ray = pytest.importorskip("ray")
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
-
 EXAMPLE = Path(__file__).parents[4] / "examples" / "ray_database.py"
 DOCUMENTS = [
     Document(f"d{i}", f"Cat number {i} sleeps. It wakes at {i} o'clock.\n\nThen it eats.", {"shelf": i})

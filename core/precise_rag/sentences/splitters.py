@@ -3,12 +3,13 @@
 import heapq
 import re
 from collections.abc import Callable, Iterable, Iterator
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import cache
 from itertools import chain, pairwise
 from typing import Any
 
-from precise_rag._data import packaged_toml
+from precise_rag._data import packaged_text, packaged_toml
 from precise_rag.checks import check_text
 from precise_rag.errors import InputError
 from precise_rag.protocols import SentenceSplitter
@@ -207,7 +208,10 @@ def _nupunkt_ends(block: str) -> Iterable[int]:
 def _nupunkt_model() -> Any:
     import nupunkt
 
-    return nupunkt.load("default")
+    model = deepcopy(nupunkt.load("default"))  # which others in the process share
+    for word in packaged_text("sentences/no_abbreviations.txt").split():
+        model.remove_abbreviation(word)
+    return model
 
 
 def _sentencex_ends(block: str) -> Iterable[int]:

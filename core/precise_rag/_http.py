@@ -57,7 +57,9 @@ def _begin(request: Any) -> None:
     request.extensions["timeout"] = {
         name: left if seconds is None else min(left, seconds) for name, seconds in timeouts.items()
     }
-    remember(request.headers.get("authorization", "").rpartition(" ")[2])  # the keys in use are known
+    if key := request.headers.get("authorization", "").strip():  # of a file, it may end with a line
+        request.headers["authorization"] = key
+        remember(key.rpartition(" ")[2])  # the keys in use are known
     request.headers["accept-encoding"] = "gzip"  # unpacks one part to a thousand times its size at most
 
 

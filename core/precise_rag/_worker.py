@@ -11,7 +11,6 @@ from threading import TIMEOUT_MAX, Thread
 from typing import Any, TypeVar
 
 T = TypeVar("T")
-
 call_ends_at: ContextVar[float] = ContextVar("call_ends_at", default=math.inf)
 """When the calls of this context end, on the clock of `time.monotonic`."""
 

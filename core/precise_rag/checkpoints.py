@@ -17,7 +17,6 @@ from safetensors.numpy import load, save
 from precise_rag.errors import ModelError
 
 Tensors = dict[str, np.ndarray[Any, Any]]
-
 _CONFIG, _WEIGHTS = "config.json", "model.safetensors"
 _WEIGHTS_SUM, _CONFIG_SUM = "weights_sha256", "config_sha256"
 _MAX_BYTES = {_CONFIG: 2**20, _WEIGHTS: 2**30}

@@ -12,7 +12,6 @@ from typing import Any, TypeVar
 from precise_rag.errors import InputError, PreciseRagError
 
 T = TypeVar("T")
-
 _SHOWN = 60
 
 

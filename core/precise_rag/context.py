@@ -10,7 +10,6 @@ from precise_rag.types import Candidate, Excerpt, Selection, Titles
 
 UNTITLED = "untitled"
 """Source of a passage without a heading that follows one with a heading."""
-
 _SOURCE_LENGTH = 200
 _AROUND_PASSAGE = 7
 """Tokens of a mark, a number, and the ends of lines."""

@@ -22,7 +22,6 @@ Order = Literal["document", "score"]
 """Order of what is sent. "document": the documents by their best sentence, those that are pages of one file
 together in its order, the excerpts of each in the order of its text. "score": every kept candidate by itself,
 in the order of the ranks."""
-
 PieceTokens = Callable[[Candidate], int]
 """Counts the tokens that a piece costs where it is written, beside those of its text and its titles."""
 
@@ -55,10 +54,8 @@ class Form(NamedTuple):
 
 PLAIN = Form(lambda pieces: [*(one.text for one in pieces), *map(joined_titles, new_sections(pieces))])
 """The texts alone, with what stands above them once a section."""
-
 LEAST_PIECE_TOKENS = 8
 """Tokens that a piece costs at least: a reader must find out where each one stands."""
-
 _ONE_SENTENCE = 40
 """Tokens of the longest single sentence between two others of its paragraph that is sent with them."""
 _LONGEST_HOLE = 1_000
@@ -97,7 +94,8 @@ def _page_of(piece: Candidate) -> tuple[str, str]:
     """The file of a document that is a page, as loaders make them, and its number; else the document."""
     read = piece.metadata.get
     file, page = read("file_path", read("source")), str(read("page", read("page_label")))
-    return (str(file), page.zfill(9)) if file and page.isdecimal() else (piece.doc_id, "")
+    is_page = isinstance(file, str) and file and page.isdecimal()
+    return (file, page.zfill(9)) if is_page else (piece.doc_id, "")
 
 
 def within(

@@ -26,7 +26,6 @@ from precise_rag.errors import (
 from precise_rag.redaction import quoted, redacted, short_address
 
 T = TypeVar("T")
-
 _TOO_LONG = re.compile(
     r"context[ _](?:length|window|size)|maximum (?:context|prompt|input)|max_model_len"
     r"|(?:prompt|input|request) (?:is )?too (?:long|large)|too many (?:input )?tokens|reduce the length",

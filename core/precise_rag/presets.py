@@ -25,7 +25,6 @@ from precise_rag.selection import GradientSelector, ProbabilitySelector
 from precise_rag.types import ScoreScale
 
 PresetName = Literal["precise", "sage", "paretorag", "chunkrag", "recursive"]
-
 Make = Callable[[Any], Any]
 """Makes a stage for what is searched."""
 

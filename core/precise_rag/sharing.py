@@ -13,7 +13,7 @@ import unicodedata
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cache, lru_cache
 from itertools import product
 from types import MappingProxyType
 from typing import NamedTuple
@@ -35,12 +35,10 @@ _MOST_EQUAL, _LONGEST_EQUAL = 5, 200
 """Titles below which an equal text of so many characters at most is not a repetition."""
 _AGAIN = 5
 """Times from which on something is said again and again."""
-
 _LOOK_ALIKE = str.maketrans(
     "АВЕКМНОРСТУХІЈЅасԁеһіјӏорԛѕԝхуΑΒΕΖΗΙΚΜΝΟΡΤΥΧαινορυχ",
     "ABEKMHOPCTYXIJSacdehijlopqswxyABEZHIKMNOPTYXainopux",
 )
-
 _PRIME = (1 << 31) - 1
 _DRAW = np.random.default_rng(0)
 _FACTORS, _SHIFTS = _DRAW.integers(1, _PRIME, (2, _BANDS * _ROWS, 1), dtype=np.int64)
@@ -147,7 +145,7 @@ def _has_all_words(query: str, candidate: Candidate) -> bool:
     return missing.issubset(read_words(plain_text(titles)).stems)
 
 
-@remembers(16, longest=100_000)
+@lru_cache(16)
 def _asked_words(query: str) -> frozenset[str]:
     """The stems of the query's words that name its subject."""
     return frozenset(read_words(query).stems) - QUESTION_WORDS

@@ -27,7 +27,6 @@ HEADER_PATH = "header_path"
 PATH_KEYS = (HEADER_PATH, *(f"{name}{level}" for level in range(1, 7) for name in ("Header ", "h", "H")))
 TITLE_KEYS = ("title", "document_title", FIELDS_KEY, *PATH_KEYS)
 """Metadata keys that are read, in this order."""
-
 _LONGEST = 1_000
 """Characters of all titles that are read."""
 _NO_TITLES = ("untitled", "(anonymous)", "(unspecified)")  # of files that programs make
@@ -146,12 +145,13 @@ def joined_titles(titles: Iterable[str]) -> str:
 def sections(pieces: Sequence[Candidate]) -> list[Titles]:
     """Return the titles above each piece, after the source of its document if another one has its title."""
     above = [titles_above(piece) for piece in pieces]
-    sources = [piece.metadata.get("source") for piece in pieces]
-    owners = (str(source or piece.doc_id) for source, piece in zip(sources, pieces, strict=True))
+    given = [piece.metadata.get("source") for piece in pieces]
+    sources = [source if isinstance(source, str) else "" for source in given]
+    owners = (source or piece.doc_id for source, piece in zip(sources, pieces, strict=True))
     firsts = {(owner, titles[0]) for owner, titles in zip(owners, above, strict=True) if titles}
     shared = Counter(title for _, title in firsts)
     return [
-        (source, *titles) if titles and shared[titles[0]] > 1 and isinstance(source, str) else titles
+        (source, *titles) if source and titles and shared[titles[0]] > 1 else titles
         for source, titles in zip(sources, above, strict=True)
     ]
 

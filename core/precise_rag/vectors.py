@@ -9,7 +9,6 @@ from precise_rag.types import FloatArray, IntArray
 _SHARED = 2**18
 """Multiplications from which on OpenBLAS shares a matrix product among its threads. Each of them is then busy
 for 25 ms waiting for the next one, so products of a tenth of a millisecond are cut into smaller ones."""
-
 _LEAST, _MOST = 1e-15, 1e15
 """Lengths between which squares are exact enough in float32."""
 

@@ -62,7 +62,8 @@ def test_a_reference_to_no_character_is_read_as_it_stands(text: str) -> None:
 
 def test_documents_whose_metadata_cannot_be_compared_are_replaced_and_found_again_as_the_same() -> None:
     def lamp(first: int) -> Document:
-        return Document("a", "The lamp is lit.", {"vector": np.arange(first, first + 2_000)})
+        odd = {"vector": np.arange(first, first + 2_000), "source": np.arange(2)}
+        return Document("a", "# Lamp\n\nThe lamp is lit.", odd)
 
     index = HybridIndex.build([lamp(0)], HashEncoder())
     for first in (0, 1):

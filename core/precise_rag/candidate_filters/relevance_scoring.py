@@ -34,7 +34,6 @@ Ask = Callable[[Sequence[Prompt]], Conversation[list[CallOutcome]]]
 """Asks the model; returns one outcome for each prompt."""
 Scoring = Conversation[list[Relevance | str]]
 """Returns, for each text, its Relevance or why it has none."""
-
 _UNREADABLE = "the model gave no readable score, twice"
 _TRIES = 2
 

@@ -16,7 +16,6 @@ from precise_rag.tokens import candidate_tokens
 from precise_rag.types import Document
 
 QUESTIONS = packaged_text("cli/demo_questions.txt").splitlines()
-
 _LONGEST_PAGE = 20_000
 """Characters; longer pages of the language reference repeat the others."""
 _CHUNK_TOKENS, _TOP_K = 200, 5

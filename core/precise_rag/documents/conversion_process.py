@@ -115,7 +115,7 @@ def _part_words(soup: Any) -> None:
         after = one.next_sibling
         is_beside = getattr(after, "name", None) in _INLINE and one.find_parent(["pre", "code"]) is None
         if is_beside and not _JOINS.search(one.get_text()[-1:] + after.get_text()[:1]):
-            one.insert_after(" ")
+            one.append(" ")  # what is beside it would be looked for among all its neighbours
 
 
 def _name_panels(soup: Any) -> None:

@@ -29,6 +29,8 @@ _DELIMITERS, _LINES = ",;\t|", 5
 """What parts cells, and how many lines tell which does."""
 _MESSAGE = re.compile(rb"(?m)^From [^\n]*\n")
 """The line before each message of an .mbox file."""
+_MOST_READS = 10_000_000
+"""Times that lines of a mail are looked at: each once for each part that it may be in."""
 _QUOTED = re.compile(rb"(?m)^>(>*From )")
 """A line of a message that would begin another one."""
 
@@ -131,6 +133,8 @@ def mail_documents(
     messages = [data] if is_one else [_QUOTED.sub(rb"\1", one) for one in _MESSAGE.split(data)[1:]]
 
     def read(number: int, message: bytes, _: str) -> Document:
+        if message.count(b"\n") * message.lower().count(b"boundary=") > _MOST_READS:
+            raise InputError("its parts are too many, or too deep in each other")
         parsed: Any = email.message_from_bytes(message, policy=_MailPolicy())
         body = parsed.get_body(("plain", "html"))
         sent = b"" if body is None else body.get_payload(decode=True)

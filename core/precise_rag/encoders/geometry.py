@@ -23,14 +23,12 @@ from precise_rag.protocols import Encoder
 from precise_rag.types import FloatArray
 
 _log = logging.getLogger(__name__)
-
 _RELATED, _UNRELATED = 0.817, 0.048
 """Mean cosines of the pairs of geometry.toml, and of sentences of different pairs, with all-MiniLM-L6-v2."""
 _SAME = 0.03
 """Means that differ by less are those of all-MiniLM-L6-v2."""
 _TOLD_APART = 0.8
 """Share of comparisons in which related sentences must be nearer; vectors that do worse say nothing."""
-
 LEVELS: Mapping[str, str] = MappingProxyType({"dense": "dense_level", "core": "core_level"})
 """Names in `Candidate.scores` of cosines, and of these as all-MiniLM-L6-v2 might give them. An index adds
 the latter if its encoder has another geometry; rerankers read them in place of the former."""

@@ -30,7 +30,6 @@ E5 = "multilingual-e5-small-6"
 PACKAGED = packaged_toml("encoders/packaged.toml")
 """Encoders that ship with precise-rag, by name: "folder", and "files" with their checksums."""
 _NAMES = {its["files"]["model.safetensors"]: name for name, its in PACKAGED.items()} | {MINILM_SHA256: MINILM}
-
 _READ_AT_ONCE = 4_096
 """Texts that are tokenized together; bounds the memory that the tokenizer needs."""
 _LITTLE, _SPARE = 1.25, 1.1

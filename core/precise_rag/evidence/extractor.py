@@ -16,7 +16,6 @@ from precise_rag.types import Candidate, Decision, Excerpt, Selection, check_que
 
 N_FOUND = 200
 """Sentences that count as found: those that the reranker puts first, shared among the documents."""
-
 FROM_TEXTS = ProbabilitySelector(share_of_best=0.005, min_score=0.0005, enough_tokens=2000, enough_share=0.5)
 """Keeps more than others do: a retriever has found the texts good, and no search has chosen the sentences."""
 

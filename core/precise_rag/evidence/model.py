@@ -26,7 +26,6 @@ from precise_rag.types import FloatArray, IntArray, Stretch
 
 REACH = 8
 """Sentences on each side that a found sentence may grow to."""
-
 _FOLDER = packaged_model("evidence")
 
 

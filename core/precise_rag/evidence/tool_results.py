@@ -17,14 +17,12 @@ from precise_rag.tokens import CountTokens, counting
 
 READ_RESULT = "read_result"
 """The name of the tool that reads the rest of a result."""
-
 _ASKING = ("question", "query", "q", "search", "search_query", "search_term", "input")
 """Names of arguments that usually say what a call is for."""
 _LIKELY = 0.03
 """The best probability in a result for what is no question to it, such as "yes, please", is lower."""
 _LONGEST_ARGUMENT = 200
 _MOST_CHARACTERS = 50_000_000
-
 _log = logging.getLogger(__name__)
 
 

@@ -40,10 +40,8 @@ from precise_rag.types import Completion, Judgement, Selection
 
 SelectAt = Callable[[int], Selection]
 """Returns the selection at a step, see `Selector`."""
-
 MOST_REFUSALS = 8
 """How often a question goes on with less context after the model has refused a prompt."""
-
 _CUT_OFF: Mapping[str, str] = {"length": "by the length limit", "content_filter": "by the content filter"}
 
 

@@ -9,7 +9,6 @@ from precise_rag.llm.json_objects import OBJECT, json_objects
 from precise_rag.types import Judgement
 
 Adjustment = Literal[-1, 0, 1]
-
 _NUMBER = r"([+\-−–]?\d++(?:\.\d++)?+)(?![A-Za-z\d])"
 _IS = r"(?: ?\([^()\n]{1,20}\))?[\"'*_`\s:=\[(>]*(?:is\s+|of\s+)?"
 _ONE_NUMBER = re.compile(rf"(?<!\d){_NUMBER}")

@@ -32,13 +32,10 @@ $in: it has one of these values.
 $contains: it is a list with this value, or a string with this string in it.
 $exists: the document has the field; the value is always True.
 """
-
 NEGATIONS: Mapping[str, Operator] = {"$ne": "$eq", "$nin": "$in"}
 """Names of the negated operators in the plain form."""
-
 MAX_DEPTH = 50
 """Most groups that may stand in each other."""
-
 _T = TypeVar("_T")
 
 

@@ -6,6 +6,7 @@ All names in a mapping must be met. A field has a value, or a mapping of operato
 """
 
 import json
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -99,7 +100,8 @@ def parse_assignments(texts: Iterable[str]) -> Filter | None:
 
 def _plain_values(text: str) -> list[Value]:
     try:
-        value = json.loads(text)
+        value = json.loads(text, parse_constant=str)
     except (ValueError, RecursionError):
         return [text]
-    return [value] if isinstance(value, str) else [value, text] if isinstance(value, int | float) else [text]
+    is_number = isinstance(value, int | float) and abs(value) < math.inf
+    return [value] if isinstance(value, str) else [value, text] if is_number else [text]

@@ -174,7 +174,6 @@ def _group_sums(
 
 _REACH = 150
 """Tokens on either side of a chunk that are its surroundings: about a paragraph."""
-
 _SHORTEST = 1e-3
 """A sum of vectors this short is zero except for rounding."""
 

@@ -23,10 +23,8 @@ from precise_rag.vectors import offsets_of, unit_rows
 
 WHOLE = 0.5
 """Largest weight of a chunk encoded as a whole."""
-
 _READ = 256
 """Tokens that common encoders read; a longer chunk's own vector has less weight, in proportion."""
-
 _DOCUMENTS = 256
 _CHUNKS = 128
 """Documents and chunks per batch."""

@@ -54,7 +54,6 @@ _TYPES = {"U8": "u1", "I8": "i1", "U16": "<u2", "I32": "<i4", "I64": "<i8", "F32
 _KINDS = {np.dtype(name): kind for kind, name in _TYPES.items()}
 _UNREADABLE = ValueError, ArithmeticError, LookupError, RecursionError, MemoryError
 """What files raise that no save has written."""
-
 _log = logging.getLogger(__name__)
 _held = threading.local()
 

@@ -86,7 +86,6 @@ Passages = str | int | DocumentSegmenter
 - another string: by topic, with the trained segmenter of that name or path.
 - a segmenter object.
 """
-
 _MOST_SENTENCES = 10**9
 _LONGEST_PARAGRAPH = 512
 _TOKENS = re.compile(r"([1-9][0-9]{0,8}) tokens")

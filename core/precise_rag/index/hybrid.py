@@ -70,7 +70,6 @@ _LEAST_ROWS = 20_000
 """Sentences from which on meaning and words are scored at the same time."""
 _FEWEST = 100
 """With fewer sentences the weight is not adapted: the best z-score cannot be large."""
-
 SEARCH_SETTINGS = frozenset({"dense_weight", "adaptive", "pool", "returns"})
 """Settings that only searches read, in memory and in a database."""
 

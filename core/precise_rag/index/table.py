@@ -24,14 +24,12 @@ from precise_rag.vectors import offsets_of
 Columns = Mapping[str, npt.NDArray[Any]]
 """Arrays by name; the first axis of each is rows. A ragged column x is two arrays: "x.values", all values
 one row after another, and "x.lengths", how many values each row has."""
-
 SMALL = 2_000
 """A shard with fewer rows is merged with the next one, and keeps nothing that is deleted."""
 FACTOR = 2
 """A shard with fewer than this many times the rows of the next one is merged with it."""
 MOST_DELETED = 0.25
 """A shard with a larger share of deleted rows is written again without them."""
-
 _MOST_FILTERS = 64
 """Filters whose documents are remembered."""
 

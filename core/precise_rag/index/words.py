@@ -68,7 +68,6 @@ def load_stop_words(source: str | tuple[str, ...]) -> frozenset[str]:
 
 MOST_NUMBERS = 2**29
 """The largest number of a word; the smallest is 1."""
-
 _WITH_MARKS = (*range(0x300, 0x3400), *range(0xA000, 0xAC00), *range(0xFB00, 0xFE30))
 """Code points with all combining marks of the basic plane: Chinese characters and Hangul have none."""
 _MARKS = "".join(c for c in map(chr, _WITH_MARKS) if unicodedata.category(c) in ("Mn", "Mc"))

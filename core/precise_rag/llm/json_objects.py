@@ -10,7 +10,6 @@ from precise_rag.checks import without_repeats
 
 OBJECT = re.compile(r'\{(?=\s*["}])')
 """The beginning of a JSON object in prose."""
-
 _SLIPS = re.compile(r"(?<=:)\s*+\+(?=\d)|,(?=\s*+[}\]])")
 """A plus before a number and a comma behind the last item, which JSON does not have."""
 _STRING_OR_BRACE = re.compile(r'"(?:[^"\\]|\\.)*+"?|[{}]', re.S)

@@ -24,7 +24,6 @@ from precise_rag.types import Completion
 
 CallOutcome = Completion | LLMError
 """What a call returned, or why it failed."""
-
 Result = TypeVar("Result")
 
 

@@ -27,7 +27,6 @@ from precise_rag.trace import Trace
 from precise_rag.types import Candidate, Selection
 
 T = TypeVar("T", GradientSelector, ProbabilitySelector, RedundancyFilter)
-
 _RELEVANCE, _REDUNDANCY = RelevanceSettings(), RedundancyFilter()
 
 

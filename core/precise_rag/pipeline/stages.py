@@ -22,7 +22,6 @@ from precise_rag.sharing import share_places
 from precise_rag.types import UNRANKED, Candidate, Selection, best_first
 
 Candidates = Sequence[Candidate]
-
 Stage = Any
 """A stage of the pipeline: "default" (the preset's), None (left out), or your own object."""
 
@@ -49,7 +48,6 @@ METHODS: Mapping[str, str] = {
     "feedback": "next_step",
 }
 """The method that your own object must have, by the name of the stage; see `precise_rag.protocols`."""
-
 _ELSEWHERE = {
     "_embed": "encoder=, in LangChain embeddings= and in LlamaIndex embed_model=",
     "_filter": 'with_filter(), in LangChain search_kwargs={"filter": …} and in LlamaIndex filters=',

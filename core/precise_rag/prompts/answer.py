@@ -14,12 +14,10 @@ from precise_rag._data import packaged_toml
 from precise_rag.prompts.prompt import CONTROL_TOKEN, INSTRUCTIONS, Shown, repeats_instructions
 
 AnswerStyle = Literal["open", "short", "choice"]
-
 ANSWER_VERSION = "answer/5"
 NOT_IN_PASSAGES = "The passages do not contain the answer."
 """The sentence with which the model replies if the passages do not contain the answer."""
 REFUSED = "the model finds no answer in the passages"
-
 ANSWER_TASK = INSTRUCTIONS["answer"]["task"].replace("{refusal}", NOT_IN_PASSAGES)
 FORMS: Mapping[AnswerStyle, str] = INSTRUCTIONS["answer"]["forms"]
 """What form an answer has, by style."""
@@ -112,7 +110,7 @@ _PASSAGES = (
     "(?:(?:the|these|this|any|all|your|of|given|provided|above|retrieved|available) )*"
     "(?:passage|context|text|document|source|excerpt|material)s?(?: (?:above|given|provided))?"
 )
-_NOT = "(?: ?n.t| not|not)"
+_NOT = "(?: ?n.t)"
 _TELL = "(?:mention|sa[yi]|state|specif|indicat|answer|address|discuss|descri|explain|tell|know|determin)"
 _SAY = rf"(?:\w+ly )?(?:{_TELL}|contain|provid|give|includ|offer|find|found|help|assist|(?:have )?access)\w*"
 _IS = r"[^.,;]{1,60}? (?:is|are|was|were|can|could|be)"

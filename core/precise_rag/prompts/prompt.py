@@ -20,8 +20,8 @@ INSTRUCTIONS = packaged_toml("prompts/instructions.toml")
 DATA_RULE: str = INSTRUCTIONS["data_rule"]
 CONTROL_TOKEN = re.compile(
     r"<(?:[|｜](?=\w)[^<>\s]{1,60}|[^\W_][^<>\s]{0,60}[|｜]|/?s|\w{1,30}_of_\w{1,30}|(?:\w{1,20}:)?[bse]o[a-z]"
-    r"|[BE]OS_TOKEN|pad|unk|(?:unused|reserved_|extra_id_)\d{1,4}|</?SYS>)>"
-    r"|\[(?:/?(?:INST|(?:SYSTEM|TOOL|AVAILABLE)_[A-Z]{1,20})|\|[a-z]{3,30}\|)\]"
+    r"|[BE]OS(?:_TOKEN)?|pad|unk|sep|(?:unused|reserved_|extra_id_|SPECIAL_)\d{1,4}|</?SYS>)>"
+    r"|\[(?:/?(?:INST|(?:SYSTEM|TOOL|AVAILABLE)_[A-Z]{1,20})|\|[a-z]{3,30}\||[BE]O[ST])\]|\[e~\[|\]~b\]"
 )
 """What chat formats write around messages. In a text it has a space, so that no server reads it: `</s >`."""
 _LONGEST_SOURCE = 200

@@ -10,13 +10,10 @@ from precise_rag.prompts.prompt import INSTRUCTIONS, Prompt, make_prompt, object
 
 RelevanceStage = Literal["base", "reflection", "critic"]
 RELEVANCE_STAGES: tuple[RelevanceStage, ...] = get_args(RelevanceStage)
-
 RELEVANCE_VERSION = "relevance/2"
-
 _TOLD = INSTRUCTIONS["relevance"]
 RELEVANCE_HEURISTICS: tuple[str, ...] = (*_TOLD["rules"],)
 """The default rules that the critic checks."""
-
 _SCORES = object_schema({"id": {"type": "string"}, **{one: {"type": "number"} for one in RELEVANCE_STAGES}})
 SCORES_SCHEMA = object_schema({"scores": {"type": "array", "items": _SCORES}}, title="relevance")
 SCORE_SCHEMA = object_schema({"score": {"type": "number"}}, title="score")

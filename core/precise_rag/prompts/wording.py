@@ -11,7 +11,6 @@ from precise_rag.types import Message
 
 ROLES = ("standalone", "rewrite", "relevance", "answer", "judge")
 """What a model is asked for, in the order of a question: the keys of `Wording.instructions`."""
-
 JudgeStyle = Literal["json", "sage"]
 """What a model is told to judge of an answer and its context (SAGE, section VI-A).
 

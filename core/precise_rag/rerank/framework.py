@@ -12,7 +12,6 @@ from precise_rag.types import Candidate, FloatArray, ScoreScale
 
 _PLACE = "precise_rag_place"
 """Metadata key for a document's place in the list, by which its score is assigned."""
-
 _MODEL = ("model", "model_name", "model_id", "llm")
 """Attributes that name the model of a reranker, or hold an object that names it."""
 

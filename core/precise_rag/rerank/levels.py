@@ -17,7 +17,6 @@ from precise_rag.sentences.trimming import has_words, without_markup
 from precise_rag.types import Candidate, FloatArray, ScoreScale, finite_score
 
 _log = logging.getLogger(__name__)
-
 _FURTHEST = 0.5
 """Log-odds that a candidate may lose against those of `levels`, where both rerankers have the same weight."""
 

@@ -17,7 +17,6 @@ from precise_rag.types import Candidate, FloatArray, ScoreScale
 from precise_rag.vectors import dots, linear
 
 _FOLDER = packaged_model("reranker")
-
 KNOWN: Mapping[str, tuple[str, ...]] = {
     "meaning and words": ("dense", "bm25_share", "bm25_passage_share"),
     "meaning": ("dense",),

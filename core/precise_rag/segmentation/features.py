@@ -10,10 +10,8 @@ from precise_rag.vectors import linear, unit_rows
 
 REACH = 16
 """Sentences on each side of a gap that can change its logits: the widest window or convolution."""
-
 CURVE_WIDTH = 9
 """Gaps that a convolution of `curve` covers."""
-
 SIZES = {"dimension": int, "hidden": int, "kernel": int, "windows": list}
 """What the settings of a model that reads context must be."""
 

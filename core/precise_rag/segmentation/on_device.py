@@ -19,7 +19,6 @@ BATCH = 512
 """Sentences of a batch in numpy, whose numbers stay in the processor's cache."""
 DEVICE_BATCH = 32_768
 """Sentences of a batch on a device: many, because each batch is a few dozen calls of the device."""
-
 Inputs = Sequence[FloatArray | IntArray]
 """What a network reads of some sentences."""
 

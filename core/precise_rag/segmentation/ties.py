@@ -24,7 +24,6 @@ from precise_rag.types import BoolArray, FloatArray, IntArray, Titles
 
 NEVER = 1000.0
 """Tie after a heading or a lead-in, and within a line of source code: only a length limit cuts there."""
-
 _INSIDE = {"table": 12.0, "code": 12.0, "item": 3.0, "quote": 2.0, "turn": 1.5, "paragraph": 1.5}
 _INSIDE["heading"] = NEVER
 _TABLE_HEAD = 200.0

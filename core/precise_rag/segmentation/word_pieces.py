@@ -11,7 +11,6 @@ from precise_rag.encoders.token_ids import TokenIds
 UNKNOWN_PIECE = "[UNK]"
 MAX_READ = 128
 """Pieces of a sentence that are read; later ones are only counted."""
-
 _SINGLE = (
     "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff\uac00-\ud7af\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff"
     "\U0001f000-\U0003ffff"

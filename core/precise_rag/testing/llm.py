@@ -11,7 +11,6 @@ from precise_rag.tokens import estimate_prompt_tokens, estimate_tokens
 from precise_rag.types import Completion, Message, Schema
 
 _WORD = re.compile(r"\S+\s*|\s+")
-
 Reply = str | Completion | Exception
 """A reply of a ScriptedLLM; exceptions are raised."""
 

@@ -16,7 +16,6 @@ from precise_rag.errors import InputError
 from precise_rag.redaction import visible
 
 Record = Mapping[str, Any]
-
 _LONGEST_TEXT, _LONGEST_LIST = 20_000, 500
 """Characters of one text, and entries of one list, that a page shows."""
 

@@ -26,7 +26,7 @@ SCHEMA = {"title": "place", "type": "object", "properties": {"where": {"type": "
 
 def test_a_completion_carries_the_servers_usage():
     in_parts = [{"type": "thinking", "thinking": "Hm."}, {"type": "text", "text": "France"}]
-    with client([says("France"), says(in_parts)], api_key="k1", temperature=0) as (llm, server):
+    with client([says("France"), says(in_parts)], api_key="k1\n", temperature=0) as (llm, server):
         assert [llm.complete(PROMPT) for _ in "12"] == [Completion("France", "local-model", 11, 7)] * 2
     messages = [message._asdict() for message in PROMPT]
     assert server.requests == [{"model": "m", "temperature": 0, "messages": messages}] * 2

@@ -10,12 +10,9 @@ from precise_rag.filters.values import ID, canonical
 
 Clause = tuple[str, list[Any]]
 """SQL, and the values of its placeholders."""
-
 _SIGNS = {"$gt": ">", "$gte": ">=", "$lt": "<", "$lte": "<="}
-
 _FEW = 20
 """Values up to which `$in` looks up each of them in the index of the fields."""
-
 unescaped_json = partial(json.dumps, ensure_ascii=False)
 """JSON with its characters as they are: a database without an encoding has none for escapes."""
 

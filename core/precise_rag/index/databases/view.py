@@ -15,10 +15,8 @@ from precise_rag.types import FloatArray, IntArray
 _MOST_POSTINGS = 200_000
 """Entries of `postings` that a search reads; the commonest words of a query are left out if there are more.
 The scores of what is found count all words."""
-
 _COMPARED = 50_000
 """Rows that meet a filter up to which all are compared, and not found by the index of the vectors."""
-
 _SENTENCE = (
     "d.id, s.place, s.start, s.stop, s.n_tokens, s.passage_start, s.passage_end, s.text, s.above, d.metadata"
 )

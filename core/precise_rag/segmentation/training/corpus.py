@@ -18,10 +18,8 @@ from precise_rag.types import BoolArray, IntArray
 
 PAD = 16
 """Empty places between windows in one batch: more than any convolution reaches."""
-
 _PIECE = (3, 12)
 """Sentences of a piece in a spliced window: as in Choi's segments."""
-
 _Window = list[tuple[int, int]]
 """Neighbouring sentences, as (start, end) pieces of the corpus: one piece, or several if spliced."""
 

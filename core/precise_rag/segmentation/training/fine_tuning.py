@@ -11,7 +11,6 @@ from precise_rag.encoders.sentence_transformer import fast_precision
 
 _GROUP = 32
 """Texts that are encoded together; they have similar lengths, so that there is little padding."""
-
 _WIDTH = 16
 """Tensor widths are multiples of this: tensors of many sizes fragment the heap and slow training."""
 

@@ -17,10 +17,8 @@ from precise_rag.segmentation.boundaries import as_heading
 from precise_rag.sentences import split_sentences
 
 LabelArray = npt.NDArray[np.int8]
-
 UNKNOWN = -1
 """Label of a gap of which the source says nothing."""
-
 _SUFFIXES = (".txt", ".md", ".jsonl", ".jsonl.gz")
 _BLANK_LINES = re.compile(r"(?:\r?\n[ \t]*){2,}")
 _DIALOGUE_LENGTH = 1.5

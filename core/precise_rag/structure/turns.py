@@ -12,7 +12,7 @@ from precise_rag.structure.blocks import BlockStart
 from precise_rag.structure.marks import COLUMNS, MAIL_HEAD, STOPS, TURN, WIDE, after_space, indent_of, speaker
 from precise_rag.structure.plain_lines import LONGEST_HEADING, STOP, Line, read_lines
 
-_BEFORE = re.compile(r"\s*(?:(?:\d{1,6}\s{1,4})?[\d:.,]{9,12} {1,9}-->[^\n]*\n)?[ \t]*")
+_BEFORE = re.compile(r"\s*+(?:(?:\d{1,6}\s{1,4})?[\d:.,]{9,12} {1,9}-->[^\n]*\n)?[ \t]*+")
 """What belongs to a turn before its label: also the time of a caption."""
 _FEWEST_TURNS, _SHARE_OF_TURNS = 4, 0.3
 _FEWEST_SPEAKERS, _TURNS_OF_A_SPEAKER = 2, 2
@@ -108,7 +108,7 @@ def _with_titles(text: str, starts: list[BlockStart]) -> Iterator[BlockStart]:
 
 _SENTENCE = re.compile(r"(?m)[^\W\d_]{2}[.!?](?:[ \t]*$|[ \t]+[^\W\d_a-z])|[。！？]")
 _LEVEL_OF_TITLES = 20
-_SHORT = re.compile(r"(?:([^\n]{1,60})(?<![.!?…。！？,;:])(?:\n+|\Z)){1,5}\s*")
+_SHORT = re.compile(r"(?:([^\n]{1,60})(?<![.!?…。！？,;:])(?:\n++|\Z)){1,5}\s*+")
 _DATED = re.compile(r"(?<!\d)\d\d?(?::\d\d|\D{1,14}(?:19|20)\d\d|\d\d[-/年]\d\d?(?!\d)| \w{3,7} ago)")
 _ABOVE_TEXT = re.compile(r"(?<![sd])([sd]*)d(?=s*[^hsd])")
 """One to five short lines; a date; and, by signs of blocks, such lines with a date above a text."""

@@ -185,14 +185,15 @@ class SentenceContextTextSplitter(SpanTextSplitter):
     """Text splitter that makes a document of each sentence, its context in its vector (ParetoRAG).
 
     The splitter's `embeddings` give your vector store each sentence's vector, which knows the passage around
-    it. The passage is in the metadata. White space between sentences belongs to none.
+    it. The window of a sentence, its passage and at least three sentences on each side, is in the metadata.
+    White space between sentences belongs to none.
 
     embeddings: LangChain's, a core encoder, or the name or path of one; default: the offline encoder.
     alpha: weight of the sentence against its context (0 to 1).
     context: "mean", from the vectors of the sentences, or "encode", which encodes each context, as in the
         paper.
     passages: "paragraphs", "segments", or a number of sentences.
-    window_metadata_key: metadata key of the passage.
+    window_metadata_key: metadata key of the window.
     """
 
     def __init__(
@@ -221,7 +222,7 @@ class SentenceContextTextSplitter(SpanTextSplitter):
             taken = f"document {source.id} has metadata under {self._window!r} already"
             raise InputError(f"{taken}; set window_metadata_key= to another key")
         piece = super()._piece(source, name, chunk)
-        start, end = read_facts(chunk.metadata)["passage"]
+        start, end = read_facts(chunk.metadata)["window"]
         piece.metadata[self._window] = source.page_content[start:end]
         return piece
 

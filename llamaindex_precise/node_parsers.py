@@ -219,15 +219,15 @@ class SentenceContextNodeParser(SpanNodeParser):
     """Node parser that makes a node of each sentence, its context in its vector (ParetoRAG).
 
     Search the nodes with the same encoder, and put no embedding model after the parser in an
-    IngestionPipeline: it would overwrite the vectors. The passage around a sentence is in its
-    metadata, hidden from models, for MetadataReplacementPostProcessor (as with
-    SentenceWindowNodeParser). White space between sentences belongs to no node.
+    IngestionPipeline: it would overwrite the vectors. The window of a sentence, its passage and at least
+    three sentences on each side, is in its metadata, hidden from models, for MetadataReplacementPostProcessor
+    (as with SentenceWindowNodeParser). White space between sentences belongs to no node.
 
     alpha: weight of the sentence against its context.
     context: "mean", from the vectors of the sentences, or "encode", which encodes each context, as in the
         paper.
     passages: "paragraphs", "segments", or a number of sentences.
-    window_metadata_key, original_text_metadata_key: metadata keys of the passage and of the sentence itself.
+    window_metadata_key, original_text_metadata_key: metadata keys of the window and of the sentence.
     """
 
     alpha: float = _CONTEXT.alpha
@@ -262,7 +262,7 @@ class SentenceContextNodeParser(SpanNodeParser):
             )
         children = super()._cut(parent, pieces)
         for child, (sentence, _) in zip(children, pieces, strict=True):
-            start, end = read_facts(sentence.metadata)["passage"]
+            start, end = read_facts(sentence.metadata)["window"]
             child.metadata[self.window_metadata_key] = own_text(parent)[start:end]
             child.metadata[self.original_text_metadata_key] = sentence.text
             hide(child, *sorted(hidden))

@@ -10,6 +10,7 @@ those without a value are left out:
     scores               the scores of earlier stages, by name; null for one that nobody can know
     n_tokens             its length in tokens
     passage              [start, end] of the passage it belongs to
+    window               [start, end] of that and at least three sentences on each side, for a store
     above                the title and the headings above it
     reason               why the last selection kept it
     sentences            of an excerpt: start, end, score, reason and page of each selected sentence in it

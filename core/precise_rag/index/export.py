@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sized
 from dataclasses import replace
-from itertools import islice
+from itertools import groupby, islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -25,6 +25,8 @@ WHOLE = 0.5
 """Largest weight of a chunk encoded as a whole."""
 _READ = 256
 """Tokens that common encoders read; a longer chunk's own vector has less weight, in proportion."""
+_NEAR = 3
+"""Sentences on each side that the window of a sentence has at least, as in LlamaIndex."""
 _DOCUMENTS = 256
 _CHUNKS = 128
 """Documents and chunks per batch."""
@@ -36,7 +38,7 @@ class WeightedPiece(NamedTuple):
     id: a UUID made from the document's id and the place in it; the same in every run.
     vector: (d,) weighted vector; of unit length, except with `similarity="dot"`.
     metadata: the document's; `precise_rag.read_facts` reads the document's id, start and end, and of a
-        sentence also its passage, from one further entry.
+        sentence also its passage and its window, from one further entry.
     """
 
     id: str
@@ -66,11 +68,15 @@ def weighted_sentences(
     while batch := list(islice(remaining, _DOCUMENTS)):
         index = SentenceContextIndex.build(batch, encoder, show_progress=show_progress, **settings)
         paths = {d.id: paths_below(titles_of(d.metadata, PATH_KEYS), read_structure(d.text)) for d in batch}
-        for sentence, vector in index.weighted_vectors():
-            passage = sentence.passage or (sentence.start, sentence.end)
-            above = paths[sentence.doc_id](sentence.start, sentence.end)
-            below = replace(sentence, metadata=with_header_path(sentence.metadata, above))
-            yield _piece(below, vector, passage=[int(offset) for offset in passage])
+        for doc_id, group in groupby(index.weighted_vectors(), lambda one: one[0].doc_id):
+            sentences, vectors = zip(*group, strict=True)
+            for row, (sentence, vector) in enumerate(zip(sentences, vectors, strict=True)):
+                near = sentences[max(row - _NEAR, 0) : row + _NEAR + 1]
+                start, end = sentence.passage or (sentence.start, sentence.end)
+                above = paths[doc_id](sentence.start, sentence.end)
+                below = replace(sentence, metadata=with_header_path(sentence.metadata, above))
+                window = [min(start, near[0].start), max(end, near[-1].end)]
+                yield _piece(below, vector, passage=[start, end], window=window)
 
 
 def weighted_chunks(

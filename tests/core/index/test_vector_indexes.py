@@ -134,7 +134,7 @@ def test_sentences_have_ids_metadata_and_vectors_that_score_like_the_index(
     assert UUID(sentences[1].id).version == 5
     assert len({s.id for s in sentences}) == len(sentences)
     assert {**sentences[1].metadata, FACTS_KEY: ""} == {"shelf": 1, FACTS_KEY: ""}
-    facts = {"doc_id": "tea", "start": 22, "end": 44, "passage": [0, 44]}
+    facts = {"doc_id": "tea", "start": 22, "end": 44, "passage": [0, 44], "window": [0, 79]}
     assert read_facts(sentences[1].metadata) == facts
     *_, below = weighted_sentences([Document("pump", "# Oil\n\nTwo litres.")], HashEncoder())
     assert (below.text, below.metadata["header_path"]) == ("Two litres.", "/Oil/")

@@ -48,12 +48,9 @@ DOCUMENT_PROMPT = PromptTemplate.from_template(
 It is for what our retriever, compressors and chain return: the first document of each section has what stands
 above it in its metadata "section", the others an empty text. Our splitters write it, too; others' need it.
 """
-
 _START_INDEX = "start_index"
 """Metadata key under which text splitters of LangChain keep the place of a piece."""
-
 _HEAD = 200  # characters that tell documents of one source apart
-
 _FOREIGN_SCORE = "relevance_score"
 """Metadata key under which the compressors of LangChain's partners write their scores."""
 

@@ -15,7 +15,6 @@ CALL_EVENT = "precise_rag_call"
 """A language model was called: role, prompt version, tokens, milliseconds, cost."""
 ROUND_EVENT = "precise_rag_round"
 """A draft was judged: its score, and the decision that follows."""
-
 _EVENTS = {StageRecord: STAGE_EVENT, CallRecord: CALL_EVENT, RoundRecord: ROUND_EVENT}
 
 

@@ -30,10 +30,8 @@ from precise_rag.types import Chunk, FloatArray, Span
 from precise_rag.types import Document as Source
 
 _CONTEXT = ContextSettings()
-
 _MAX_CHARACTERS = 1200
 """Default limit of a semantic piece."""
-
 _KNOWN = 100_000  # pieces whose vectors are kept
 
 

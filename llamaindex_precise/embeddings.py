@@ -18,7 +18,6 @@ from precise_rag.protocols import Encoder
 
 EmbedModel: TypeAlias = BaseEmbedding | Encoder | str | None
 """A LlamaIndex embedding, a core encoder, the name or path of one, or None for the default."""
-
 _ONE_LIMIT = {"chunk_size", "max_tokens"}
 
 

@@ -9,7 +9,6 @@ from llama_index.core.instrumentation.events import BaseEvent
 from precise_rag.trace import CallRecord, Record, RoundRecord, StageRecord
 
 __all__ = ["PreciseCallEvent", "PreciseRoundEvent", "PreciseStageEvent"]
-
 dispatcher = get_dispatcher(__name__)
 
 

@@ -34,11 +34,9 @@ from precise_rag.titles import PATH_KEYS, titles_of, with_header_path
 from precise_rag.types import Chunk, Document, FloatArray
 
 _CONTEXT = ContextSettings()
-
 _MAX_TOKENS = 512
 """Default limit of a semantic node: two or ten of them answered more questions than longer ones, or those of
 SentenceSplitter(), with fewer tokens."""
-
 Piece: TypeAlias = tuple[Chunk, FloatArray | None]
 """A part of a document, and the vector of the node that is made of it; None: the node gets no vector."""
 

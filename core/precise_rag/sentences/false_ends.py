@@ -12,7 +12,7 @@ _ORDINAL = re.compile(
     r"(?<![\w.,])(?:(?:[Dd](?:ie|er|as|e[nms])|[zv]om|zu[rm]|beim|[Ii]m|(?<!I )am|jede[rsnm]?)\s+\d{1,3}\."
     r"\s+(?=[A-ZÄÖÜ])|\d{1,2}\.\s+(?=(?:Januar|Jänner|Februar|März|April|Mai|Juni|Juli|August|September|Oktober"
     r"|November|Dezember|Jahrhundert|Jahrtausend|Weltkrieg|Stock|Etage|Quartal|Halbjahr)(?:s|es)?\b)"
-    r"|\d{1,4}\. (?=\d{1,2}\.(?!\d)|§)|(?<=\d\. )\d{1,2}\. (?=[가-힣(]))"
+    r"|\d{1,4}\. (?=\d{1,2}\.(?!\d)|§)|(?<=\d\. )\d{1,2}\. (?=[가-힣(]|\d{4}(?!\d)))"
 )
 """A German ordinal, or a number of a date such as "2026. 5. 3.", whose point ends no sentence."""
 
@@ -31,11 +31,13 @@ _TITLE = re.compile(
 )
 """Two letters such as "St." that begin a sentence or follow a small word; not "5 Hz.", "Doe Jr." or "Hm."."""
 _SHORT = re.compile(r"(?<!\w)(?:[^\W\d_]{1,4}|\d{1,4}|[IVXLCDM]+)\.\Z")
+_CUT_SHORT = re.compile(rf"(?<![\w'’-])[^\W\d_A-ZА-ЯЁ]{{0,3}}[{_CONSONANTS}]\.\Z")
 _CUT = re.compile(rf"[{_CONSONANTS}]\.\Z")
-"""A short word or a number, and one cut behind a consonant: before a small letter no sentence ends."""
+"""A short word or a number, a small one cut behind a consonant, and any so cut. Before a small letter, or the
+second of these before a digit, no sentence ends."""
 _WORD_BEGINS = r"(?<![\w\u0300-\u0dff])"
 _SYLLABLE = r"[\u0c00-\u0d7f](?:[^\w\s.](?:(?<=[\u0c4d\u0ccd\u0d4d])\w)?){1,7}"
-_INITIAL = rf"[\u0e00-\u0eff]\.\Z|{_WORD_BEGINS}(?:[\u0600-\u0dff]ـ?|{_SYLLABLE})\.\Z"
+_INITIAL = rf"[\u0e00-\u0eff]\.\Z|{_WORD_BEGINS}(?<![\"'״׳])(?:[\u05d0-\u0dff]ـ?|{_SYLLABLE})\.\Z"
 """A letter of a script without capitals, a syllable of Telugu, Kannada or Malayalam, any of Thai or Lao."""
 _NEVER_LAST = re.compile(f"{_abbreviations(_ABBREVIATIONS['never_last']).pattern}|{_INITIAL}")
 _BESIDE_DANDA = re.compile(r"[\u0900-\u0dff]\.\Z")
@@ -44,7 +46,7 @@ _AFTER_POINT = re.compile(r"\.(?:(?<=[^\W\d_]{4}[^\W\d_IVXLCDM].)\s+([^\W\d_])|\
 """The first letter after a point, that of a long word or another."""
 _NOT_ENGLISH = re.compile(r"[^\W\d_a-zA-Z]")
 _GOES_ON = re.compile(
-    r"(?s:.?[」』”’»]\s*(?:と(?!にかく|ころ|ても)|って|道(?!路)|\w{0,6}(?<!知)[说說道问問答喊叫][，。：]|[他她我你它]?们?[说說]|(?:이?라|하)?고\s|قالت?\s).*)|\d[.．｡]\d(?s:.*)"
+    r"(?s:.?[」』”’»\"']\s*(?:と(?!にかく|ころ|ても)|って|道(?!路)|\w{0,6}(?<!知)[说說道问問答喊叫][，。：]|[他她我你它]?们?[说說]|(?:이?라|하)?고\s|قالت?\s).*)|\d[.．｡]\d(?s:.*)"
     r"|(?s:(?:.?[”“»\"]\s+(?:[–—-]\s)?|.{1,2}\s?[–—]\s?|.?\S[^\S\n]-\s)[a-zß-žά-ώа-џґ].*)"
 )
 """A quote or dash before the words that name who spoke, and a point between digits."""
@@ -77,13 +79,16 @@ class FalseEnds:
         self._in_code = [place for match in code for place in match.span()]
 
     @cached_property
+    def _is_english(self) -> bool:
+        return 100 * len(_NOT_ENGLISH.findall(self._block)) < len(self._block)
+
+    @cached_property
     def _before_small(self) -> list[re.Pattern[str]]:
         """What has no end before a small letter: nothing if sentences begin with one, as in a chat."""
         firsts = _AFTER_POINT.findall(self._block)
-        is_english = 100 * len(_NOT_ENGLISH.findall(self._block)) < len(self._block)
-        most = 0 if is_english else 2 + 2 * sum("".join(letters).isupper() for letters in firsts)
+        most = 0 if self._is_english else 2 + 2 * sum("".join(letters).isupper() for letters in firsts)
         is_small = self._block.lstrip()[:1].islower() or sum(letter.islower() for letter, _ in firsts) > most
-        return [] if is_small else [_SHORT, *[_CUT] * (not is_english)]
+        return [] if is_small else [_SHORT, *[_CUT] * (not self._is_english)]
 
     def has(self, end: int, following: int) -> bool:
         """Check whether the mark before `end` ends no sentence; the next word begins at `following`."""
@@ -123,6 +128,7 @@ class FalseEnds:
         patterns += [_TITLE] * block[max(last - 3, 0) : last - 2].isupper()
         patterns += [_IN_WORD] * (after.isalpha() and last == following)
         patterns += [_BEFORE_NUMBER] * bool(_NUMBER.match(block, following))
+        patterns += [_CUT_SHORT] * (after.isdigit() and not self._is_english)
         return any(pattern.search(block, first, last) for pattern in patterns)
 
     def _is_operator(self, end: int, following: int) -> bool:

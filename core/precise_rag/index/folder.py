@@ -203,19 +203,19 @@ def write_index(
         _remove([file for file in before if file.name not in named])
 
 
-def _check_metadata(value: object) -> None:
-    """Raises TypeError for values that JSON would give back as something else."""
+def _check_metadata(value: object, name: str = "") -> None:
+    """Raises TypeError for values that JSON would give back as something else. name: the key above them."""
     if isinstance(value, dict):
         for key, item in value.items():
             if not isinstance(key, str):
                 raise TypeError(f"the key {key!r} is not a string")
-            _check_metadata(item)
+            _check_metadata(item, key)
     elif isinstance(value, list):
         for item in value:
-            _check_metadata(item)
+            _check_metadata(item, name)
     elif not (value is None or isinstance(value, str | bool | int | float)):
-        hint = "; give a list" if isinstance(value, tuple | set | frozenset) else ""
-        raise TypeError(f"{type(value).__name__} is not a JSON type{hint}")
+        right = "a list" if isinstance(value, tuple | set | frozenset) else "a string or a number"
+        raise TypeError(f"the {type(value).__name__} of {name!r} is not a JSON type; give {right}")
 
 
 def _entry(path: Path, part: Part, in_use: set[tuple[str, str]], new: list[Path]) -> dict[str, Any]:

@@ -65,7 +65,7 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
             reranker=lambda index: load_reranker("default"),
             redundancy=lambda index: RedundancyFilter(),
             evidence=lambda index: EvidenceGrower(index if isinstance(index, Neighbours) else None),
-            selector=lambda index: ProbabilitySelector(),
+            selector=lambda index: ProbabilitySelector(assume_ratio=True),
             feedback=lambda index: FeedbackController(),
             calibrated=True,
         ),

@@ -18,12 +18,11 @@ from precise_rag.types import UNSCORED, Candidate, Selection, Verdict, best_firs
 def ratio_scores(candidates: Sequence[Candidate], *, assume_ratio: bool = False) -> list[float]:
     """Convert candidates' scores to a non-negative ratio scale.
 
-    Probabilities and BM25 scores are returned unchanged; logits become probabilities. Cosine and rank
-    scores have no ratios.
+    Probabilities and BM25 scores stay; logits become probabilities; cosine and rank scores have no ratios.
 
     candidates: all with the same score_scale.
-    assume_ratio: whether to return logits, cosine and rank scores as they are. Logits may then be
-        negative, which is a sharp drop after a positive one.
+    assume_ratio: whether to return logits, cosine and rank scores as they are. They may be negative, which
+        is a sharp drop after a positive one.
     Returns the scores in the order given.
     Raises ScoreScaleError for cosine and rank scores, mixed scales, and values outside their scale.
     Source of raw logits: SAGE, Algorithm 2 and Figs. 8 and 9.
@@ -37,11 +36,11 @@ def ratio_scores(candidates: Sequence[Candidate], *, assume_ratio: bool = False)
     if not scores:
         return scores
     scale = scales[0]
+    if assume_ratio and scale in ("logit", "cosine", "rank"):
+        return scores
     if scale == "logit":
-        if assume_ratio:
-            return scores
         return [math.exp(min(s, 0.0)) / (1.0 + math.exp(-abs(s))) for s in scores]  # without an overflow
-    if scale in ("cosine", "rank") and not assume_ratio:
+    if scale in ("cosine", "rank"):
         raise ScoreScaleError(
             f"selection needs scores on a ratio scale, got score_scale {scale!r}; "
             "rerank first (the rerankers in precise_rag.rerank return probabilities), "

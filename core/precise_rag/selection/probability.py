@@ -29,8 +29,7 @@ class ProbabilitySelector:
     but of something else than the question names, gives way to it, see `of_something_else`. A name in the
     question that nothing kept mentions brings one candidate more, see `name_bearers`.
 
-    share_of_best: lowest probability to keep, as a share of the best candidate's, in [0, 1]; 0: `min_score`
-        alone decides.
+    share_of_best: lowest probability to keep, as a share of the best, in [0, 1]; 0: `min_score` decides.
     min_score: lowest probability to keep in any case, in [0, 1]. If both are 0, `max_tokens` is filled.
     enough_tokens: tokens after which no further candidate is kept; the last one may exceed them. Half as many
         again where the best has no probability. None, or a `share_of_best` of 0: nothing is enough. Steps of
@@ -44,6 +43,8 @@ class ProbabilitySelector:
     min_keep: number of the best candidates to keep even if they are worth less, but for a few signs of next
         to no worth; with 0 nothing may be kept.
     count_tokens: counts the tokens of candidates without `n_tokens`; default an estimate.
+    assume_ratio: whether to keep, by cosine and rank scores, `enough_tokens` of the best, as the default of
+        `PreciseRAG` does without a reranker; default: such scores are refused.
     Raises InputError if a setting is out of range.
 
     Differs from `GradientSelector`: it looks at each probability, not at drops between them, and at names.
@@ -56,12 +57,12 @@ class ProbabilitySelector:
     max_tokens: int | None = None
     min_keep: int = 3
     count_tokens: Callable[[str], int] | None = None
+    assume_ratio: bool = False
 
     def __post_init__(self) -> None:
-        check_number("share_of_best", self.share_of_best, least=0, most=1)
-        check_number("min_score", self.min_score, least=0, most=1)
+        for name in ("share_of_best", "min_score", "enough_share"):
+            check_number(name, getattr(self, name), least=0, most=1)
         check_number("enough_tokens", self.enough_tokens, least=1, whole=True, none="nothing is enough")
-        check_number("enough_share", self.enough_share, least=0, most=1)
         check_number("max_tokens", self.max_tokens, least=1, whole=True, none="no limit")
         check_number("min_keep", self.min_keep, least=0, whole=True)
 
@@ -70,10 +71,9 @@ class ProbabilitySelector:
 
         candidates: with probabilities or logits, in any order.
         query: the question; without it, names in it bring nothing.
-        step: of feedback; each step above 0 keeps half as many again, each below a third fewer, where names
-            bring nothing.
+        step: of feedback; each above 0 keeps half as many again, each below a third fewer, and no names.
         Returns one decision per candidate, best first; `max_tokens` holds at every step.
-        Raises ScoreScaleError for scores on other scales.
+        Raises ScoreScaleError for scores on other scales, unless `assume_ratio` is set.
         """
         candidates = best_first(candidates)
         selection = self._select(candidates, query)
@@ -88,7 +88,8 @@ class ProbabilitySelector:
     def _select(self, given: Sequence[Candidate], query: str) -> Selection:
         """Select at step 0. given: best first."""
         ranked = [candidate for candidate in given if UNSCORED not in candidate.scores]
-        worths = ratio_scores(ranked)
+        is_logit = any(candidate.score_scale == "logit" for candidate in ranked)
+        worths = ratio_scores(ranked, assume_ratio=self.assume_ratio and not is_logit)
         own = [worth for c, worth in zip(ranked, worths, strict=True) if INSISTENT not in c.scores]
         best = max(own or worths, default=0.0)
         lowest = max(self.min_score, self.share_of_best * best)

@@ -185,6 +185,8 @@ def test_a_stage_is_the_default_off_or_ones_own(rag):
     trace = Trace(QUESTION)
     assert bare.retrieve(QUESTION, trace=trace).kept == tuple(rag.index.search(QUESTION, 50))
     assert [stage.name for stage in trace.stages] == ["search", "selection"]
+    found = PreciseRAG(rag.index, reranker=None).retrieve(QUESTION).kept
+    assert found[0].score_scale == "rank"
     assert PreciseRAG(rag.index, relevance=Nothing()).retrieve(QUESTION).kept == ()
     for name in ("rewriter", "redundancy", "relevance", "evidence", "selector"):
         with pytest.raises(InputError, match=f'{name} must be "default", None or an object with'):

@@ -95,8 +95,10 @@ def test_a_few_signs_of_next_to_no_worth_are_not_among_the_best():
 
 
 def test_max_tokens_is_filled_and_never_passed_and_ranks_are_refused():
+    ranks = [replace(one, score_scale="rank") for one in candidates(*[0.9, 0.3, -0.1] * 50)]
     with pytest.raises(ScoreScaleError, match="rerank first"):
-        ProbabilitySelector().select([Candidate("d", 0, 1, "a", 0.5, "rank")])
+        ProbabilitySelector().select(ranks)
+    assert kept(ProbabilitySelector(assume_ratio=True), ranks) == [0.9] * 50
     given = [*candidates(0.9, n_tokens=60), *candidates(0.8, n_tokens=50), *candidates(0.7, n_tokens=40)]
     selector = ProbabilitySelector(share_of_best=0, min_score=0, max_tokens=100, min_keep=0)
     assert kept(selector, given) == [0.9, 0.7]

@@ -54,7 +54,7 @@ class SelfFeedbackOutput(TypedDict):
     """The output for one question; of a mapping also the input's other keys, as of `create_retrieval_chain`.
 
     question: the question that was answered, as it can be understood without the chat before it.
-    kind: "generated", or "context" if no model was asked.
+    kind: "generated", or "context" if no model was asked, or none of its drafts is an answer.
     context: the documents that the answer was written from, in the order of `PreciseRetriever`.
     citations: the passages that the answer cites: number, doc_id, start, end and text of each.
     choice: the option that was chosen, from 0; None if none was, or there were none.
@@ -79,11 +79,11 @@ class SelfFeedbackChain(RunnableSerializable[ChainInput, SelfFeedbackOutput]):
 
     It configures one `PreciseRAG`, which splits what the retriever finds into sentences, reranks them, drops
     repetitions, grows and selects evidence, answers and judges. The best-judged answer is returned, with its
-    own context. For the index of a `PreciseRetriever`, and its filter, use `from_rag(retriever.rag)`.
+    own context. Over the index of a `PreciseRetriever`, with its filter: `from_rag(retriever.rag, llm=llm)`.
 
     retriever: any Runnable from a question to documents; give it a large `k`, of which a part is sent.
     llm: writes the answers; a chat model, or anything else that `load_llm` takes.
-    rag: a pipeline to use as it is, instead of `retriever` and all that follows; see `from_rag`.
+    rag: a pipeline to use as it is, with `llm` if that is given, instead of `retriever` and `options`.
     live_final: stream the last draft allowed while the model writes it, and judge it afterwards.
     options: the other arguments of `PreciseRAG`, such as `preset`, `reranker`, `feedback` and `budget`.
 
@@ -109,14 +109,15 @@ class SelfFeedbackChain(RunnableSerializable[ChainInput, SelfFeedbackOutput]):
         if rag is None:
             if retriever is None or llm is None:
                 raise InputError("pass retriever= and llm=, or rag=")
-            rag = PreciseRAG(RetrieverSource(retriever), llm, **options)
-        elif retriever is not None or llm is not None or options:
-            raise InputError("a rag has its own retriever, llm and stages; pass them to it instead")
-        super().__init__(rag=check_pipeline(rag), live_final=live_final, name=name)  # type: ignore[call-arg]
+            rag, llm = PreciseRAG(RetrieverSource(retriever), llm, **options), None
+        elif retriever is not None or options:
+            raise InputError("a rag has its own retriever and stages; pass them to it instead")
+        rag = check_pipeline(rag).with_llm(llm)
+        super().__init__(rag=rag, live_final=live_final, name=name)  # type: ignore[call-arg]
 
     @classmethod
     def from_rag(cls, rag: PreciseRAG, **fields: Any) -> Self:
-        """Return a chain that answers by `rag`. fields: `live_final` and `name`."""
+        """Return a chain that answers by `rag`. fields: `llm` (default: its own), `live_final`, `name`."""
         return cls(rag=rag, **fields)
 
     @classmethod

@@ -55,12 +55,12 @@ class SelfFeedbackQueryEngine(OverPipeline, BaseQueryEngine):
     It configures one `PreciseRAG`, which splits what the retriever finds into sentences, reranks them, drops
     repetitions, grows and selects evidence, answers and judges. The best-judged answer is returned, with its
     own sources; `response.metadata["precise"]` holds kind, score, note (why the loop stopped), question,
-    citations, choice and the trace. For what a `PreciseRetriever` searches use `from_rag(retriever.rag)`.
+    citations, choice and the trace. Over what a `PreciseRetriever` searches it is `from_rag(retriever.rag)`.
 
     retriever: any LlamaIndex retriever; give it a large top k, of which a part is sent.
-    llm: writes the answers; default `Settings.llm`.
+    llm: writes the answers; default: that of `rag`, or else `Settings.llm`.
     node_postprocessors: applied to what the retriever finds.
-    rag: a pipeline to use as it is, instead of all these and `options`; see `from_rag`.
+    rag: a pipeline to use as it is, with `llm` if that is given, instead of `options` and the rest.
     streaming: return a response with a generator of the accepted answer, not yet read.
     live_final: stream the last draft allowed while the model writes it, and judge it afterwards; without
         feedback that is every answer.
@@ -86,15 +86,16 @@ class SelfFeedbackQueryEngine(OverPipeline, BaseQueryEngine):
             source = RetrieverSource(retriever, node_postprocessors or ())
             for postprocessor in source.node_postprocessors:
                 postprocessor.callback_manager = self.callback_manager
-            rag = PreciseRAG(source, llm or Settings.llm, **options)
-        elif retriever is not None or llm is not None or node_postprocessors or options:
-            raise InputError("a rag has its own retriever, llm and stages; pass them to it instead")
-        self.rag, self.streaming = check_pipeline(rag), of_kind("streaming", streaming, bool)
+            rag, llm = PreciseRAG(source, llm or Settings.llm, **options), None
+        elif retriever is not None or node_postprocessors or options:
+            raise InputError("a rag has its own retriever and stages; pass them to it instead")
+        self.rag = check_pipeline(rag).with_llm(llm or (None if rag.llm else Settings._llm))
+        self.streaming = of_kind("streaming", streaming, bool)
         self.live_final = of_kind("live_final", live_final, bool) or self.rag.feedback.max_rounds == 0
 
     @classmethod
     def from_rag(cls, rag: PreciseRAG, **kwargs: Any) -> Self:
-        """Return an engine that answers by `rag`; `kwargs` are streaming, live_final, callback_manager."""
+        """Return an engine that answers by `rag`; kwargs: llm, streaming, live_final, callback_manager."""
         return cls(rag=rag, **kwargs)
 
     @classmethod

@@ -18,7 +18,7 @@ INDEX = HybridIndex.build([Document(name, text) for name, text in TEXTS.items()]
 
 def ours(framework, llm, **options):
     """The component over a pipeline with an index of ours."""
-    return framework.loop.from_rag(PreciseRAG(INDEX, llm, **options))
+    return framework.loop.from_rag(PreciseRAG(INDEX, **options), llm=llm)
 
 
 def stock(framework, llm, **options):

@@ -83,7 +83,8 @@ def test_a_llamaindex_llm_writes_and_another_judges_and_neither_sees_what_is_hid
         assert "s3cret" not in prompt
         assert "score_scale" not in prompt
     Settings.llm = scripted_chat(reply=lambda prompt: verdict(9))
-    assert str(SelfFeedbackQueryEngine(retriever).query(QUESTION)) == verdict(9)
+    later = SelfFeedbackQueryEngine.from_rag(PreciseRAG(engine.rag.index))
+    assert str(SelfFeedbackQueryEngine(retriever).query(QUESTION)) == str(later.query(QUESTION)) == verdict(9)
 
 
 def test_postprocessors_run_once_before_the_selection(retriever):

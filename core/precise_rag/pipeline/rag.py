@@ -37,10 +37,10 @@ class PreciseRAG:
 
     index: what is searched: any index, or another object with `search(query, top_k)`, and `asearch` if it
         has an asynchronous one; None if every question comes with its candidates.
-    llm: writes the answer (any model that `load_llm` accepts); default: none, and `answer` returns the
-        selected context.
+    llm: writes the answer (what `load_llm` accepts); default: none, and the selected context is the answer.
     preset: where the defaults come from: "precise", "sage", "paretorag", "chunkrag" or "recursive"; default:
         "precise".
+    n_candidates: candidates to retrieve, at least 1; default: the preset's (50).
 
     **Stages.** Each is "default" (what the preset has), None (left out), or your own object:
 
@@ -51,11 +51,9 @@ class PreciseRAG:
     evidence: grows the candidates to the spans that are sent; an index of sentences is then searched for
         single sentences, and other texts that are found are split into theirs, of which the reranker's best
         200 are used, or `n_candidates` if that is more; "precise": an `EvidenceGrower`.
-    selector: decides how many candidates to keep; "precise": `ProbabilitySelector()`.
+    selector: decides how many candidates to keep; "precise": `ProbabilitySelector(assume_ratio=True)`.
     feedback: rules of the feedback loop, a `FeedbackController`; None answers once and asks no judge;
         "precise": `FeedbackController()`.
-
-    **Retrieval.** n_candidates: candidates to retrieve, at least 1; default: the preset's (50).
 
     **Prompts.**
 
@@ -70,7 +68,7 @@ class PreciseRAG:
 
     **Models and their cost.**
 
-    judge: judges the answer (any model that `load_llm` accepts); default: `llm`.
+    judge: judges the answers of `llm`, with `feedback` (any model that `load_llm` accepts); default: `llm`.
     budget: limits for each question, shared by all stages; default: none.
     prices: prices of the models; default: the packaged table.
 
@@ -192,6 +190,15 @@ class PreciseRAG:
             raise InputError("what is searched has a filter for every question, and takes no second one")
         other = copy(self)
         other.filter = deepcopy(filter) if isinstance(filter, dict) else filter
+        return other
+
+    def with_llm(self, llm: Any) -> Self:
+        """Return a pipeline whose answers `llm` writes, and judges unless `judge` was set; None: its own."""
+        other = copy(self)
+        if llm is not None:
+            other.llm = load_llm(llm)
+            other.judge = other.llm if self.judge is self.llm else self.judge
+            other._check_models()
         return other
 
     def retrieve(
@@ -382,10 +389,8 @@ class PreciseRAG:
         asking = {"rewriter": self.path.rewriter, "relevance": self.path.relevance}
         for name, stage in asking.items():
             if isinstance(stage, AsksModel) and stage.llm is None and self.llm is None:
-                raise InputError(
-                    f"the {name} of the preset {self.preset!r} asks a language model, and there is none; "
-                    f"pass llm=, or {name}=None to leave it out"
-                )
+                told = f"and there is none; pass llm=, or {name}=None to leave it out"
+                raise InputError(f"the {name} of the preset {self.preset!r} asks a language model, {told}")
         own = [getattr(stage, "llm", None) for stage in asking.values()]
         for model in (self.llm, self.judge, *own):
             if model is not None:

@@ -117,7 +117,7 @@ class SemanticSegmentationTextSplitter(SpanTextSplitter):
     embeddings: LangChain embeddings, a core encoder, or the name or path of one. The splitter's `embeddings`
     then give your vector store each piece's vector in context: the mean of its sentences' vectors, weighted
     with that of the text around it and with the vector of the whole piece. Default: none.
-    whole: largest weight of the piece embedded as a whole in that vector (0 to 1); 0: it is not embedded.
+    whole: largest weight of the piece embedded as a whole in that vector, if there is one (0 to 1).
     options: further options of `Segmenter.from_pretrained`, such as threshold, min_tokens, paragraphs.
 
     `model="greedy"` joins neighbouring sentences while their vectors by `embeddings` are alike (ChunkRAG).
@@ -162,10 +162,11 @@ class SemanticSegmentationTextSplitter(SpanTextSplitter):
             options |= {name: limit for name, limit in limits.items() if limit is not None}
             self._segmenter = GreedySegmenter(self.embeddings.encoder, **options)
         elif isinstance(model, str | Path):
-            if chunk_size is not None and "max_tokens" in options:
-                raise InputError("chunk_size and max_tokens are one limit in two units; pass one of them")
-            if "max_tokens" not in options or length_function is not None:
-                options.setdefault("max_tokens", _MAX_CHARACTERS if chunk_size is None else chunk_size)
+            in_tokens = options.keys() & {"max_tokens", "count_tokens"}
+            if in_tokens and (chunk_size, length_function) != (None, None):
+                raise InputError("max_tokens and count_tokens exclude chunk_size and length_function")
+            if not in_tokens:
+                options["max_tokens"] = _MAX_CHARACTERS if chunk_size is None else chunk_size
                 options["count_tokens"] = length_function or len
             self._segmenter = Segmenter.from_pretrained(model, **options)
         else:

@@ -108,6 +108,8 @@ def test_a_segmenter_is_used_as_it_is_and_options_that_cannot_be_kept_are_refuse
     for refused, message in (
         (lambda: make(segmenter, chunk_size=10), "chunk_size"),
         (lambda: make(chunk_overlap=200), "do not overlap"),
+        (lambda: make(chunk_size=10, count_tokens=len), "exclude"),
+        (lambda: make(max_tokens=10, length_function=len), "exclude"),
         (lambda: make().create_documents(TEXT), "texts must be a list of str objects, got str"),
         (lambda: make().create_documents([TEXT, TEXT], [{}]), "got 1 for 2"),
         (lambda: make(separators=[" "]), "a segmenter has no option 'separators'"),

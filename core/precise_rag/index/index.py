@@ -5,7 +5,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Never, Self
 
 import numpy as np
 
@@ -196,13 +196,14 @@ class DocumentIndex(Searched):
         *,
         filter: Filter | Mapping[str, Any] | None = None,
         vector: FloatArray | None = None,
+        **others: Never,
     ) -> list[Candidate]:
         """Return at most `top_k` candidates, best first.
 
         query, top_k, filter, vector: as for `HybridIndex.search`.
         Raises EmptyIndexError if the index holds no text.
         """
-        check_search(query, top_k)
+        check_search(query, top_k, others, "filter", "vector")
         view = self._ready(None if filter is None else as_filter(filter))
         return self._found(view, query, vector, top_k)[1]
 
@@ -316,10 +317,12 @@ def unique_documents(documents: Iterable[Document]) -> Iterator[Document]:
         yield replace(document, metadata=copied(document.metadata))
 
 
-def check_search(query: str, top_k: int) -> None:
-    """Raise InputError unless the query is a string and `top_k` a whole number of at least 1."""
+def check_search(query: str, top_k: int, others: Iterable[str], *known: str) -> None:
+    """Raise InputError unless the query is text, `top_k` at least 1, and the other options are known ones."""
     check_text("the query", query)
     check_number("top_k", top_k, least=1, whole=True)
+    for name in others:
+        raise InputError(f"a search of this index has no option {name!r}; it has {', '.join(known)}")
 
 
 def query_direction(vector: Any, dimension: int) -> FloatArray:

@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Literal, NamedTuple, get_args
+from typing import Any, Literal, NamedTuple, Never, get_args
 
 import numpy as np
 from typing_extensions import override
@@ -68,10 +68,11 @@ class SentenceSearch(Searched):
         vector: FloatArray | None = None,
         alpha: float | None = None,
         returns: Returns | None = None,
+        **others: Never,
     ) -> list[Candidate]:
         """Return at most `top_k` candidates, best first.
 
-        top_k: maximum number of candidates; at least 1.
+        query, top_k: the question, and the maximum number of candidates, at least 1.
         filter: what the documents of all candidates must meet, see `as_filter`; default: nothing.
         vector: (d,) the query's vector, by the same model as those of the index; default: `query` is encoded.
         alpha: weight of a sentence against its context (0 to 1); default: the index's setting. The vectors
@@ -79,7 +80,7 @@ class SentenceSearch(Searched):
         returns: "sentence", "passage" or "mixed", see `Returns`; default: the index's `returns`.
         Raises EmptyIndexError if the index holds no text.
         """
-        check_search(query, top_k)
+        check_search(query, top_k, others, "filter", "vector", "alpha", "returns")
         check_number("alpha", alpha, least=0, most=1, none="the index's setting")
         default: Returns = getattr(self.settings, "returns", "sentence")
         returns = returns or default

@@ -49,7 +49,7 @@ METHODS: Mapping[str, str] = {
 }
 """The method that your own object must have, by the name of the stage; see `precise_rag.protocols`."""
 _ELSEWHERE = {
-    "_embed": "encoder=, in LangChain embeddings= and in LlamaIndex embed_model=",
+    "_embed": "encoder=, in LangChain embeddings= and in LlamaIndex embed_model=, where the index is built",
     "_filter": 'with_filter(), in LangChain search_kwargs={"filter": …} and in LlamaIndex filters=',
     r"_k\Z": "with_k(), in LangChain k= and in LlamaIndex similarity_top_k=",
 }

@@ -1,10 +1,11 @@
 """ChunkRAG's greedy segmenter."""
 
 from collections.abc import Iterable, Iterator
+from typing import Never
 
 import numpy as np
 
-from precise_rag.checks import check_methods, check_number
+from precise_rag.checks import check_choice, check_methods, check_number
 from precise_rag.encoded import count_tokens, encode_documents
 from precise_rag.encoders.geometry import cosine_like
 from precise_rag.facts import copied
@@ -19,9 +20,10 @@ from precise_rag.types import BoolArray, Chunk, Document, IntArray, SentenceTabl
 class GreedySegmenter:
     """Segmenter that starts a new chunk where two neighbouring sentences are not similar.
 
-    encoder: makes the sentence vectors. threshold: a chunk ends where the cosine is lower, -1 to 1;
-    default 0.7. It is meant for all-MiniLM-L6-v2; see `cosine_like` for others. max_chars: limit of each
-    chunk; default 500. splitter: splits text into sentences; default: `load_sentence_splitter()`.
+    encoder: makes the sentence vectors.
+    threshold: a chunk ends where the cosine is lower; default 0.7, of all-MiniLM-L6-v2 (see `cosine_like`).
+    max_chars: limit of each chunk; default 500.
+    splitter: splits text into sentences; default: `load_sentence_splitter()`.
     length_function: measures a text, or several, against max_chars; default: characters.
 
     Source: ChunkRAG, "Chunk Formation". Differs: a sentence that is too long is cut between words; the
@@ -36,7 +38,10 @@ class GreedySegmenter:
         max_chars: int = 500,
         splitter: SentenceSplitter | None = None,
         length_function: CountTokens | None = None,
+        **others: Never,
     ) -> None:
+        for name in others:
+            check_choice("an option of a greedy segmenter", name, ("threshold", "max_chars"))
         check_methods("encoder", encoder, ("encode", "count_tokens"), "pass encoder=load_encoder(…)")
         check_number("threshold", threshold, least=-1, most=1)
         check_number("max_chars", max_chars, least=1, whole=True)

@@ -55,7 +55,7 @@ def main() -> None:
     args = parser.parse_args()
     rankers: dict[str, Ranker] = {
         SEARCH: lambda one: np.array([c.score for c in one.candidates]),
-        "packaged": by_reranker(load_reranker()),
+        "packaged": by_reranker(load_reranker("packaged")),
         **{name: by_reranker(load_reranker(name)) for name in args.reranker},
         **{name: by_reranker(CascadeReranker(Path(name))) for name in args.cascade},
     }

@@ -93,7 +93,7 @@ def relevance(dataset: Dataset, corpus: Positions, found: Lists) -> dict:
 
     Filtering drops repetitions and candidates below the paper's threshold.
     """
-    reranker, chunk_filter = load_reranker(), RedundancyFilter()
+    reranker, chunk_filter = load_reranker("packaged"), RedundancyFilter()
     threshold = DynamicThreshold(min_score=0.0, ceiling=1.0)
     scored = [rerank(q.text, pieces, reranker) for q, pieces in zip(dataset.questions, found, strict=True)]
     kept = []

@@ -15,7 +15,7 @@ from precise_rag.types import ScoreScale
 
 
 def load_reranker(
-    reranker: Any = "packaged", device: str | None = None, *, score_scale: ScoreScale | None = None
+    reranker: Any = "default", device: str | None = None, *, score_scale: ScoreScale | None = None
 ) -> Reranker:
     """Load a reranker by name or path, or wrap an object.
 
@@ -23,9 +23,9 @@ def load_reranker(
 
     reranker: one of
 
-    - "default": the cascade.
-    - "packaged": the packaged reranker. No download, no torch.
-    - "cascade": the packaged reranker, then a small cross-encoder on up to 24 of its best. Slower.
+    - "default", also without an argument, or "cascade": the packaged reranker, then a small cross-encoder on
+      up to 24 of its best, and 12 more where none is likely. No download, no torch.
+    - "packaged": the packaged reranker alone. Fast.
     - "cohere" or "cohere:MODEL": a hosted reranker of Cohere.
     - a path, or any other name with an owner ("owner/model"): a sentence-transformers CrossEncoder,
       loaded at its first use.
@@ -33,8 +33,7 @@ def load_reranker(
     - an object with name, score_scale and score(query, candidates), which is returned as it is.
 
     device: where a network runs, such as "cpu"; default: CUDA if there is one. score_scale: of a
-    CrossEncoder, "probability" (default) or "logit"; of a wrapped object, what its scores mean, by default
-    only their order.
+    CrossEncoder, "probability" (default) or "logit"; of a wrapped object, its scores' (default: "rank").
     Raises InputError if `reranker` is none of these.
     """
     if isinstance(reranker, str):

@@ -35,7 +35,7 @@ def test_rerankers_by_name(name: str, expected: str) -> None:
     assert reranker.name == expected
     assert isinstance(reranker, CrossEncoderReranker) == ("model" in expected)
     assert (load_reranker(name) is reranker) == ("cohere" not in str(name))
-    assert load_reranker(reranker) is reranker
+    assert (load_reranker(reranker), load_reranker()) == (reranker, load_reranker("cascade"))
 
 
 @pytest.mark.parametrize("load", [load_reranker, load_encoder])

@@ -26,14 +26,14 @@ def candidates(scores: Sequence[float] | None = None) -> list[Candidate]:
 
 
 def test_texts_alone_are_enough_and_of_equal_ones_the_better_retrieval_score_wins() -> None:
-    ranked = rerank(QUESTION, candidates(), load_reranker())
+    ranked = rerank(QUESTION, candidates(), load_reranker("packaged"))
     assert ranked[0].text == TEXTS[0]
     assert all(0.0 < c.score < 1.0 and c.score_scale == "probability" for c in ranked)
     assert ranked[0].score > 0.5 > ranked[1].score
     same = [replace(c, text="Its towers stand on granite.") for c in candidates([0.3, 0.9, 0.6, 0.1, 0.5])]
-    scores = load_reranker().score(QUESTION, same)
+    scores = load_reranker("packaged").score(QUESTION, same)
     assert np.argsort(-scores).tolist() == [1, 2, 4, 0, 3]
-    unscored = load_reranker().score(QUESTION, [replace(c, score=0.0) for c in same])
+    unscored = load_reranker("packaged").score(QUESTION, [replace(c, score=0.0) for c in same])
     assert unscored == pytest.approx(unscored[0], rel=1e-5)
 
 
@@ -53,15 +53,16 @@ def test_scores_do_not_depend_on_the_order_of_the_list() -> None:
         replace(c, scores={"bm25": float(i)}) for i, c in enumerate(candidates([0.3, 0.2, 0.5, 0.1, 0.9]))
     ]
     order = random.Random(3).sample(range(len(given)), len(given))
-    straight = load_reranker().score(QUESTION, given)
-    shuffled = load_reranker().score(QUESTION, [given[i] for i in order])
+    straight = load_reranker("packaged").score(QUESTION, given)
+    shuffled = load_reranker("packaged").score(QUESTION, [given[i] for i in order])
     assert shuffled == pytest.approx(straight[order], rel=1e-5)
 
 
 @pytest.mark.parametrize("query", ["", "zzz", "the", "桥是什么时候开通的", "\ud800 \x00"])
 def test_any_query_and_text_can_be_scored(query: str) -> None:
     texts = ("", "\n", "桥于1931年开通", "a" * 5000, "\ud800")
-    scores = load_reranker().score(query, [Candidate("d", 0, len(t), t, 1.0, "rank") for t in texts])
+    given = [Candidate("d", 0, len(t), t, 1.0, "rank") for t in texts]
+    scores = load_reranker("packaged").score(query, given)
     assert scores.shape == (5,)
     assert all(0.0 <= score <= 1.0 for score in scores)
     assert load_reranker("packaged").score(query, []).shape == (0,)

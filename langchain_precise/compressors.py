@@ -54,7 +54,7 @@ class SelectionCompressor(
     _part: parts.SelectionPart = PrivateAttr()
 
     def model_post_init(self, context: Any) -> None:
-        """Check the settings and load the models now, not at the first query."""
+        """Check the settings now; models of other sources are looked for at their first use."""
         self._part = self._make_part()
 
     def __eq__(self, other: object) -> bool:
@@ -151,7 +151,7 @@ class GradientSelectionCompressor(SelectionCompressor, parts.GradientOptions):
     from a precise-rag reranker, or if `score_scale` is set.
     score_scale: the scale of the documents' own `relevance_score`, which is then cut on as it is.
     count_tokens: counts the tokens of a text for `max_tokens`; default: those of the default encoder.
-    The other fields are those of `GradientSelector`.
+    The other fields are those of `GradientSelector`, with share_of_best 0.25 and min_keep 1 by default.
     """
 
     reranker: Any = "default"

@@ -33,10 +33,10 @@ class PreciseRetriever(BaseRetriever):
 
     rag: the pipeline, of which the retrieval part is used. With `order="score"` it returns single sentences,
         best first.
-    k: return exactly the best `k` sentences, best first, if there are as many; default: excerpts of what the
-        selection keeps.
+    k: return exactly the best `k` sentences, best first in any `order`, if there are as many; default:
+        excerpts of what the selection keeps.
     search_kwargs: a "filter" for all calls, such as `{"filter": {"year": 2020}}`, and a "k", which is the
-        field `k`. `rag` keeps the filter, too, but not one that is set later.
+        field `k` and goes before it. `rag` keeps the filter, too, but not one that is set later.
     Both can be set for a call, whose filter narrows that of all: `invoke(query, k=3, filter={"year": 2020})`.
     """
 

@@ -134,7 +134,7 @@ class SemanticSegmentationNodeParser(SpanNodeParser):
     sentence_splitter: "auto", "nupunkt" or "sentencex".
     tokenizer: function from a text to its tokens, which `max_tokens` counts; default: `Settings.tokenizer`.
     alpha: weight of a node's sentences against the text around it, in its vector.
-    whole: largest weight of the node embedded as a whole, in its vector; 0: it is not embedded.
+    whole: largest weight of the node embedded as a whole, in its vector. Both: with an `embed_model` only.
     weights_sha256: checksum of the model in use; filled in.
     The other fields are those of `SegmenterOptions`, with max_tokens 512 by default; they show what holds.
     chunk_size: the same as `max_tokens`, under the name that other node parsers have for it.

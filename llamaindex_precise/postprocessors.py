@@ -38,7 +38,7 @@ class SelectionPostprocessor(SettingsComponent, BaseNodePostprocessor):
     _mode: ClassVar[MetadataMode] = MetadataMode.EMBED
 
     def model_post_init(self, context: Any) -> None:
-        """Check the settings and load the models now, not at the first query."""
+        """Check the settings now; models of other sources are looked for at their first use."""
         super().model_post_init(context)
         self._part = self._make_part()
 
@@ -134,7 +134,7 @@ class GradientSelectionPostprocessor(RerankerPostprocessor, parts.GradientOption
     a precise-rag reranker, or if `score_scale` is set.
     score_scale: the scale of the nodes' own scores, which are then cut on as they are.
     count_tokens: counts the tokens of a text for `max_tokens`; default: as the default encoder. Not saved.
-    The other fields are those of `GradientSelector`.
+    The other fields are those of `GradientSelector`, with share_of_best 0.25 and min_keep 1 by default.
     """
 
     score_scale: ScoreScale | None = None

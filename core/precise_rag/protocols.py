@@ -214,6 +214,5 @@ class Selector(Protocol):
     def select(self, candidates: Sequence[Candidate], /, *, query: str = "", step: int = 0) -> Selection:
         """Return one decision per candidate, best first.
 
-        step: what the feedback loop asks for: above 0 more candidates than at 0, below 0 fewer, the more so
-            the further from 0.
+        step: what the feedback loop asks for: the higher above 0, the more candidates; below 0, the fewer.
         """

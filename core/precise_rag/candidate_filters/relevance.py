@@ -77,8 +77,7 @@ class RelevanceFilter:
     Adds "relevance", "relevance_base", "relevance_reflection" and "relevance_critic" to the `scores` of
     each scored candidate; its own score stays. A batch that the model refuses, because it is too long or
     for its content, is halved until the chunk that causes it stands alone. A chunk has no score if the
-    reply could not be read twice, the call failed, or the budget had no room for it; `unscored` then
-    decides.
+    reply could not be read twice, the call failed, or the budget had no room for it: see `unscored`.
     Raises LLMAuthenticationError if the key is refused, and LLMResponseError if no chunk has a score and
     `unscored` is "drop".
     """

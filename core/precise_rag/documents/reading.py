@@ -43,8 +43,7 @@ def read_documents(
         (.docx), PowerPoint (.pptx), EPUB and notebooks. In a folder, hidden files are skipped, those of other
         kinds, and folders that tools fill (node_modules, __pycache__, virtual environments, caches) unless
         they are a path; a warning of the log "precise_rag" names them. Links that lead out of it are errors.
-    exclude: patterns such as "*.log" of the names of files and folders, or of their paths in the given
-        folder, to skip.
+    exclude: patterns of names of files and folders, or of their paths in the given folder, such as "*.log".
     on_error: is called with the error of each file or folder that cannot be read, and with the first one of
         the lines, records or messages of a file; the others are read. By default the first error is raised.
     A file is one document; its id is its path within the given folder, or its file name; if several paths
@@ -58,8 +57,8 @@ def read_documents(
     offset with its time. Fields of a record with a name of ours are in the metadata "record", a mapping.
     A file that is not UTF-8 is read in the encoding that fits it best (extra "documents"). A file without
     content is a document without text.
-    Returns an iterator over the documents, sorted by path within each folder.
-    Raises InputError, naming the file and line, if a path does not exist or a folder has no file to read.
+    Returns an iterator, which reads as it goes, over the documents, sorted by path within each folder.
+    It raises InputError, naming the file and line, if a path does not exist or a folder has no file to read.
     It also raises InputError for a file that is larger than 256 MiB, is not text, or takes a converter more
     than a minute or becomes more than 32 MiB of text in it, a malformed record, and an id that occurs twice.
     """

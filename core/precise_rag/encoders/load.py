@@ -32,8 +32,8 @@ def load_encoder(
       - an `Encoder`, which is returned unchanged.
     device: "cpu", "cuda", "cuda:1", …; default: a GPU if torch can use one.
     argument: name of the argument that had it, for the error.
-    Raises ModelError if the model cannot be found or its checksum is wrong, MissingExtra if a package
-    is missing, InputError for any other object.
+    Raises InputError for any other object. A model is looked for at its first use, which raises ModelError
+    if it cannot be found or its checksum is wrong, and MissingExtra if a package is missing.
     """
     source = name_or_path_or_object
     if isinstance(source, str | Path):

@@ -121,8 +121,7 @@ class DenseIndex(DocumentIndex):
     """Chunks scored by cosine with the query.
 
     Every chunk is compared, unless `backend` names an index of faiss, such as "faiss:HNSW32@efSearch=64".
-    Then each large shard has one, built when the shard is first searched after a change or
-    after `load`.
+    Then each large shard has one, built when it is first searched after a change or a `load`.
     """
 
     kind: ClassVar[str] = "dense"

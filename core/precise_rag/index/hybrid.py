@@ -181,8 +181,7 @@ class HybridIndex(SentenceIndex):
     Only the order of fused scores has a meaning (`score_scale="rank"`). `Candidate.scores` has "dense"
     (the dense score), "core" (cosine of the sentence), "bm25" (of the sentence) and "bm25_passage".
 
-    Source: ChunkRAG's hybrid retrieval. Differs: contexts, and adaptive weights instead of 0.5 and 0.5;
-    see docs/design.md.
+    Source: ChunkRAG's hybrid retrieval. Differs: contexts, and adaptive weights instead of 0.5 and 0.5.
     """
 
     kind: ClassVar[str] = "hybrid"

@@ -31,12 +31,11 @@ def load_index(
 
     path: folder of the index; or "postgresql://…" for one in a database.
     encoder: the encoder or embedding object that the index was built with, or anything else that
-    `load_encoder` takes; optional if it is installed as a package.
+    `load_encoder` takes; optional if it is one of the two in this package.
     device: where the installed encoder runs; see `load_encoder`.
     settings: see `DocumentIndex.load`.
     Raises IndexFormatError if the index cannot be read by this version or is damaged, and ModelError
-    if it needs an encoder that must be passed. A saved index never chooses a model, a folder or a
-    service to load.
+    if it needs an encoder that must be passed. A saved index never chooses a model or service to load.
     """
     if is_database(path):
         engine = PostgresEngine(str(path))

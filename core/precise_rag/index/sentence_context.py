@@ -51,7 +51,7 @@ class SentenceContextIndex(SentenceIndex):
     passage has no context.
 
     Source: ParetoRAG, section 3. Differs: the defaults; `alpha=0.8, context="encode",
-    similarity="dot"` is the paper. See docs/design.md.
+    similarity="dot"` is the paper.
     """
 
     kind: ClassVar[str] = "sentence-context"

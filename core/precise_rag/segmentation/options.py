@@ -16,8 +16,7 @@ class SegmenterOptions:
 
     threshold: cut where the probability that two sentences belong together is lower; default 0.55.
     max_tokens: limit of every chunk; default 1,024.
-    target_tokens: shorter chunks are made only where the topic clearly changes; at most max_tokens, default
-    four fifths of it.
+    target_tokens: shorter chunks are made only where the topic clearly changes; default 4/5 of max_tokens.
     min_tokens: shorter chunks join a neighbour if max_tokens allows it; default a sixteenth of max_tokens.
     paragraphs: blank lines are always boundaries, except after a heading or lead-in ("hard"), or evidence for
     one ("soft", default).

@@ -51,8 +51,8 @@ class DatabaseIndex(SentenceSearch):
         those that only a search reads may differ.
     Raises IndexFormatError if the collection was made with another encoder, InputError for another setting.
 
-    `Candidate.scores` has "dense", "bm25" (of the sentence) and "bm25_passage". Differs from HybridIndex: see
-    docs/design.md.
+    `Candidate.scores` has "dense", "bm25" (of the sentence) and "bm25_passage". Differs from HybridIndex: a
+    row has one vector, so a search cannot change `alpha`.
     """
 
     kind: ClassVar[str] = "database"

@@ -237,7 +237,7 @@ class SentenceContextNodeParser(SpanNodeParser):
     _encoder: Encoder = PrivateAttr()
 
     def model_post_init(self, context: Any) -> None:
-        """Load the encoder now, not at the first document."""
+        """Check the settings now; a model of another source is looked for at its first use."""
         super().model_post_init(context)
         ContextSettings(**self._settings())  # checks them
         self._encoder = self._load_encoder()

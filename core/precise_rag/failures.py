@@ -27,14 +27,12 @@ from precise_rag.redaction import quoted, redacted, short_address
 
 T = TypeVar("T")
 _TOO_LONG = re.compile(
-    r"context[ _](?:length|window|size)|maximum (?:context|prompt|input)|max_model_len"
-    r"|(?:prompt|input|request) (?:is )?too (?:long|large)|too many (?:input )?tokens|reduce the length",
-    re.I,
+    r"(?i)context[ _](?:length|window|size)|maximum (?:context|prompt|input)|max_model_len"
+    r"|(?:prompt|input|request) (?:is )?too (?:long|large)|too many (?:input )?tokens|reduce the length"
 )
 _FILTERED = re.compile(
-    r"content[ _-]?(?:filter|management|policy|policies)|data[ _-]?inspection|responsible[ _-]?ai"
-    r"|(?:usage|safety) (?:polic|system|filter)|moderation|(?:input|prompt) (?:is |was )?flagged",
-    re.I,
+    r"(?i)content[ _-]?(?:filter|management|policy|policies)|data[ _-]?inspection|responsible[ _-]?ai"
+    r"|(?:usage|safety) (?:polic|system|filter)|moderation|(?:input|prompt) (?:is |was )?flagged"
 )
 _ENDPOINT = re.compile(r"/(?:chat/completions|embeddings|v\d/rerank)/?\Z")
 """What clients put behind `base_url`."""

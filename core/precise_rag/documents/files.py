@@ -20,9 +20,8 @@ _log = logging.getLogger(__name__)
 MOST_BYTES = 256 * 2**20
 """Largest size of a file."""
 _DECLARED = re.compile(
-    rb"<\?xml[^>]{0,200}?encoding=[\"']([\w.:-]{1,40})|<meta[^>]{0,200}?charset=[\"']?([\w.:-]{1,40})"
-    rb"|\\usepackage\[([\w-]{1,20})\]\{inputenc\}",
-    re.IGNORECASE,
+    rb"(?i)<\?xml[^>]{0,200}?encoding=[\"']([\w.:-]{1,40})|<meta[^>]{0,200}?charset=[\"']?([\w.:-]{1,40})"
+    rb"|\\usepackage\[([\w-]{1,20})\]\{inputenc\}"
 )
 _NAMED = 9
 """Names of what is not read, in a warning, at most."""

@@ -9,21 +9,15 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from precise_rag._data import packaged_text
 from precise_rag.rerank.logistic_regression import log_odds
 from precise_rag.stems import QUESTION_KINDS, question_kinds
 from precise_rag.types import FloatArray, Stretch
 
-_ASKS_FOR_MORE = re.compile(
-    r"\b(summari[sz]e|discuss\w*|describe|explain|opinions?|th(ink|ought)s?|s(ay|aid)|"
-    r"fe(el|lt)|happen\w*|conclusions?|views?|talk\w*|list|details?)\b",
-    re.IGNORECASE,
-)
+_MORE, _LEANING = packaged_text("evidence/first_words.txt").splitlines()
+_ASKS_FOR_MORE = re.compile(rf"(?i)\b({_MORE})\b")
 """Words that ask for more than a fact."""
-_LEANS = re.compile(
-    r"\W*(he|she|it|they|this|that|these|those|his|her|its|their|however|but|and|then|so|thus|therefore|such|also"
-    r"|there|here|i|we|you)\b",
-    re.IGNORECASE,
-)
+_LEANS = re.compile(rf"(?i)\W*({_LEANING})\b")
 """A first word that refers to the sentence before."""
 TEXT_FEATURES = ("digits", "quotes", "first_person", "third_person", "words")
 """What kind of text it is around a step: encyclopedias, stories and meetings answer at different lengths."""

@@ -45,9 +45,8 @@ _OTHER_ITEMS = 0.75
 _ANNOUNCED: tuple[BlockKind, ...] = ("item", "code", "table", "quote")
 _BESIDE_ITEMS: tuple[BlockKind, ...] = ("code", "table", "quote")
 _POINTS_BELOW = re.compile(
-    r"\b(?:follow(?:ing|s\b)|below|here (?:is|are)\b|folgende|unten|hier (?:ist|sind|folg)|siguiente"
-    r"|a continuación|suivant|ci-dessous|voici|следующ|ниже|вот )",
-    re.IGNORECASE,
+    r"(?i)\b(?:follow(?:ing|s\b)|below|here (?:is|are)\b|folgende|unten|hier (?:ist|sind|folg)|siguiente"
+    r"|a continuación|suivant|ci-dessous|voici|следующ|ниже|вот )"
 )
 _NOTE = re.compile(
     r"\[\^([\w-]{1,40})\]:|\.\. \[(#[\w-]{0,40})\]|([¹²³⁴-⁹])|\\?(\*{1,3}|[†‡])[ \t)]*\w"

@@ -140,8 +140,7 @@ _REFUSAL = re.compile(
 )
 """A sentence that says that the passages do not contain the answer, or do not say something else."""
 _OF_ANSWER = re.compile(
-    r"\b(?:answer|information|question|mention|sa[yi]|stat|specif|indicat|address|discuss|descri|explain|tell)",
-    re.I,
+    r"(?i)\b(?:answer|information|question|mention|sa[yi]|stat|specif|indicat|address|discuss|descri|explain|tell)"
 )
 """What a refusal speaks of if it cites: "The document has no personal data [1]." is an answer."""
 _TOKENS = re.compile(rf"(?:{CONTROL_TOKEN.pattern})(?:(?:assistant|model|user)\b)?")

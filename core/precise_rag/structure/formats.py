@@ -17,9 +17,8 @@ from precise_rag.structure.source import is_source, source_blocks
 from precise_rag.structure.turns import with_entries, with_turns
 
 _HTML_START = re.compile(
-    r"\s{0,1000}(?:<\?xml[^<>]{0,300}>\s{0,100})?(?:<!--[^<>]{0,2000}-->\s{0,100})?"
-    r"<(?:!doctype html|html|head|body)\b",
-    re.IGNORECASE,
+    r"(?i)\s{0,1000}(?:<\?xml[^<>]{0,300}>\s{0,100})?(?:<!--[^<>]{0,2000}-->\s{0,100})?"
+    r"<(?:!doctype html|html|head|body)\b"
 )
 _HTML_BLOCK = re.compile(
     r"</(?:p|div|li|ul|ol|d[ldt]|td|tr|table|h[1-6]|section|article|pre|blockquote)>", re.IGNORECASE
@@ -36,8 +35,7 @@ _RESTRUCTURED = re.compile(
 _MARKDOWN_HEADING = re.compile(r"(?m)^#{1,6}[ \t]+\S")
 _HTML_HEADING = re.compile(r"</h[1-6]>", re.IGNORECASE)
 _FIRST_TAG = re.compile(
-    r"\s{0,1000}<(?:p|h[1-6]|div|ul|ol|d[ldt]|table|section|article|main|header|blockquote)[\s>]",
-    re.IGNORECASE,
+    r"(?i)\s{0,1000}<(?:p|h[1-6]|div|ul|ol|d[ldt]|table|section|article|main|header|blockquote)[\s>]"
 )
 _FEWEST_TAGS = 3
 _FENCED = re.compile(r"(?ms)^[ \t]{0,12}(```|~~~).*?(?:^[ \t]{0,12}\1[`~]*[ \t]*$|\Z)")
@@ -94,6 +92,8 @@ _READERS = {"markdown": markdown_blocks, "html": html_blocks, "text": plain_bloc
 _OF_BLOCKS = {"data": data_blocks, "source": source_blocks}
 """Readers that also tell what is above each block."""
 _CARRIAGE_RETURN = re.compile(r"\r(?!\n)")
+_BLANK = re.compile(r"(?<=\S)[\xa0\u1680\u2000-\u200a\u202f\u205f]|(?<=[\d.．)）、:])\u3000(?=\S)")
+"""What is read as a line feed or a blank, of the same length; before a line it would make it code."""
 
 
 def read_structure(text: str, text_format: TextFormat | None = None) -> Structure:
@@ -111,7 +111,7 @@ def read_structure(text: str, text_format: TextFormat | None = None) -> Structur
 
 @remembers(16, longest=READ)
 def _read(text: str, text_format: TextFormat | None) -> Structure:
-    lines = _CARRIAGE_RETURN.sub("\n", without_base64(text)).replace("\r\n", " \n")  # as long as before
+    lines = _BLANK.sub(" ", _CARRIAGE_RETURN.sub("\n", without_base64(text)).replace("\r\n", " \n"))
     chosen = text_format or detect_format(lines)
     above: list[tuple[int, tuple[str, ...]]] | None = None
     if chosen in _OF_BLOCKS:
@@ -127,4 +127,4 @@ def _read(text: str, text_format: TextFormat | None) -> Structure:
             starts.append(block)
     if starts and starts[0][0] > 0:
         starts[0] = (0, *starts[0][1:])
-    return Structure.of(text, chosen, starts or ([(0, "paragraph", 0)] if text else []), above)
+    return Structure.of(lines, chosen, starts or ([(0, "paragraph", 0)] if text else []), above)

@@ -8,10 +8,9 @@ from precise_rag.structure.blocks import BlockKind, BlockStart
 from precise_rag.structure.marks import after_space
 
 _TAG = re.compile(
-    r"<(/?)(h[1-6]|p|div|li|ul|ol|dl|dt|dd|table|pre|blockquote|section|article|main|nav|aside|header"
+    r"(?i)<(/?)(h[1-6]|p|div|li|ul|ol|dl|dt|dd|table|pre|blockquote|section|article|main|nav|aside|header"
     r"|footer|figure|figcaption|form|fieldset|hr|head|body|html|title|script|style|template|noscript|svg"
-    r"|!--|!doctype)(?![\w-])([^<>]{0,2000})>?",
-    re.IGNORECASE,
+    r"|!--|!doctype)(?![\w-])([^<>]{0,2000})>?"
 )
 _RAW_END = {
     name: re.compile(rf"</{name}\s*>" if name != "!--" else "-->", re.IGNORECASE)

@@ -7,32 +7,46 @@ from collections.abc import Sequence
 from functools import cache
 from unicodedata import category
 
+from precise_rag._data import packaged_text
+
 _COUNT = "[一二三四五六七八九十ァ-ヶ]{1,3}"
+_WORDS, _NUMERAL, _CASELESS, _RING, _PART, _FIGURE = packaged_text("structure/title_words.txt").splitlines()
+"""Words for numbers, signs for them, letters of scripts without capitals, words of titles and captions."""
 ITEM = re.compile(
-    r"[ \t]{0,40}(?:[-*+•‣▪◦·–○●][ \t\u3000]|・|[①-⒛]|（\d{1,3}）|\d{1,3}[．、]"
-    rf"|[（(]?\d{{1,3}}[.)）](?=[\u3040-\u9fff])|[（(]{_COUNT}[）)]|{_COUNT}\u3000"
-    r"|\d{1,2}(?:\.?[°º]|-(?![ \t]+[\da-zа-я]))[ \t]"
+    r"[ \t]{0,40}(?:[-*+•‣▪◦·–○●■□★☆◆◇◎※❍ㅇ←-⇿►▶▷☐-☒✓-✘➔-➾][ \t\u3000]|・|[●○■□★◆◎※](?=[\u3040-\u9fff])"
+    rf"|[⒈-⒛{_RING}]|（\d{{1,3}}）|\d{{1,3}}[．、]|[１-９][０-９]?[ \u3000]|[^\W\d_]．|(?i:{_WORDS}):[ \t]"
+    rf"|[（(]?\d{{1,3}}[.)）](?=[\u3040-\u9fff])|[（(]{_COUNT}[）)]|{_COUNT}\u3000|第?[{_NUMERAL}]{{1,3}}[、，]"
+    r"|(?:(?:\d{1,3}|[^\W\d_])[।۔]|\[\d{1,3}\]|(?:\d{1,2}|[a-z])/)[ \t]"
+    r"|(?:\d{1,2}(?:\.?[°º]|[ \t]?-(?![ \t]+[\da-zа-я]))|(?:[\u05d0-\u06ff]ـ?|الف)[ \t]?-)[ \t]"
     r"|(?![A-Z]\.[ \t]\d[\d.,×x ]{0,20}[mck]?[mg]\b)"
     r"\(?(?:\d{1,3}(?:\.\d{1,3}){0,4}|[^\W\d_]ـ?|الف|[ivxIVX]{1,5}|#)[.)][ \t\u3000])"
 )
 """A line that begins a list item."""
 NUMBERED = re.compile(
-    r"(?:(?i:chapter|part|section|appendix|article|book|act|scene|volume|kapitel|capítulo|глава|часть)\b"
-    r"[ .:]{0,3}(?:[\dIVXLCivxlc]{1,6}|[A-Z])\b|(?!\d{3} )\d{1,3}(?:\.\d{1,3}){0,5}[.)]?(?=[ \t])"
-    r"|[IVXLC]{1,6}\.(?=[ \t])|[第제][\d一二三四五六七八九十百]{1,5}[章节節部장])"
+    rf"(?:(?i:{_PART})\b[ .:]{{0,3}}(?:[\dIVXLCivxlc]{{1,6}}|[A-Z])\b"
+    r"|(?!\d{3} )\d{1,3}(?:\.\d{1,3}){0,5}[.)]?(?=[ \t])|(?:[IVXLC]{1,6}\.|[Ⅰ-ⅿ]{1,4}[.．、]?)(?=[ \t])"
+    r"|[第제][\d一二三四五六七八九十百]{1,5}[章节節부장])"
 )
 """The number of a heading, not of an answer: "404 Not Found"."""
 COUNTED = re.compile(
-    r"(?:(?P<word>[第제]|[^\W\d_][^\s\d.,:;!?()=|]{1,20}\.?[ \t]{1,2}|§{1,2}[ \t]?)[(（]?"
-    r"(?P<number>\d{1,4}(?:\.\d{1,3}){0,4}|[IVXLC]{1,7}(?![A-Z])|[一二三四五六七八九十百]{1,6})[)）]?"
-    r"(?P<kind>[章节節編编条條款項项部장절조]?)(?=[.:(–—-]|er\b|\s*(?:[^\sa-zа-я]|\Z))(?!\.\d)|(?P<counted>[一二三四五六七八九十]{1,3})、)"
+    rf"(?:(?P<word>[第제]|[^\W\d_][^\s\d.,:;!?()=|]{{1,20}}\.?[ \t]{{1,2}}|§{{1,2}}[ \t]?"
+    rf"|[{_CASELESS}]{{1,4}}(?=[\d{_NUMERAL}]{{1,3}}[：:\u3000]))[(（]?"
+    rf"(?P<number>\d{{1,4}}(?:\.\d{{1,3}}){{0,4}}|[IVXLC]{{1,7}}(?![A-Z])|[{_NUMERAL}]{{1,6}}"
+    rf"|(?:(?<!\.[ \t])(?i:{_WORDS})|[{_CASELESS}])(?=[ \t]?[:.–—-]|\Z))"
+    r"[)）]?(?P<kind>[章节節編编条條款項项部장절조]?)(?=[.:(–—-]|er\b|\s*(?:[^\sa-zа-я]|\Z))(?!\.\d)"
+    rf"|(?P<open>[(（［]?)(?P<counted>[{_NUMERAL}]{{1,3}}|\d{{1,3}}|[Ⅰ-ⅿ]{{1,4}}|[IVXLC]{{1,6}}|[{_RING}]"
+    r"|[가나다라마바사아자차카타파하ァ-ヶ]|[\u05d0-\u10ff]ـ?|الف)"
+    rf"(?P<mark>[)）］、．।۔.-]|(?<=[Ⅰ-ⅿ{_RING}])|(?<=[０-９])[ \t]|\u3000)(?=[ \t\u3000]*[{_CASELESS}])"
+    rf"|(?P<first>(?i:{_WORDS}))(?P<of>[ \t]\S{{1,20}}?)?[ \t]?:(?=[ \t]))"
 )
-"""A word and a number before a title, in any language: "Artículo 3. Multas", "§ 3 Fristen"."""
+"""A number before a title, with a word in any language, or before letters without capitals: "§ 3 Fristen"."""
 
 
 def counted_word(match: re.Match[str]) -> str:
-    """Return the word in a match of COUNTED, without its number: "artículo", "第条", or none in "三、"."""
-    return f"{match['word'] or ''}{match['kind'] or ''}".strip().casefold()
+    """Return what tells a match of COUNTED from other series: "artículo", "第条", the signs of "三、"."""
+    if number := match["counted"]:
+        return f"{match['open']}{'一' if number[0] in _NUMERAL[:11] else category(number[0])}{match['mark']}"
+    return f"{match['word'] or match['of'] or ''}{match['kind'] or ''}".strip().casefold()
 
 
 _SMALL = r"(?:of|and|the|to|for|in|or|on|by|with|a|an|&)"
@@ -99,11 +113,7 @@ TIME = re.compile(
 """The beginning of a line of a log: its time, or the place in a file that a compiler's message is on."""
 CUE = re.compile(r"(?:\d{1,6}\s{1,4})?(?:\d{1,3}:){1,2}\d\d[,.]\d{3} {1,9}-->")
 """The beginning of a caption: its number and its time, which end no sentence."""
-CAPTION = re.compile(
-    r"(?:Table|Figure|Fig\.|Listing|Exhibit|Box|Tabel|Tabelle|Tab\.|Abbildung|Abb\.|Tableau|Tabla|Tabela|Tabella"
-    r"|Figura|Rysunek|Рис\.|Рисунок|Таблица|[图圖図]表?|表|표|그림)"
-    r"[ \t]*\d{1,3}(?:[.-]\d{1,3})?\b"
-)
+CAPTION = re.compile(rf"(?:{_FIGURE})[ \t]*\d{{1,3}}(?:[.-]\d{{1,3}})?\b")
 """The beginning of the caption of a table or figure."""
 CODE_LINE = re.compile(
     r"(?:>>>|\$|[A-Za-z]:\\>|#!)[ \t]?\S"
@@ -143,7 +153,7 @@ def in_columns(line: str) -> str:
 
 def indent_of(line: str) -> int:
     """Return the columns of white space before the words of a line, with a tab stop at each eighth."""
-    return len(line[: len(line) - len(line.lstrip(" \t"))].expandtabs(8))
+    return len(line[: len(line) - len(line.lstrip(" \t\xa0"))].expandtabs(8))
 
 
 _GAPS = re.compile(rf"(?m)^{ITEM.pattern}\u3000*|(?<=\S)\u3000{{2,}}(?=[ ]*\S)")

@@ -247,17 +247,27 @@ class _Reader:
             return False  # the rest of a sentence, in a text that was cut out of another
         n_words = len(words.split()) + len(WIDE.findall(words)) // 2
         is_above_term = any(not one.after_blank and one.indent > below[0].indent + 1 for one in below[1:2])
-        is_short = n_words <= _WORDS_OF_TERM or words.isupper()
-        is_section = words.isupper() and not (line.indent or self.is_play)
+        is_short = n_words <= _WORDS_OF_TERM or in_capitals(words)
+        is_section = in_capitals(words) and not (line.indent or self.is_play)
         return is_short and (is_section or is_above_term or fits_above(line, below[0]))
 
     def _lead_in(self, number: int) -> tuple[BlockKind, int] | None:
         """The lead-in of other items that a line right below an item begins, not right of its mark."""
         line, indents = self.lines[number], [mark.indent for mark in self.marks] or [-1]
         before, *rest = (" " * one.indent + one.words for one in self.lines[number - 1 : number + 4])
-        if self.kind != "item" or line.indent > min(self.indent, indents[-1]) or not leads_in(before, rest):
+        if self.kind != "item" or line.indent > min(self.indent, indents[-1]):
             return None
+        if not leads_in(before, rest):
+            return ("paragraph", 0) if before.endswith(STOPS) and self._is_below_list(number) else None
         return ("item", self.level - 1) if line.indent > indents[0] else ("paragraph", 0)
+
+    def _is_below_list(self, number: int) -> bool:
+        """Whether a line that would have fitted above is a paragraph, below the last of items of one line."""
+        *items, line = self.lines[max(number - 2, 0) : number + 1]
+        rest = takewhile(lambda one: not one.after_blank, self.lines[number + 1 : number + _CELLS_AHEAD])
+        are_items = not items[-1].after_blank and all(ITEM.match(one.words) for one in items)
+        is_new = line.words[0].isalpha() and not line.words[0].islower() and fits_above(items[-1], line)
+        return are_items and is_new and not any(ITEM.match(f"{one.words} ") for one in rest)
 
     def _goes_on(self, line: Line) -> bool:
         return not line.after_blank or line.indent >= max(self.indent, 1)
@@ -265,11 +275,13 @@ class _Reader:
     def _is_item(self, number: int) -> bool:
         """Whether a line that looks like an item is one: no sentence with "I." or "A)", not "г. Тверь"."""
         line = self.lines[number]
-        if self.kind == "item" or line.words[0] in "-*+•‣▪◦·–・" or line.words[:1].isdigit():
-            return not (self._heading_level(number) and line.after_blank)
         following = self.lines[number + 1].words if number + 1 < len(self.lines) else ""
+        is_plain = self.kind == "item" or line.words[0] in "-*+•‣▪◦·–・" or line.words[0].isdigit()
+        may_head = is_plain or (NUMBERED.match(line.words) and not following[:1].islower())
+        if line.after_blank and may_head and self._heading_level(number):
+            return False
         is_apart = line.after_blank and (self.colon or line.words[0].isascii() or line.words[1] != ".")
-        return is_apart or (self.colon and self.marks != []) or ITEM.match(following) is not None
+        return is_plain or is_apart or (self.colon and self.marks != []) or ITEM.match(following) is not None
 
     def _title(self, number: int) -> tuple[BlockKind, int, int] | None:
         """A title with its adornment, or the head of a mail: its kind, level and number of lines."""

@@ -101,15 +101,16 @@ def without_stops(lines: Sequence[Line]) -> list[Line]:
     for number, (line, below) in enumerate(pairwise(lines)):
         counted, parts = COUNTED.match(line.words), _PARTS.match(line.words)
         digits = (counted["number"] or "") if counted else parts[1] if parts else ""
-        is_apart = line.after_blank and line.before_blank and line.words.endswith(".")
-        is_above = below.indent <= line.indent and not (ITEM.match(below.words) or COUNTED.match(below.words))
-        title = line._replace(words=line.words[:-1])
-        if digits.isdecimal() and is_apart and is_above and _may_be_title([title, below], 0):
-            word = counted_word(counted) if counted else ""
-            run = open_runs.pop((word, int(digits) - 1), [])
+        first, _, last = digits.rpartition(".")
+        is_apart = line.after_blank and line.before_blank and (first or below.indent <= line.indent)
+        is_above = is_apart and not (ITEM.match(below.words) or COUNTED.match(below.words))
+        title = line._replace(words=line.words.removesuffix("."))
+        if last.isdecimal() and title != line and is_above and _may_be_title([title, below], 0):
+            word = f"{counted_word(counted) if counted else ''} {first}"
+            run = open_runs.pop((word, int(last) - 1), [])
             runs += [] if run else [run]
             run.append(number)
-            open_runs[word, int(digits)] = run
+            open_runs[word, int(last)] = run
     bare = list(lines)
     for run in runs:
         lengths = [lines[after].start - lines[number].start for number, after in pairwise(run)]
@@ -142,7 +143,7 @@ def has_case(words: str) -> bool:
 
 def in_capitals(words: str) -> bool:
     """Whether all letters of a line that has some are capitals, but for those of "1.ª"."""
-    return words.translate(_ORDINALS).isupper()
+    return words.translate(_ORDINALS).isupper() and has_case(words)
 
 
 def counted_titles(lines: Sequence[Line]) -> dict[int, int]:
@@ -152,18 +153,17 @@ def counted_titles(lines: Sequence[Line]) -> dict[int, int]:
     below "Amendment 13". Lines that follow each other are clauses or a table of contents, no titles.
     """
     runs: dict[str, dict[int, str]] = {}
+    words: dict[int, str] = {}  # of all lines of a series, of which those that may be titles are in runs
     for number, line in enumerate(lines):
-        match = COUNTED.match(line.words)
-        is_first = line.after_blank or ends_sentence(lines[number - 1].words)
-        if match and is_first and not CAPTION.match(line.words):
-            runs.setdefault(counted_word(match), {})[number] = normalize(
-                "NFKC", match["number"] or match["counted"]
-            )
-    counting = [
-        {number for number in run if number + 1 not in run}
-        for run in runs.values()
-        if _counts(run.values()) and 2 * sum(number + 1 in run for number in run) <= len(run)
-    ]
+        if (match := COUNTED.match(line.words)) and not CAPTION.match(line.words):
+            words[number] = counted_word(match)
+            is_below_other = words.get(number - 1, words[number]) != words[number]
+            if line.after_blank or is_below_other or ends_sentence(lines[number - 1].words):
+                value = normalize("NFKC", match["number"] or match["counted"] or match["first"])
+                runs.setdefault(words[number], {})[number] = value
+    alone = [{n for n in run if words.get(n + 1) != word} for word, run in runs.items()]
+    both = zip(runs.values(), alone, strict=True)
+    counting = [own for run, own in both if _counts(run.values()) and 2 * len(own) >= len(run)]
     depths = [*range(len(counting))]
     run_of = {number: depth for depth, run in enumerate(counting) for number in run}
     values = {number: value for run in runs.values() for number, value in run.items()}

@@ -12,6 +12,7 @@ LONGEST_CELL = 60
 """Characters of a cell on a line of its own, and of the name of a group of rows."""
 _TABLE_AHEAD = 500
 """Lines in which the end of a simple table is looked for."""
+_SPACED_BARS = re.compile(r"[^|]*[ \t]\|(?:[ \t][^|]*[ \t]\|)++(?:[ \t][^|]*)?\Z")
 _WIDE_GAP = re.compile(r" {3,}|\t")
 _NUMBER_CELL = re.compile(r"(?: {3}|\t)(?:[^\w\s] {0,3})?\d")
 
@@ -29,6 +30,9 @@ def table_end(lines: Sequence[Line], number: int) -> int:
         end = run_end(lines, number, lambda row: row.count("\t") > 1)
     elif ("   " in words or "\t" in words) and COLUMNS.match(words) and not CODE_LINE.match(words):
         end = _columns_end(lines, number)
+    elif _SPACED_BARS.match(words):
+        end = run_end(lines, number, lambda row: row.count("|") == words.count("|"))
+        end = end if end - number >= FEWEST_ROWS else number
     elif may_have := (csv := _csv(lines, number))[1]:
         end = run_end(lines, number, lambda row: len(split_at(csv[0], row)) in may_have)
     else:

@@ -5,18 +5,12 @@ from collections.abc import Iterator, Sequence
 from itertools import islice, pairwise
 from typing import Literal, NamedTuple
 
+from precise_rag._data import packaged_text
 from precise_rag.structure.blocks import DEEPEST, BlockKind, BlockStart
 from precise_rag.structure.marks import ITEM
 from precise_rag.structure.plain_lines import read_lines
 
-_NAMING = (
-    "def|class|func|fun|fn|function|sub(?:routine)?|proc|interface|struct|enum|union|trait|impl|module|namespace|object"
-    "|protocol|extension|record|type|message|service"
-)
-_BEFORE = (
-    "export|default|declare|public|private|protected|internal|static|final|abstract|async|unsafe|override"
-    r"|virtual|inline|const|extern|open|sealed|partial|data|pub(?:\(\w{1,10}\))?"
-)
+_NAMING, _BEFORE = packaged_text("structure/code_words.txt").splitlines()
 _DEFINITION = re.compile(
     r"(?i:create[ \t](?:[a-z]{2,12}[ \t]){1,4}[^\n;]{1,200}\Z)"
     rf"|(?:(?:{_BEFORE})[ \t]{{1,4}}){{0,5}}(?:{_NAMING})[ \t]{{1,4}}[^\s=,;.)][^\n;]{{0,300}}\Z"

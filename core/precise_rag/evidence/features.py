@@ -9,12 +9,12 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from precise_rag._data import packaged_text
+from precise_rag._data import packaged_toml
 from precise_rag.rerank.logistic_regression import log_odds
 from precise_rag.stems import QUESTION_KINDS, question_kinds
 from precise_rag.types import FloatArray, Stretch
 
-_MORE, _LEANING = packaged_text("evidence/first_words.txt").splitlines()
+_MORE, _LEANING = packaged_toml("evidence/first_words.toml").values()
 _ASKS_FOR_MORE = re.compile(rf"(?i)\b({_MORE})\b")
 """Words that ask for more than a fact."""
 _LEANS = re.compile(rf"(?i)\W*({_LEANING})\b")

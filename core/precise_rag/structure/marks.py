@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from functools import cache
 from unicodedata import category
 
-from precise_rag._data import packaged_text
+from precise_rag._data import packaged_toml
 
 _COUNT = "[一二三四五六七八九十ァ-ヶ]{1,3}"
-_WORDS, _NUMERAL, _CASELESS, _RING, _PART, _FIGURE = packaged_text("structure/title_words.txt").splitlines()
+_WORDS, _NUMERAL, _CASELESS, _RING, _PART, _FIGURE = packaged_toml("structure/title_words.toml").values()
 """Words for numbers, signs for them, letters of scripts without capitals, words of titles and captions."""
 ITEM = re.compile(
     r"[ \t]{0,40}(?:[-*+•‣▪◦·–○●■□★☆◆◇◎※❍ㅇ←-⇿►▶▷☐-☒✓-✘➔-➾][ \t\u3000]|・|[●○■□★◆◎※](?=[\u3040-\u9fff])"

@@ -5,12 +5,12 @@ from collections.abc import Iterator, Sequence
 from itertools import islice, pairwise
 from typing import Literal, NamedTuple
 
-from precise_rag._data import packaged_text
+from precise_rag._data import packaged_toml
 from precise_rag.structure.blocks import DEEPEST, BlockKind, BlockStart
 from precise_rag.structure.marks import ITEM
 from precise_rag.structure.plain_lines import read_lines
 
-_NAMING, _BEFORE = packaged_text("structure/code_words.txt").splitlines()
+_NAMING, _BEFORE = packaged_toml("structure/code_words.toml").values()
 _DEFINITION = re.compile(
     r"(?i:create[ \t](?:[a-z]{2,12}[ \t]){1,4}[^\n;]{1,200}\Z)"
     rf"|(?:(?:{_BEFORE})[ \t]{{1,4}}){{0,5}}(?:{_NAMING})[ \t]{{1,4}}[^\s=,;.)][^\n;]{{0,300}}\Z"

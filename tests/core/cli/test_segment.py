@@ -23,7 +23,7 @@ def test_segment_prints_chunks_that_tile_the_file_below_their_headings(folder, p
     assert all(text[chunk["start"] : chunk["end"]] == chunk["text"] for chunk in chunks)
     code, out, _ = precise("segment", file, "--explain", "--max-tokens", "20")
     assert code == 0
-    assert out.startswith("lamp.txt: 2 sentences, ")
+    assert out.startswith("lamp.txt: 3 sentences, ")
     assert "max_tokens 20" in out
     file = tmp_path / "eels.md"
     file.write_text("# Eels\n\nThey come.\n\n## May\n\nNow.\n")

@@ -23,7 +23,7 @@ from precise_rag.tokens import readable_texts
 from precise_rag.types import Span
 
 MAX_CHARACTERS = 1000
-"""A longer sentence is cut, between lines, tags or words if possible."""
+"""A longer sentence is cut, between lines or words if possible."""
 _RULES = 23
 """Version of the rules in this package; part of every splitter's name."""
 _READ, _AHEAD = 2048, 512
@@ -255,8 +255,8 @@ def _cut(text: str, start: int, end: int) -> Iterator[Span]:
     end_of_words = start + len(text[start:end].rstrip())
     while (limit := after_space(text, start, end) + MAX_CHARACTERS) < end_of_words:
         first, late = limit - MAX_CHARACTERS, limit - MAX_CHARACTERS // 3
-        places = (text.rfind(*one, limit) for one in (("\n", late), ("><", late), (" ", first)))
-        cut = after_space(text, next((place + 1 for place in places if place >= 0), limit), end)
+        cut = text.rfind("\n", late, limit) + 1 or text.rfind(" ", first, limit) + 1 or limit
+        cut = after_space(text, cut, end)
         yield Span(start, cut)
         start = cut
     yield Span(start, end)

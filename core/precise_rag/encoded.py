@@ -12,16 +12,21 @@ import numpy.typing as npt
 from precise_rag.checks import shown
 from precise_rag.errors import ModelError
 from precise_rag.protocols import Encoder
+from precise_rag.structure.base64_runs import is_base64
 from precise_rag.types import FloatArray, IntArray
 from precise_rag.vectors import unit_rows
 
 
 def encode_documents(encoder: Encoder, texts: Sequence[str], *, show_progress: bool = False) -> FloatArray:
-    """Return the (n, d) vectors of n texts; d is the encoder's dimension. See `encoded_rows`."""
+    """Return the (n, d) vectors of n texts; d is the encoder's dimension. See `encoded_rows`.
+
+    Base64 is not read: its vector is that of an empty text.
+    """
     if not len(texts):
         return np.zeros((0, encoder.dimension), dtype=np.float32)
-    rows = encoder.encode(texts, show_progress=True) if show_progress else encoder.encode(texts)
-    return _rows_of(encoder, rows, len(texts))
+    read = ["" if is_base64(text) else text for text in texts]
+    rows = encoder.encode(read, show_progress=True) if show_progress else encoder.encode(read)
+    return _rows_of(encoder, rows, len(read))
 
 
 def encode_queries(encoder: Encoder, queries: Sequence[str]) -> FloatArray:

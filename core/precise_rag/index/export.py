@@ -17,6 +17,7 @@ from precise_rag.protocols import Encoder
 from precise_rag.segmentation import Segmenter
 from precise_rag.sentences.sentence_tables import tables_of
 from precise_rag.structure import read_structure
+from precise_rag.structure.base64_runs import is_base64
 from precise_rag.titles import PATH_KEYS, paths_below, titles_of, with_header_path
 from precise_rag.types import Candidate, Chunk, Document, FloatArray, Span
 from precise_rag.vectors import offsets_of, unit_rows
@@ -56,7 +57,7 @@ class WeightedPiece(NamedTuple):
 def weighted_sentences(
     documents: Iterable[Document], encoder: Encoder, *, show_progress: bool = False, **settings: Any
 ) -> Iterator[WeightedPiece]:
-    """Yield every sentence with its vector weighted by its context.
+    """Yield every sentence with its vector weighted by its context; none that is base64.
 
     A store that compares these vectors by cosine with `encoder.encode_queries([query])[0]` gives the
     ranking of `SentenceContextIndex`.
@@ -71,6 +72,8 @@ def weighted_sentences(
         for doc_id, group in groupby(index.weighted_vectors(), lambda one: one[0].doc_id):
             sentences, vectors = zip(*group, strict=True)
             for row, (sentence, vector) in enumerate(zip(sentences, vectors, strict=True)):
+                if is_base64(sentence.text):
+                    continue
                 near = sentences[max(row - _NEAR, 0) : row + _NEAR + 1]
                 start, end = sentence.passage or (sentence.start, sentence.end)
                 above = paths[doc_id](sentence.start, sentence.end)

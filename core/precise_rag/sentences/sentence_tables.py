@@ -43,7 +43,8 @@ def tables_of(
     vectors: False leaves the vectors out; the encoder then only counts tokens.
 
     Sentences are encoded without surrounding white space and without the rules of tables, and only once per
-    batch if they repeat. While one batch is encoded, another thread splits the next and counts its tokens.
+    batch if they repeat; the vectors of base64 are zero. While one batch is encoded, another thread splits
+    the next and counts its tokens.
     """
     splitter = splitter or load_sentence_splitter()
     total = len(documents) if isinstance(documents, Sized) else None
@@ -118,9 +119,8 @@ def _tables(
         batch = ready.result()
         encoded = None
         if vectors:
-            read = ["" if is_base64(text) else text for text in batch.texts]
-            encoded = encode_documents(encoder, read, show_progress=show_progress)
-            encoded = (encoded * np.array([[text != ""] for text in read]))[batch.places]
+            encoded = encode_documents(encoder, batch.texts, show_progress=show_progress)[batch.places]
+            encoded[np.array([is_base64(text) for text in batch.texts], dtype=np.bool_)[batch.places]] = 0
         first = 0
         for document, spans, paragraphs in zip(batch.documents, batch.spans, batch.paragraphs, strict=True):
             rows = slice(first, first + len(spans))

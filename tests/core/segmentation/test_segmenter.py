@@ -82,6 +82,7 @@ WORDS = st.lists(
 @example(text=" 01:01:000000", max_tokens=6, hard=False, measure=None)
 @example(text="A. \x1c" * 9 + "unbelieva\x1cbly. \x1e" * 9, max_tokens=9, hard=True, measure=None)
 @example(text="a\x1c\n\n", max_tokens=1, hard=False, measure=None)
+@example(text="\n\n\x1ca", max_tokens=1, hard=False, measure=None)
 @example(text="word " * 40 + "end. Next one.", max_tokens=8, hard=False, measure=None)
 @given(
     text=any_text | WORDS.map("".join) | WORDS.map(" ".join),
@@ -99,8 +100,8 @@ def test_chunks_tile_the_text_and_keep_the_limit(
     assert "".join(texts(chunks)) == (text if text.strip() else "")
     blank = [not chunk.text.strip() for chunk in chunks]
     for n, chunk in enumerate(chunks):
-        # White space that exceeds the limit, alone or as what it follows does, is a part of its own.
-        over = n > 0 and (blank[n - 1] or chunks[n - 1].n_tokens > limit)
+        # White space that exceeds the limit, alone or as what is beside it does, is a part of its own.
+        over = (n > 0 and blank[n - 1]) or any(c.n_tokens > limit for c in chunks[max(n - 1, 0) : n + 2])
         assert not blank[n] or measure or chunk.n_tokens or over
         assert chunk.text == text[chunk.start : chunk.end]
         counted = counting(measure or load_encoder().count_tokens)([chunk.text])[0]

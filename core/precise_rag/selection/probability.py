@@ -71,7 +71,8 @@ class ProbabilitySelector:
 
         candidates: with probabilities or logits, in any order.
         query: the question; without it, names in it bring nothing.
-        step: of feedback; each above 0 keeps half as many again, each below a third fewer, and no names.
+        step: of feedback; each above 0 keeps half as many again, each below a third fewer; below, names bring
+            nothing.
         Returns one decision per candidate, best first; `max_tokens` holds at every step.
         Raises ScoreScaleError for scores on other scales, unless `assume_ratio` is set.
         """

@@ -24,10 +24,8 @@ from precise_rag.types import Candidate, Message, best_first
 
 LONGEST_QUESTION = 400
 """Most characters of a question that a model wrote."""
-
 HISTORY_TOKENS = 2_000
 """Most tokens of a conversation that are shown to a model, estimated; at least its last message is."""
-
 _RANK_OFFSET = 60
 _LABEL = re.compile(r"\A\W*(?:\w+[ -]){0,2}(?:question|query)\W{0,4}:", re.I)
 _QUESTION_MARKS = {*"?？؟"}

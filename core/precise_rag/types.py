@@ -26,17 +26,13 @@ _THOUGHTS = re.compile(
     r"|(?:(?!<think>).)*?</think>[ \t]*+\n)\s*+",
     re.S,
 )
-
 FloatArray = npt.NDArray[np.float32]
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
-
 Titles = tuple[str, ...]
 """What stands above a piece of text, outermost first; see `precise_rag.titles`."""
-
 Schema = Mapping[str, Any]
 """A JSON schema that a model is asked to reply in."""
-
 ScoreScale = Literal["probability", "logit", "cosine", "bm25", "rank"]
 """What a score means. Higher is better on every scale.
 
@@ -46,7 +42,6 @@ cosine: a cosine similarity, in [-1, 1].
 bm25: a BM25 score or another non-negative score whose ratios mean something.
 rank: a fused or rank-based score; only the order means something.
 """
-
 _SCORE_SCALES: tuple[str, ...] = get_args(ScoreScale)
 
 
@@ -156,16 +151,12 @@ class Candidate:
 
 UNSCORED = "unscored"
 """Key in `Candidate.scores` of a candidate for which a reranker or store gave no usable score."""
-
 OWN = "own"
 """Key in `Candidate.scores` of the score of a reranker that gives only the order."""
-
 UNRANKED = "unranked"
 """Key in `Candidate.scores` of a candidate for which that reranker gave no usable score: it has our level."""
-
 FIELDS_KEY = "precise_fields"
 """Metadata key of other metadata that a framework shows its models with a text, in one line."""
-
 INSISTENT = "insistent"
 """Key in `Candidate.scores` of a candidate that says what is said again and again; the number of documents
 that do. See `precise_rag.sharing`."""

@@ -20,11 +20,9 @@ from precise_rag.errors import PreciseRagError
 from precise_rag.redaction import visible
 
 __all__ = ["main"]
-
 _COMMANDS, _SHARED = packaged_toml("cli/commands.toml").values()
 """Each command is a module of this package, which is imported when it is needed: most import much. It has run
 and, for arguments whose default is a setting of the library, DEFAULTS."""
-
 _log = logging.getLogger(__name__)
 
 

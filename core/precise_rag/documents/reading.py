@@ -27,7 +27,6 @@ _OBJECTS = re.compile(r"\A\s*+\{[^\n]*+(?:(?<=\})|(?<=\}\r))\n\s*+\{")
 """An object on a line and the beginning of another one, which no JSON value has."""
 _CAPTION = re.compile(r"(?m)^(?:\S[^\n]*\n)?((?:\d+:)?\d+:\d\d?)[.,]\d{1,3}[ \t]+-->[^\n]*\n")
 """The number and times of a caption; what is said goes on in the next one."""
-
 _VOICE = re.compile(r"<v(?:\.[^\s<>]*)?[ \t]++([^<>\n]+)>")
 _TAG = re.compile(r"<[^<>\n]*>|\{\\[^{}\n]*\}")
 _REMARK = re.compile(r"(?<=\n\n)(?:NOTE|STYLE|REGION)\b[^\n]*(?:\n[^\n]+)*")

@@ -33,10 +33,8 @@ _WHOLE_CODE = 600
 """Characters up to which a block of code, or a stanza of one, is one unit."""
 _WHOLE_ITEM = 300
 """Characters up to which an item of a list is one unit, some sixty tokens."""
-
 _CODE_CHARACTERS = 400
 """Short stanzas are read together up to this length, and so are the lines of longer ones and of long rows."""
-
 _CODE_REST = 100
 """Characters at the end of a block of code that are not parted from the lines before: a bracket, a fence."""
 

@@ -21,7 +21,6 @@ from precise_rag.structure.running import without_page_lines
 from precise_rag.types import Document, IntArray, SentenceTable
 
 T = TypeVar("T")
-
 _BATCH_CHARACTERS = 2**18
 """Text gathered from several documents before the encoder is called."""
 

@@ -33,7 +33,6 @@ _LAST_WORD = re.compile(r"[^\W_](?=[\W_]*+\Z)")
 _RULE_MARKS = r"\-=+*_~#^:.─-╿—–"
 _IS_RULE = re.compile(rf"[\s{_RULE_MARKS}]*")
 _RULE_LINE = re.compile(rf"(?m)^[ \t]{{0,40}}[|{_RULE_MARKS}][ \t|{_RULE_MARKS}]{{2,2000}}$\n?")
-
 _ANY_TAG = r"<(?P<closing>/?)(?P<name>[A-Za-z][\w-]{0,20})[^<>]{0,300}>"
 _LAST = re.compile(rf"{_ANY_TAG}\Z")
 _TAGS = re.compile(_ANY_TAG)
@@ -43,7 +42,6 @@ _TEXT_TAGS = _TELLING | {
     *("p", "div", "span", "a", "b", "i", "em", "strong", "ul", "ol", "dl", "tbody", "thead", "blockquote"),
     *("section", "article", "main", "header", "footer", "body", "html", "font", "center", "br", "tt"),
 }
-
 _MARKUP = re.compile(rf"</(?:{'|'.join(sorted(_TEXT_TAGS))})>", re.IGNORECASE)
 
 

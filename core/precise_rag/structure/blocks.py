@@ -21,10 +21,8 @@ from precise_rag.types import IntArray, Titles
 TextFormat = Literal["markdown", "html", "data", "source", "text"]
 """How a text is marked up. data: nested, such as JSON, YAML and XML. source: source code. reStructuredText
 and other underlined or indented text is "text"."""
-
 BlockKind = Literal["heading", "paragraph", "item", "table", "code", "quote", "turn"]
 """What a block is. item: of a list. turn: what one speaker says in a transcript."""
-
 BlockStart = tuple[int, BlockKind, int]
 """Where a block starts, its kind and its level."""
 

@@ -27,7 +27,6 @@ _SHARE_OF_LINES = 0.8
 """Of the lines of a text that is data but cannot be parsed, such as a part of a file."""
 _CHARACTERS_OF_A_KEY = 200
 _SHARE_OF_BRACED = 0.9
-
 _QUOTED_KEY = re.compile(r"""(?:"[^"\n]{1,80}"|'[^'\n]{1,80}')[ ]{0,4}:(?=[\s"'\[{\d.tfnTFN-])""")
 _NO_KEY = re.compile(r"""[\s\[\]{},]*+(?:(?:"[^"\n]*+"|'[^'\n]*+'|[\d.eE+-]++)[\s\[\]{},]*+)?\Z""")
 """A line with nothing but brackets, or one value."""

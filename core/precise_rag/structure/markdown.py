@@ -33,7 +33,6 @@ _TITLE_ITEM = re.compile(
 _HTML_KIND = re.compile(
     r"[ \t]{0,3}<(?:(h[1-6])|(table|thead|tbody|tr)|(pre|script|style|textarea))\b", re.IGNORECASE
 )
-
 _END_OF_HTML = re.compile(r"(?m)^[ \t]{0,12}</[A-Za-z]{1,20}>[ \t]{0,12}$(?=\n#{1,6}[ \t])")
 """The last line of HTML above a heading, which the parser does not see there without a blank line."""
 _FENCE = re.compile(r"(?m)^[ \t]{0,3}(?:`{3,20}|~{3,20})([^\n`]{0,300})$\n?")

@@ -49,7 +49,6 @@ from precise_rag.structure.plain_tables import LONGEST_CELL, run_end, table_end
 from precise_rag.structure.running import RUNNING_LINES, running_key
 
 _CODE_DIRECTIVES = packaged_text("structure/code_directives.txt").split()
-
 _CODE_SIGNS = re.compile(
     r"[=({\[;<>]|^[ \t]*(?:\$|>>>|#|//|def |class |import |from |return\b|for |while |if |try\b|with |end\b)"
 )

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from precise_rag.structure.heads import has_number
 from precise_rag.structure.marks import CODE_LINE, COLUMNS, FEWEST_ROWS, STOPS
 from precise_rag.structure.plain_lines import Line, edges_of
-from precise_rag.structure.tables import CSV_LINES, FAR, begins_table, csv_cells, is_rule, split_at
+from precise_rag.structure.tables import CSV_LINES, FAR, MARKED, begins_table, csv_cells, is_rule, split_at
 
 LONGEST_CELL = 60
 """Characters of a cell on a line of its own, and of the name of a group of rows."""
@@ -21,7 +21,9 @@ def table_end(lines: Sequence[Line], number: int) -> int:
     """Return the end of the table that begins at a line, two lines below or more; the line itself if none."""
     line, below = lines[number], lines[number + 1 : number + 2]
     words = line.words
-    if begins_table(words, below[0].words if line.after_blank and not line.before_blank else ""):
+    if form := MARKED.match(words):
+        end = _marked_end(lines, number, form[1])
+    elif begins_table(words, below[0].words if line.after_blank and not line.before_blank else ""):
         if is_rule(words) and "|" not in words[1:] and words[0] in "=|":
             end = _rule_end(lines, number)
         else:
@@ -99,6 +101,17 @@ def _names_rows(lines: Sequence[Line], number: int) -> bool:
     is_alone = len(words) <= LONGEST_CELL and not (words.endswith(STOPS) or COLUMNS.match(words))
     is_above = len(cells) >= FEWEST_ROWS and has_number(cells) and not lines[number].before_blank
     return is_above and is_alone and not is_rule(words)
+
+
+def _marked_end(lines: Sequence[Line], number: int, form: str) -> int:
+    """The end of a table with marks for rows and cells: a line that closes it, or is not indented more."""
+    closing = {"{|": "|}", ".. list-table::": ""}.get(form, r"\end{")
+    for end in range(number + 1, min(len(lines), number + _TABLE_AHEAD)):
+        if closing and lines[end].words.startswith(closing):
+            return end + 1
+        if not closing and lines[end].indent <= lines[number].indent:
+            return end
+    return number if closing else min(len(lines), number + _TABLE_AHEAD)
 
 
 def _rule_end(lines: Sequence[Line], number: int) -> int:

@@ -25,12 +25,31 @@ FAR = 8
 _FEWEST_COLUMNS = 3
 _LINE = re.compile(r"[^\n]*\n?")
 _PART = re.compile(r"\S+")
-
 FIRST_CELL = re.compile(r"[ \t]*+\|?[ \t]*+([^|\t\n]{1,80}?)[ \t]*+[|\t](?=[^\n]{100})")
 CELL = re.compile(r"(?<=[^|\n]{20})(?=\|[ \t])|(?<=[^\t\n]{20})\t|</t[hd]>\s{0,20}+")
 """The first cell of a long row, if it is short and names the row; and where one with some words ends."""
 CSV_LINES = 4
 """Lines with as many cells each that are taken for CSV."""
+
+
+MARKED = re.compile(r"\s*+(\.\. list-table::|\{\||\\begin\{(?:tabular|longtable|array))")
+"""The beginning of a table with marks for rows and cells: of reStructuredText, MediaWiki or LaTeX."""
+_LATEX = re.compile(
+    r"\\\\[^\n]*|\\(?:[hc]line|(?:top|c?mid|bottom)rule|(?:begin|end)\{\w{1,20}\*?\})"
+    r"(?:[{\[][^\n]{0,200}[}\]])?"
+)
+_MARKS = {
+    ".. list-table::": (
+        re.compile(r"\n(?=[ \t]*[*-] -)"),
+        re.compile(r"(?:\A|\n)[ \t]*(?:[*-] )?-(?:[ \t]|(?=\n))"),
+    ),
+    "{|": (
+        re.compile(r"\n(?=[ \t]*\|-)"),
+        re.compile(r"\n[ \t]*[|!](?![-}+])(?:[^|\[\]\n]{0,99}\|(?!\|))?|\|\||!!"),
+    ),
+    "": (re.compile(r"\\\\[^\n]*\n?"), re.compile(r"(?<!\\)&")),
+}
+"""Where the rows of a form end, and what is before a cell or, in LaTeX, between two."""
 
 
 class Rows(NamedTuple):
@@ -58,6 +77,7 @@ def table_rows(text: str, start: int, end: int) -> Rows:
     words, belong to the row before them; those at the beginning to the first row.
     """
     rows_of = _html_rows if _HTML_ROW.search(text, start, end) else _text_rows
+    rows_of = _marked_rows if MARKED.match(text, start) else rows_of
     read = list(rows_of(text, start, end))
     rows = [row for row in read if any(row.cells)]
     cells = [row.cells for row in rows]
@@ -124,6 +144,20 @@ def _html_rows(text: str, start: int, end: int) -> Iterator[_Row]:
         n_marked = sum(cell[1] in "hH" or cell[3] is not None for cell in found)
         cells = tuple(row.get(place, "") for place in range(max(row, default=-1) + 1))
         yield _Row(first, cells, 2 * n_marked > len(found))
+
+
+def _marked_rows(text: str, start: int, end: int) -> Iterator[_Row]:
+    """The rows of a table in which marks part them, and their cells."""
+    found = MARKED.match(text, start)
+    form = found[1] if found and found[1] in _MARKS else ""
+    row_ends, marks = _MARKS[form]
+    places = [start, *(found.end() for found in row_ends.finditer(text, start, end)), end]
+    for number, (begin, stop) in enumerate(pairwise(places)):
+        row = text[begin:stop] if form else _LATEX.sub("", text[begin:stop])
+        cells = marks.split(row)[form != "" :]
+        is_named = number == 1 and ":header-rows:" in text[start:begin]
+        is_head = is_named or {mark[0].strip()[0] for mark in marks.finditer(row)} == {"!"}
+        yield _Row(begin, tuple(" ".join(cell.split()) for cell in cells), is_head)
 
 
 def _text_rows(text: str, start: int, end: int) -> Iterator[_Row]:

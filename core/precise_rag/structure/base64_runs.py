@@ -5,8 +5,8 @@ from itertools import chain, pairwise
 
 from precise_rag.types import Span
 
-_LEAST, _LONG = 500, 1200
-"""Characters of a piece of base64, and those from which it is parted from the text around it."""
+_LONG, _AT_EDGE = 1200, 300
+"""Characters from which base64 is parted from a text: within it (less may be a key), and at its ends."""
 _SAMPLE = 2000
 """Characters that tell whether it is base64: long paths, names and sequences mix no capitals and digits."""
 _BASE64 = re.compile(
@@ -17,17 +17,17 @@ _BASE64 = re.compile(
 )
 
 
-def base64_spans(text: str, least: int = _LONG) -> list[Span]:
-    """Return where a text has base64 of at least so many characters, with the mark of an image around it."""
-    found = _BASE64.finditer(text) if len(text) >= least else ()
-    return [
-        Span(*match.span()) for match in found if len(match[0]) >= least and _is_mixed(match[0][:_SAMPLE])
-    ]
+def base64_spans(text: str) -> list[Span]:
+    """Return where a text has long base64, with the mark of an image around it."""
+    first, last = len(text) - len(text.lstrip()), len(text.rstrip())
+    spans = [Span(*found.span()) for found in _BASE64.finditer(text)] if last - first >= _AT_EDGE else []
+    long = [one for one in spans if one.end - one.start >= _LONG or one.start <= first or one.end >= last]
+    return [one for one in long if one.end - one.start >= _AT_EDGE and _is_mixed(text[slice(*one)][:_SAMPLE])]
 
 
 def is_base64(text: str) -> bool:
-    """Check whether a piece of text is nearly all base64."""
-    return 10 * sum(end - start for start, end in base64_spans(text, _LEAST)) > 8 * len(text)
+    """Check whether a piece of text is base64, beside at most one word, as where a line of it is cut."""
+    return len(text) >= _AT_EDGE and bool(base64_spans(text)) and len(without_base64(text).split()) < 2
 
 
 def without_base64(text: str) -> str:

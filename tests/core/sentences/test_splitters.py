@@ -170,6 +170,8 @@ def test_base64_is_apart_and_not_read(data: str) -> None:
     assert read.startswith("The pump is blue.\n\n")
     assert read.endswith("The motor is red.")
     assert len(read) < 120
+    assert pieces(f"{_BASE64[:400]}\n\nThe motor is red.")[-1].strip() == "The motor is red."
+    assert _BASE64[:700] in without_markup(f"ssh-rsa {_BASE64[:700]} ada@example.org")
     assert max(map(len, units)) <= MAX_CHARACTERS
     assert prune(text, "Which colour has the motor?", 32, reranker="packaged").text.endswith("is red.")
 

@@ -84,6 +84,10 @@ def idf(frequencies: IntArray, n_rows: int) -> FloatArray:
     return np.log1p((n_rows - frequencies + 0.5) / (frequencies + 0.5)).astype(np.float32)
 
 
+MOST_WITH_CODE = 3
+"""Texts up to which a code of a query, such as E4266, is rare: they are found, whatever the other words."""
+
+
 class BM25Matrix:
     """Word counts of the texts of one shard, for BM25; a text is a row or a group of rows.
 
@@ -148,10 +152,29 @@ def words_of_texts(
     return np.append(words, heading_words), np.append(groups.of_row[texts], of_heading)
 
 
+def with_rare(matrices: Sequence[BM25Matrix], rows: Sequence[BoolArray | None], terms: IntArray) -> BoolArray:
+    """(n_texts,) whether each text has one of some words that at most `MOST_WITH_CODE` texts have."""
+    counted = [(matrix, matrix.living(alive)) for matrix, alive in zip(matrices, rows, strict=True)]
+    n_texts = sum(matrix.postings.frequencies(terms, texts) for matrix, texts in counted)
+    rare = terms[np.asarray(n_texts) <= MOST_WITH_CODE]
+    ones = np.ones(len(rare), dtype=np.float32)
+    return np.concatenate([matrix.scores(rare, ones, 0, 1) > 0 for matrix in matrices])
+
+
+def words_found(scores: FloatArray, weights: FloatArray, settings: BM25Settings) -> float:
+    """Share (0 to 1) of a query's words that the best text has; 1 if it has all, by weight.
+
+    scores: (n,) BM25 of texts, which is 1 / (1 + k1) of the weights for each word once in the mean length.
+    weights: (k,) `idf` of the query's words.
+    """
+    complete = float(weights.sum()) / (1 + settings.k1)
+    return min(float(scores.max()) / complete, 1.0) if complete else 0.0
+
+
 def bm25_scores(
     matrices: Sequence[BM25Matrix], rows: Sequence[BoolArray | None], terms: IntArray, settings: BM25Settings
-) -> list[FloatArray]:
-    """Okapi BM25 in Lucene's form: (n_texts,) scores of the texts of each shard.
+) -> tuple[list[FloatArray], FloatArray]:
+    """Okapi BM25 in Lucene's form: (n_texts,) scores of the texts of each shard, and (k,) the words' `idf`.
 
     matrices: of all shards of an index. Texts and words are counted in all of them together, without what
         is deleted, so the scores are those of one matrix.
@@ -165,4 +188,4 @@ def bm25_scores(
     frequencies = sum(matrix.postings.frequencies(terms, texts) for matrix, texts in counted)
     weights = idf(np.asarray(frequencies), n_texts)
     slope, base = settings.k1 * settings.b / mean_length, settings.k1 * (1 - settings.b)
-    return [matrix.scores(terms, weights, slope, base) for matrix in matrices]
+    return [matrix.scores(terms, weights, slope, base) for matrix in matrices], weights

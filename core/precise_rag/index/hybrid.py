@@ -10,7 +10,7 @@ from typing_extensions import override
 
 from precise_rag._processes import side_by_side
 from precise_rag.checks import check_choice, check_number
-from precise_rag.index.bm25 import BM25Matrix, BM25Settings, bm25_scores
+from precise_rag.index.bm25 import BM25Matrix, BM25Settings, bm25_scores, with_rare, words_found
 from precise_rag.index.context import GroupMeans
 from precise_rag.index.groups import Groups, Passages, check_passages, passage_ids
 from precise_rag.index.headings import Headings, heading_columns
@@ -19,7 +19,7 @@ from precise_rag.index.sentence_index import Returns, Scores, SentenceIndex, sen
 from precise_rag.index.table import Columns, Shard
 from precise_rag.index.vectors import Products, VectorSettings
 from precise_rag.index.view import View
-from precise_rag.index.words import load_stop_words, word_columns, word_numbers
+from precise_rag.index.words import code_numbers, load_stop_words, word_columns, word_numbers
 from precise_rag.protocols import Encoder
 from precise_rag.sentences.sentence_tables import tables_of
 from precise_rag.titles import titles_of
@@ -36,8 +36,9 @@ class HybridSettings(BM25Settings, VectorSettings):
         for scores only; see `precise_rag.titles` for the metadata that hold a title.
     alpha: weight of the sentence (0 to 1); passage and surroundings share the rest equally.
     dense_weight: weight of the dense scores (0 to 1); BM25 has the rest.
-    adaptive: lower `dense_weight` for queries where no sentence has a much higher cosine than the
-        others, for example in a language that the encoder does not know.
+    adaptive: lower the weight of the dense scores for queries where no sentence has a much higher cosine than
+        the others, as in a language that the encoder does not know; and that of BM25 where no text has
+        many of the words, as in another language than the question's.
     pool: number of the best sentences of each kind of score that are scaled to [0, 1] and fused.
     returns: default of `returns` in searches; see `Returns`.
     """
@@ -61,6 +62,15 @@ class HybridSettings(BM25Settings, VectorSettings):
             check_passages("surroundings", self.surroundings)
         check_number("dense_weight", self.dense_weight, least=0, most=1)
         check_number("pool", self.pool, least=1, whole=True)
+
+    def weights(self, scores: FloatArray, best: float, found: float) -> tuple[float, float]:
+        """Weights of the dense scores and of BM25 for a query.
+
+        scores, best: see `dense_share`. found: see `words_found`; where meaning says much, it counts.
+        """
+        dense = dense_share(scores, best) if self.adaptive else 1.0
+        words = 1 - dense * (1 - found) if self.adaptive else 1.0
+        return self.dense_weight * dense, (1 - self.dense_weight) * words
 
 
 _NO_WEIGHT, _FULL_WEIGHT = 2.0, 4.0
@@ -146,7 +156,7 @@ def _joined(arrays: Sequence[FloatArray]) -> FloatArray:
     return arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
 
 
-def adaptive_weight(scores: FloatArray, best: float) -> float:
+def dense_share(scores: FloatArray, best: float) -> float:
     """Share (0 to 1) of their weight that dense scores keep for a query; 1 if there are few scores.
 
     scores: (n,) dense scores of all sentences, or of a random sample.
@@ -216,28 +226,32 @@ class HybridIndex(SentenceIndex):
         )
 
     @override
-    def _scores(self, view: View, query: str, vector: FloatArray, alpha: float) -> Scores:
+    def _scores(self, view: View, query: str, vector: FloatArray, alpha: float, top_k: int) -> Scores:
         rows: Any = slice(None) if view.matching is None else np.flatnonzero(view.matching)
         by_meaning = partial(self._by_meaning, view, vector, alpha)
         by_word = partial(self._by_word, view, query, alpha, rows)
         if view.n_rows < _LEAST_ROWS:
-            (searches, core, dense), (bm25, sentence, passage) = by_meaning(), by_word()
+            (searches, core, dense), (bm25, found, sentence, passage) = by_meaning(), by_word()
         else:
-            (searches, core, dense), (bm25, sentence, passage) = side_by_side(by_meaning, by_word)
+            (searches, core, dense), (bm25, found, sentence, passage) = side_by_side(by_meaning, by_word)
         pool = pooled(
             [dense[rows], bm25],
-            self.settings.pool,
+            max(self.settings.pool, top_k),
             lambda places: view.draws(places if view.matching is None else rows[places]),
         )
+        codes = code_numbers(query) if self.settings.adaptive else np.zeros(0, dtype=np.int64)
+        has_code = with_rare(
+            [part.prepared.sentences for part in view.parts], [part.rows for part in view.parts], codes
+        )[rows]
+        pool = np.union1d(pool, np.flatnonzero(has_code))
         scored = pool if view.matching is None else rows[pool]
         own = (rows for _, rows in view.split(scored))
         exact = [search.exact(rows) for search, rows in zip(searches, own, strict=True)]
         core[scored], dense[scored] = (np.concatenate(arrays) for arrays in zip(*exact, strict=True))
-        weight = self.settings.dense_weight
-        if self.settings.adaptive:
-            weight *= adaptive_weight(core[rows], float(core[rows].max()))
+        by_meaning, by_word = self.settings.weights(core[rows], float(core[rows].max()), found)
         fused = np.full(len(core), -np.inf, dtype=np.float32)
-        fused[scored] = weight * scaled(dense[scored]) + (1 - weight) * scaled(bm25[pool])
+        fused[scored] = by_meaning * scaled(dense[scored]) + by_word * scaled(bm25[pool])
+        fused[scored] += has_code[pool]
         return fused, {"dense": dense, "core": core, "bm25": sentence, "bm25_passage": passage}
 
     def _by_meaning(
@@ -250,17 +264,19 @@ class HybridIndex(SentenceIndex):
 
     def _by_word(
         self, view: View, query: str, alpha: float, rows: Any
-    ) -> tuple[FloatArray, FloatArray, FloatArray]:
-        """BM25 in context of some rows, and (n,) of each sentence and of its passage."""
+    ) -> tuple[FloatArray, float, FloatArray, FloatArray]:
+        """BM25 in context of some rows, `words_found`, and (n,) of each sentence and of its passage."""
         prepared: list[_Prepared] = [part.prepared for part in view.parts]
         alive = [part.rows for part in view.parts]
         numbers = word_numbers(query, self.settings.stop_words).tolist()
         terms = np.array(list(dict.fromkeys(numbers)), dtype=np.int64)
-        sentence = _joined(bm25_scores([one.sentences for one in prepared], alive, terms, self.settings))
+        of_sentences, weights = bm25_scores([one.sentences for one in prepared], alive, terms, self.settings)
+        sentence = _joined(of_sentences)
         wider = []
         for place, means in enumerate(zip(*(one.means for one in prepared), strict=True)):
-            of_texts = bm25_scores([one.wider[place] for one in prepared], alive, terms, self.settings)
+            texts = [one.wider[place] for one in prepared]
+            of_texts, weights = bm25_scores(texts, alive, terms, self.settings)
             pairs = zip(of_texts, means, strict=True)
             wider.append(_joined([scores[its.groups.of_row] for scores, its in pairs]))
         bm25 = weighted_scales(alpha, scaled(sentence[rows]), [scaled(scores[rows]) for scores in wider])
-        return bm25, sentence, wider[0]
+        return bm25, words_found(wider[-1][rows], weights, self.settings), sentence, wider[0]

@@ -104,7 +104,7 @@ class SentenceContextIndex(SentenceIndex):
         return SentenceContexts.of_means(columns, passages)
 
     @override
-    def _scores(self, view: View, query: str, vector: FloatArray, alpha: float) -> Scores:
+    def _scores(self, view: View, query: str, vector: FloatArray, alpha: float, top_k: int) -> Scores:
         normalise = self.settings.similarity == "cosine"
         of_part = []
         for part in view.parts:

@@ -101,7 +101,7 @@ class SentenceIndex(SentenceSearch, DocumentIndex):
     """
 
     @abstractmethod
-    def _scores(self, view: View, query: str, vector: FloatArray, alpha: float) -> Scores:
+    def _scores(self, view: View, query: str, vector: FloatArray, alpha: float, top_k: int) -> Scores:
         """(n,) scores of all sentences, -inf for those to leave out; and the scores behind them, by name.
 
         Left out is at least what `View.matching` says. vector: (d,) the query's, of unit length.
@@ -119,7 +119,7 @@ class SentenceIndex(SentenceSearch, DocumentIndex):
     ) -> Hits:
         """Return the best rows for a query; of a passage, the row of its best sentence is returned."""
         weight = self.settings.alpha if alpha is None else alpha
-        scores, parts = self._scores(view, query, direction, weight)
+        scores, parts = self._scores(view, query, direction, weight, top_k)
         passages = [part.prepared.passages.of_row + rows.start for part, rows in view.slices()]
         rows = chosen_rows(scores, np.concatenate(passages), returns, top_k)
         return Hits(rows, scores[rows], {name: values[rows] for name, values in parts.items()})

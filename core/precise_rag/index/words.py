@@ -111,6 +111,12 @@ def word_numbers(text: str, stop_words: str | tuple[str, ...]) -> IntArray:
     return np.array([word_number(w) for w in split_words(text) if w not in left_out], dtype=np.int64)
 
 
+def code_numbers(text: str) -> IntArray:
+    """(k,) numbers of the words of a text that have a digit and more than one character, each once."""
+    words = {word for word in split_words(text) if len(word) > 1 and not word.isalpha()}
+    return np.unique([word_number(word) for word in words]).astype(np.int64)
+
+
 def word_columns(texts: Iterable[str], stop_words: str | tuple[str, ...]) -> dict[str, npt.NDArray[Any]]:
     """Ragged column "words": the numbers of each text's words."""
     rows = [word_numbers(text, stop_words).astype(np.int32) for text in texts]

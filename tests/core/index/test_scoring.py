@@ -23,7 +23,7 @@ from precise_rag.index import vectors as module
 from precise_rag.index.bm25 import BM25Matrix, BM25Settings, Postings, bm25_scores, counted_words
 from precise_rag.index.context import chunk_vectors
 from precise_rag.index.groups import Passages, passage_ids
-from precise_rag.index.hybrid import adaptive_weight
+from precise_rag.index.hybrid import dense_share
 from precise_rag.index.table import Columns, Shard
 from precise_rag.index.vectors import Products, dot, read_vectors, vector_columns
 from precise_rag.index.words import load_stop_words, split_words, word_columns, word_number, word_numbers
@@ -108,8 +108,8 @@ def test_scores_are_scaled_by_their_range_and_weighted_by_their_deviation() -> N
     np.testing.assert_allclose(ranking.scaled(np.array([3, 3], dtype=np.float32)), [0, 0])
     scores = np.array([0, 0, 0, 0, 0, 0, 0, 0, 0, 1] * 10, dtype=np.float32)
     # the best is 0.9 above the mean, and a deviation is 0.3: 3 deviations are half of the way from 2 to 4
-    assert adaptive_weight(scores, 1) == pytest.approx(0.5)
-    assert adaptive_weight(np.zeros(100, dtype=np.float32), 0) == 0
+    assert dense_share(scores, 1) == pytest.approx(0.5)
+    assert dense_share(np.zeros(100, dtype=np.float32), 0) == 0
 
 
 def test_the_pool_is_the_union_of_the_best_rows_of_each() -> None:
@@ -237,7 +237,7 @@ def test_scores_equal_its_formula(shards: list[list[tuple[list[int], bool]]], qu
         return total
 
     matrices = [matrix([row for row, _ in shard]) for shard in shards]
-    found = bm25_scores(matrices, alive, np.array(sorted(query)), BM25Settings(k1=1.2, b=0.7))
+    found, _ = bm25_scores(matrices, alive, np.array(sorted(query)), BM25Settings(k1=1.2, b=0.7))
     kept = np.concatenate([scores[stays] for scores, stays in zip(found, alive, strict=True)])
     np.testing.assert_allclose(kept, [score(row) for row in corpus], rtol=1e-4, atol=1e-6)
 

@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from precise_rag.index.bm25 import BM25Settings, idf
-from precise_rag.types import FloatArray, IntArray
+from precise_rag.index.bm25 import BM25Settings, idf, words_found
+from precise_rag.types import BoolArray, FloatArray, IntArray
 from precise_rag.vectors import offsets_of, slice_places
 
 SCALES = 3
@@ -85,6 +85,12 @@ def usual(heads: Sequence[bytes]) -> Usual:
     return Usual(np.maximum((lengths * shares).sum(axis=0) / totals, 1), len(shares) / totals)
 
 
+def rows_with(rows: CountedRows, terms: IntArray) -> BoolArray:
+    """(n,) whether the sentence of each row has one of some words."""
+    has = np.isin(rows.terms, terms) & (rows.counts[:, 0] > 0)
+    return np.bincount(np.repeat(np.arange(len(rows.n_terms)), rows.n_terms), has, len(rows.n_terms)) > 0
+
+
 def bm25(
     rows: CountedRows,
     terms: IntArray,
@@ -92,18 +98,18 @@ def bm25(
     n_rows: int,
     usual: Usual,
     settings: BM25Settings,
-) -> list[FloatArray]:
-    """(n,) BM25 of the rows' texts at each scale.
+) -> tuple[list[FloatArray], list[float]]:
+    """(n,) BM25 of the rows' texts at each scale, and what `words_found` says of each.
 
     terms: (k,) words of the query, ascending. frequencies: (k,) sentences that have each. n_rows: sentences.
     """
     if not len(terms):
-        return [np.zeros(len(rows.n_terms), dtype=np.float32)] * SCALES
+        return [np.zeros(len(rows.n_terms), dtype=np.float32)] * SCALES, [0.0] * SCALES
     places = np.minimum(np.searchsorted(terms, rows.terms), len(terms) - 1)
     hits = np.flatnonzero(terms[places] == rows.terms)
     places, owners = places[hits], np.repeat(np.arange(len(rows.n_terms)), rows.n_terms)[hits]
     share = np.minimum(frequencies / max(n_rows, 1), 1)
-    scores = []
+    scores, found = [], []
     for scale in range(SCALES):
         n_texts = n_rows / usual.sizes[scale]
         weights = idf(n_texts * (1 - (1 - share) ** usual.sizes[scale]), n_texts)
@@ -112,4 +118,5 @@ def bm25(
         norms = settings.k1 * (1 - settings.b + settings.b * length)
         shares = weights[places] * counts / np.maximum(counts + norms, 1)  # 0 for a count of 0
         scores.append(np.bincount(owners, shares, minlength=len(rows.n_terms)).astype(np.float32))
-    return scores
+        found.append(words_found(scores[-1], weights, settings))
+    return scores, found

@@ -16,14 +16,14 @@ import numpy as np
 from precise_rag.encoders.geometry import with_levels
 from precise_rag.errors import EmptyIndexError
 from precise_rag.filters.values import ID
-from precise_rag.index.bm25 import idf
-from precise_rag.index.databases.counted import bm25
+from precise_rag.index.bm25 import MOST_WITH_CODE, idf
+from precise_rag.index.databases.counted import bm25, rows_with
 from precise_rag.index.databases.view import FoundSentence, PostgresView
-from precise_rag.index.hybrid import HybridSettings, adaptive_weight, weighted_scales
+from precise_rag.index.hybrid import HybridSettings, weighted_scales
 from precise_rag.index.ranking import scaled
 from precise_rag.index.sentence_index import SentenceQuery, chosen_rows
 from precise_rag.index.view import rows_around, warn_of_unknown_fields
-from precise_rag.index.words import word_numbers
+from precise_rag.index.words import code_numbers, word_numbers
 from precise_rag.protocols import Encoder
 from precise_rag.titles import read_titles
 from precise_rag.types import Candidate, FloatArray, Span, Stretch
@@ -58,8 +58,11 @@ def find(
     others, of_texts = view.sample(_SAMPLE, direction, wanted)
     if wanted is not None:
         _, of_texts = view.sample(_SAMPLE, direction, None)
-    by_words = bm25(pool.counted, terms, frequencies, n_rows, of_texts, settings)
-    fused = _fused(settings, pool.dense, by_words, others)
+    by_words, found = bm25(pool.counted, terms, frequencies, n_rows, of_texts, settings)
+    fused = _fused(settings, pool.dense, by_words, found, others)
+    if settings.adaptive:
+        rare = terms[(frequencies <= MOST_WITH_CODE) & np.isin(terms, code_numbers(query))]
+        fused += rows_with(pool.counted, rare)
     scores = {"dense": pool.dense, "bm25": by_words[0], "bm25_passage": by_words[1]}
     parts = with_levels(encoder, scores, direction)
     known: dict[tuple[str, int], int] = {}
@@ -92,20 +95,23 @@ def around(view: PostgresView, sentences: Sequence[Candidate], reach: int) -> li
 
 
 def _fused(
-    settings: HybridSettings, dense: FloatArray, by_words: Sequence[FloatArray], others: FloatArray
+    settings: HybridSettings,
+    dense: FloatArray,
+    by_words: Sequence[FloatArray],
+    found: Sequence[float],
+    others: FloatArray,
 ) -> FloatArray:
     """(n,) scores of rows, by vector and by words together.
 
-    dense: (n,) by vector. by_words: (n,) at each scale. others: scores by vector of a sample of all rows.
+    dense: (n,) by vector. by_words: (n,) at each scale; found: see `words_found`.
+    others: scores by vector of a sample of all rows.
     """
-    weight = settings.dense_weight
-    if settings.adaptive:
-        weight *= adaptive_weight(others, float(dense.max()))
+    widest = 1 if settings.surroundings is None else 2
+    of_dense, of_words = settings.weights(others, float(dense.max()), found[widest])
     by_vector = scaled(dense, float(others.mean() - _LOWEST * others.std()))
-    scales = [scaled(scores, 0.0) for scores in by_words]
-    wider = scales[1:] if settings.surroundings is not None else scales[1:2]
-    words = weighted_scales(settings.alpha, scales[0], wider)
-    return weight * by_vector + (1 - weight) * scaled(words, 0.0)
+    first, *wider = (scaled(scores, 0.0) for scores in by_words[: widest + 1])
+    words = weighted_scales(settings.alpha, first, wider)
+    return of_dense * by_vector + of_words * scaled(words, 0.0)
 
 
 def _candidate(sentence: FoundSentence, score: float, scores: Mapping[str, Any]) -> Candidate:

@@ -63,6 +63,9 @@ def test_scores_headings_and_neighbours_are_those_of_hybrid_index(
             assert ours[identifier].above == expected.above
             for name in ("dense", "bm25") if index.settings.headings else ("dense", "bm25", "bm25_passage"):
                 assert ours[identifier].scores[name] == pytest.approx(expected.scores[name], abs=1e-4)
+    rare_code = "Which cat sleeps on the mat, and does number11 bark, drink or eat fish?"
+    for each in (index, in_memory):
+        assert "number11" in each.search(rare_code, 1, returns="sentence")[0].text
     found = [ours[i] for i in sorted(ours) if re.search(r"number(3|5|12) |eats", ours[i].text)]
     for reach in (1, 3, 100):
         for near, expected_near in zip(
@@ -247,12 +250,12 @@ def test_bm25_of_each_scale() -> None:
     """Of 40 sentences 10 have the word; of 20 passages of two 20 * (1 - 0.75 ** 2) = 8.75 are taken to."""
     rows: list[Row] = [({5: (1, 2, 0), 9: (0, 300, 0)}, [4, 8, 0], [1, 2, 0]), ({}, [4, 8, 0], [1, 2, 0])]
     settings = BM25Settings(k1=1.5, b=0.75)
-    found = bm25(counted(*rows), np.array([5, 7]), np.array([10, 3]), 40, usual(heads(*rows)), settings)
+    found, _ = bm25(counted(*rows), np.array([5, 7]), np.array([10, 3]), 40, usual(heads(*rows)), settings)
     assert found[0] == pytest.approx([math.log1p(30.5 / 10.5) / (1 + 1.5), 0], rel=1e-6)
     assert found[1] == pytest.approx([math.log1p(11.75 / 9.25) * 2 / (2 + 1.5), 0], rel=1e-6)
     assert found[2] == pytest.approx([0, 0])
     none = np.zeros(0, dtype=np.int64)
-    without_words = bm25(counted(*rows), none, none, 40, usual(heads(*rows)), settings)
+    without_words, _ = bm25(counted(*rows), none, none, 40, usual(heads(*rows)), settings)
     assert [scores.tolist() for scores in without_words] == [[0, 0]] * 3
 
 

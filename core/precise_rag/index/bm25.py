@@ -84,10 +84,6 @@ def idf(frequencies: IntArray, n_rows: int) -> FloatArray:
     return np.log1p((n_rows - frequencies + 0.5) / (frequencies + 0.5)).astype(np.float32)
 
 
-MOST_WITH_CODE = 3
-"""Texts up to which a code of a query, such as E4266, is rare: they are found, whatever the other words."""
-
-
 class BM25Matrix:
     """Word counts of the texts of one shard, for BM25; a text is a row or a group of rows.
 
@@ -114,6 +110,10 @@ class BM25Matrix:
     def living(self, rows: BoolArray | None) -> BoolArray | None:
         """(n_texts,) whether each text is not deleted; rows: (n_rows,) the same of the rows. None: all."""
         return rows if rows is None or self._starts is None else rows[self._starts]
+
+    def having(self, terms: IntArray) -> BoolArray:
+        """(n_texts,) whether each text has all of some distinct words."""
+        return self.postings.overlap(terms, len(terms), len(self.lengths))
 
     def scores(self, terms: IntArray, weights: FloatArray, slope: float, base: float) -> FloatArray:
         """(n_texts,) sum of `weight * count / (count + base + slope * length)` over terms.
@@ -150,15 +150,6 @@ def words_of_texts(
         return words, groups.of_row[texts]
     heading_words, of_heading = headings.words_of(groups)
     return np.append(words, heading_words), np.append(groups.of_row[texts], of_heading)
-
-
-def with_rare(matrices: Sequence[BM25Matrix], rows: Sequence[BoolArray | None], terms: IntArray) -> BoolArray:
-    """(n_texts,) whether each text has one of some words that at most `MOST_WITH_CODE` texts have."""
-    counted = [(matrix, matrix.living(alive)) for matrix, alive in zip(matrices, rows, strict=True)]
-    n_texts = sum(matrix.postings.frequencies(terms, texts) for matrix, texts in counted)
-    rare = terms[np.asarray(n_texts) <= MOST_WITH_CODE]
-    ones = np.ones(len(rare), dtype=np.float32)
-    return np.concatenate([matrix.scores(rare, ones, 0, 1) > 0 for matrix in matrices])
 
 
 def words_found(scores: FloatArray, weights: FloatArray, settings: BM25Settings) -> float:

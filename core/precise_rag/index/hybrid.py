@@ -10,11 +10,11 @@ from typing_extensions import override
 
 from precise_rag._processes import side_by_side
 from precise_rag.checks import check_choice, check_number
-from precise_rag.index.bm25 import BM25Matrix, BM25Settings, bm25_scores, with_rare, words_found
+from precise_rag.index.bm25 import BM25Matrix, BM25Settings, bm25_scores, words_found
 from precise_rag.index.context import GroupMeans
 from precise_rag.index.groups import Groups, Passages, check_passages, passage_ids
 from precise_rag.index.headings import Headings, heading_columns
-from precise_rag.index.ranking import pooled, scaled
+from precise_rag.index.ranking import few_with, pooled, scaled
 from precise_rag.index.sentence_index import Returns, Scores, SentenceIndex, sentence_columns
 from precise_rag.index.table import Columns, Shard
 from precise_rag.index.vectors import Products, VectorSettings
@@ -23,7 +23,7 @@ from precise_rag.index.words import code_numbers, load_stop_words, word_columns,
 from precise_rag.protocols import Encoder
 from precise_rag.sentences.sentence_tables import tables_of
 from precise_rag.titles import titles_of
-from precise_rag.types import Document, FloatArray, IntArray, ScoreScale, SentenceTable
+from precise_rag.types import BoolArray, Document, FloatArray, IntArray, ScoreScale, SentenceTable
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -239,10 +239,7 @@ class HybridIndex(SentenceIndex):
             max(self.settings.pool, top_k),
             lambda places: view.draws(places if view.matching is None else rows[places]),
         )
-        codes = code_numbers(query) if self.settings.adaptive else np.zeros(0, dtype=np.int64)
-        has_code = with_rare(
-            [part.prepared.sentences for part in view.parts], [part.rows for part in view.parts], codes
-        )[rows]
+        has_code = self._with_codes(view, query, rows)
         pool = np.union1d(pool, np.flatnonzero(has_code))
         scored = pool if view.matching is None else rows[pool]
         own = (rows for _, rows in view.split(scored))
@@ -253,6 +250,13 @@ class HybridIndex(SentenceIndex):
         fused[scored] = by_meaning * scaled(dense[scored]) + by_word * scaled(bm25[pool])
         fused[scored] += has_code[pool]
         return fused, {"dense": dense, "core": core, "bm25": sentence, "bm25_passage": passage}
+
+    def _with_codes(self, view: View, query: str, rows: Any) -> BoolArray:
+        """(n,) whether each of some rows has a code of the query that few of them have."""
+        parts: list[BM25Matrix] = [part.prepared.sentences for part in view.parts]
+        codes = code_numbers(query, self.settings.stop_words) if self.settings.adaptive else []
+        found = (np.concatenate([part.having(code) for part in parts])[rows] for code in codes)
+        return few_with(found, len(np.arange(view.n_rows)[rows]))
 
     def _by_meaning(
         self, view: View, vector: FloatArray, alpha: float

@@ -11,10 +11,12 @@ from hashlib import blake2b
 import numpy as np
 import numpy.typing as npt
 
-from precise_rag.types import FloatArray, IntArray
+from precise_rag.types import BoolArray, FloatArray, IntArray
 
 LOTTERY = 2**31 - 1
 """Each row of a database has a draw below this number, so that a range of numbers is a random sample."""
+_FEW = 3
+"""Rows up to which a code of a query, such as E4266, is rare: they come first, whatever the other words."""
 _STEP, _FIRST, _SECOND = (np.uint64(n) for n in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
 
 
@@ -74,3 +76,15 @@ def pooled(parts: Sequence[FloatArray], pool: int, drawn: Callable[[IntArray], I
     Differs from ChunkRAG: a row found by one part has its true score in the other parts, too.
     """
     return np.unique(np.concatenate([fair_rows(part, pool, drawn) for part in parts]))
+
+
+def few_with(found: Iterable[BoolArray], n_rows: int) -> BoolArray:
+    """(n_rows,) whether each row is among those that have something which at most three of them have.
+
+    found: for each thing, such as a code of a query, the rows that have it.
+    """
+    has_few = np.zeros(n_rows, dtype=np.bool_)
+    for rows in found:
+        if np.count_nonzero(rows) <= _FEW:
+            has_few |= rows
+    return has_few

@@ -77,6 +77,7 @@ _UNSPACED = (
 )
 _WORD = re.compile(rf"[{_UNSPACED}]+|(?:(?![{_UNSPACED}])[^\W_][{_MARKS}]*)+(?:\+\+|#)?")
 _UNSPACED_RUN = re.compile(f"[{_UNSPACED}]")
+_CODE = re.compile(r"[a-z\d]+(?:[-./:_][a-z\d]+)*")
 _ACCENTS = re.compile("[\u0300-\u036f\u0591-\u05bd\u05bf-\u05c7\u0640\u064b-\u065f\u0670]")
 """Accents, and the points of Hebrew and Arabic."""
 
@@ -111,10 +112,11 @@ def word_numbers(text: str, stop_words: str | tuple[str, ...]) -> IntArray:
     return np.array([word_number(w) for w in split_words(text) if w not in left_out], dtype=np.int64)
 
 
-def code_numbers(text: str) -> IntArray:
-    """(k,) numbers of the words of a text that have a digit and more than one character, each once."""
-    words = {word for word in split_words(text) if len(word) > 1 and not word.isalpha()}
-    return np.unique([word_number(word) for word in words]).astype(np.int64)
+def code_numbers(text: str, stop_words: str | tuple[str, ...]) -> list[IntArray]:
+    """Of each code of a text, such as E4266, TX-17 or 2021-05-03, (k,) the numbers of its words."""
+    codes = {code for code in _CODE.findall(folded(text)) if len(code) > 1 and any(map(str.isdigit, code))}
+    numbers = (np.unique(word_numbers(code, stop_words)) for code in sorted(codes))
+    return [its for its in numbers if len(its)]
 
 
 def word_columns(texts: Iterable[str], stop_words: str | tuple[str, ...]) -> dict[str, npt.NDArray[Any]]:

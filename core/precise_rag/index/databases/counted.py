@@ -85,10 +85,12 @@ def usual(heads: Sequence[bytes]) -> Usual:
     return Usual(np.maximum((lengths * shares).sum(axis=0) / totals, 1), len(shares) / totals)
 
 
-def rows_with(rows: CountedRows, terms: IntArray) -> BoolArray:
-    """(n,) whether the sentence of each row has one of some words."""
+def having(rows: CountedRows, terms: IntArray) -> BoolArray:
+    """(n,) whether the sentence of each row has all of some distinct words."""
+    owners = np.repeat(np.arange(len(rows.n_terms)), rows.n_terms)
     has = np.isin(rows.terms, terms) & (rows.counts[:, 0] > 0)
-    return np.bincount(np.repeat(np.arange(len(rows.n_terms)), rows.n_terms), has, len(rows.n_terms)) > 0
+    has_all: BoolArray = np.bincount(owners[has], minlength=len(rows.n_terms)) == len(terms)
+    return has_all
 
 
 def bm25(

@@ -16,11 +16,11 @@ import numpy as np
 from precise_rag.encoders.geometry import with_levels
 from precise_rag.errors import EmptyIndexError
 from precise_rag.filters.values import ID
-from precise_rag.index.bm25 import MOST_WITH_CODE, idf
-from precise_rag.index.databases.counted import bm25, rows_with
+from precise_rag.index.bm25 import idf
+from precise_rag.index.databases.counted import bm25, having
 from precise_rag.index.databases.view import FoundSentence, PostgresView
 from precise_rag.index.hybrid import HybridSettings, weighted_scales
-from precise_rag.index.ranking import scaled
+from precise_rag.index.ranking import few_with, scaled
 from precise_rag.index.sentence_index import SentenceQuery, chosen_rows
 from precise_rag.index.view import rows_around, warn_of_unknown_fields
 from precise_rag.index.words import code_numbers, word_numbers
@@ -61,8 +61,8 @@ def find(
     by_words, found = bm25(pool.counted, terms, frequencies, n_rows, of_texts, settings)
     fused = _fused(settings, pool.dense, by_words, found, others)
     if settings.adaptive:
-        rare = terms[(frequencies <= MOST_WITH_CODE) & np.isin(terms, code_numbers(query))]
-        fused += rows_with(pool.counted, rare)
+        codes = (having(pool.counted, code) for code in code_numbers(query, settings.stop_words))
+        fused += few_with(codes, len(fused))
     scores = {"dense": pool.dense, "bm25": by_words[0], "bm25_passage": by_words[1]}
     parts = with_levels(encoder, scores, direction)
     known: dict[tuple[str, int], int] = {}

@@ -1,6 +1,6 @@
 """An index whose rows live in PostgreSQL."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -19,7 +19,7 @@ from precise_rag.index.index import query_direction, unique_documents
 from precise_rag.index.sentence_index import SentenceQuery, SentenceSearch
 from precise_rag.index.settings import check_made, check_opened, made_with, usable_settings
 from precise_rag.protocols import Encoder
-from precise_rag.types import Candidate, Document, FloatArray, ScoreScale, Stretch
+from precise_rag.types import Candidate, Document, ScoreScale, Stretch
 
 _BATCH = 256
 """Documents that are read, encoded and written together."""
@@ -113,13 +113,7 @@ class DatabaseIndex(SentenceSearch):
                 return Document(identifier, text, metadata)
         raise InputError(f"the index has no document {shown(identifier)}")
 
-    def add(
-        self,
-        documents: Iterable[Document],
-        *,
-        vectors: Mapping[str, FloatArray] | None = None,
-        show_progress: bool = False,
-    ) -> None:
+    def add(self, documents: Iterable[Document], *, show_progress: bool = False) -> None:
         """Add documents, or replace those whose ids are in the collection.
 
         A document with the same text as before is not encoded again; only its metadata changes. Documents
@@ -127,14 +121,12 @@ class DatabaseIndex(SentenceSearch):
         earlier batches stay. A list is checked as a whole before anything is written.
 
         documents: the documents; their metadata must be JSON.
-        vectors: by document id, (d,) vectors that stand for all sentences of a document, which is then not
-            encoded: those of nodes that come with embeddings of the same model. Default: none.
         """
         remaining: Iterator[Document] = map(checked_document, unique_documents(documents))
         if isinstance(documents, Sequence):
             remaining = iter(list(remaining))
         while batch := list(islice(remaining, _BATCH)):
-            self._write(batch, vectors or {}, show_progress)
+            self._write(batch, show_progress)
 
     def delete(self, ids: Iterable[str]) -> None:
         """Delete documents by id. Raises InputError, and changes nothing, if an id is unknown."""
@@ -177,14 +169,12 @@ class DatabaseIndex(SentenceSearch):
         with self.engine.view() as view:
             return around(view, sentences, reach)
 
-    def _write(
-        self, batch: Sequence[Document], vectors: Mapping[str, FloatArray], show_progress: bool
-    ) -> None:
+    def _write(self, batch: Sequence[Document], show_progress: bool) -> None:
         digests = {document.id: digest(document, self.settings) for document in batch}
         known = self.engine.digests(digests) if self._exists else {}
         new = [document for document in batch if known.get(document.id) != digests[document.id]]
         same = [document for document in batch if known.get(document.id) == digests[document.id]]
-        rows = rows_of_documents(new, self.encoder, self.settings, vectors, show_progress)
+        rows = rows_of_documents(new, self.encoder, self.settings, show_progress)
         if not self._exists:
             self.engine.create(made_with(self.encoder, self.settings), self.encoder.dimension)
             self._exists = True
@@ -192,7 +182,7 @@ class DatabaseIndex(SentenceSearch):
         late = self.engine.describe(described) if described else set()
         if late:  # another writer has replaced them since their digests were read
             again = [document for document in same if document.id in late]
-            rows += rows_of_documents(again, self.encoder, self.settings, vectors, show_progress)
+            rows += rows_of_documents(again, self.encoder, self.settings, show_progress)
         if rows:
             self.engine.write(rows)
 

@@ -32,12 +32,10 @@ from precise_rag.index.databases.filters import unescaped_json
 from precise_rag.index.folder import document_line
 from precise_rag.index.groups import Groups
 from precise_rag.index.headings import WEIGHT, Headings
-from precise_rag.index.hybrid import HybridSettings, hybrid_columns, level_groups, words_and_vectors
-from precise_rag.index.index import query_direction
+from precise_rag.index.hybrid import HybridSettings, hybrid_columns, level_groups
 from precise_rag.index.ranking import LOTTERY, draws, seeds_of
 from precise_rag.index.table import Columns, Shard
 from precise_rag.protocols import Encoder
-from precise_rag.sentences.sentence_tables import tables_of
 from precise_rag.sentences.trimming import has_words
 from precise_rag.titles import joined_titles, saved_titles, titles_of
 from precise_rag.types import BoolArray, Document, FloatArray, IntArray
@@ -116,24 +114,13 @@ def rows_of_documents(
     documents: Sequence[Document],
     encoder: Encoder,
     settings: HybridSettings,
-    vectors: Mapping[str, FloatArray],
     show_progress: bool,
 ) -> list[StoredDocument]:
-    """Return the rows of documents, in order.
-
-    vectors: by document id, (d,) vectors that stand for all sentences of a document, which is not encoded.
-    """
+    """Return the rows of documents, in order."""
     read_as = replace(settings, precision="float32")
     with_text = [document for document in documents if has_words(document.text)]
-    encoded = [document for document in with_text if document.id not in vectors]
-    read = zip(encoded, hybrid_columns(encoded, encoder, read_as, show_progress), strict=True)
-    columns = {document.id: its for document, its in read}
-    not_encoded = [document for document in with_text if document.id in vectors]
-    for document, table in tables_of(not_encoded, encoder, vectors=False):
-        direction = query_direction(vectors[document.id], encoder.dimension)
-        table = replace(table, vectors=np.tile(direction, (len(table), 1)))
-        columns[document.id] = words_and_vectors(document, table, read_as)
-    rows = {d.id: _sentences(d, columns[d.id], settings) for d in with_text}
+    read = zip(with_text, hybrid_columns(with_text, encoder, read_as, show_progress), strict=True)
+    rows = {document.id: _sentences(document, columns, settings) for document, columns in read}
     return [StoredDocument(d.id, digest(d, settings), d.metadata, rows.get(d.id, [])) for d in documents]
 
 

@@ -19,6 +19,7 @@ from precise_rag.index.databases import is_database
 from precise_rag.index.databases.counted import HEAD_BYTES, CountedRows, bm25, packed, unpacked, usual
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Document
+from precise_rag.vectors import unit_rows
 from support.filtered import NUMBERS, OF_TENANT, filtered_documents, random_filters
 from support.index_contract import SearchContract
 
@@ -118,16 +119,6 @@ def test_an_approximate_index_finds_what_an_exact_search_does(
     same = [len(set(a) & set(b)) / len(a) for a, b in zip(exact, found, strict=True)]
     assert sum(same) / len(same) > 0.9
     assert index.search("zebras", 1)[0].doc_id == "new"
-
-
-def test_documents_with_vectors_are_not_encoded(location: str) -> None:
-    encoder = HashEncoder()
-    index = DatabaseIndex(location, encoder)
-    vector = encoder.encode(["felines"])[0]
-    encoder.calls.clear()
-    index.add([Document("a", "The cat sleeps. It purrs.")], vectors={"a": vector})
-    assert not encoder.calls
-    assert index.search("felines", 1)[0].scores["dense"] == pytest.approx(1.0, abs=1e-2)
 
 
 def test_documents_come_back_to_who_opens_the_location(location: str) -> None:
@@ -331,8 +322,12 @@ def test_the_index_of_postgres_finds_what_meets_a_filter_far_from_the_question(
     documents = [Document(f"d{i}", f"Number {i}.", {"kind": "far"} if i % 8 == 7 else {}) for i in range(900)]
     noise = 0.1 * rng.standard_normal((len(documents), 64)).astype(np.float32)
     options = "options=-c%20hnsw.max_scan_tuples%3D1%20-c%20enable_sort%3Doff"
-    index = DatabaseIndex(f"{postgres}&collection=far&{options}", HashEncoder(64), pool=20)
-    index.add(documents, vectors={d.id: directions[i % 8] + noise[i] for i, d in enumerate(documents)})
+    encoder = HashEncoder(64)
+    near = {d.text: directions[i % 8] + noise[i] for i, d in enumerate(documents)}
+    rows = lambda texts, **_: unit_rows(np.stack([near.get(text, directions[0]) for text in texts]))  # noqa: E731
+    monkeypatch.setattr(encoder, "encode", rows)
+    index = DatabaseIndex(f"{postgres}&collection=far&{options}", encoder, pool=20)
+    index.add(documents)
     index.optimize()
     found = index.search("zebra", 20, vector=directions[0], filter={"kind": "far"}, returns="sentence")
     assert len({candidate.doc_id for candidate in found}) == 20

@@ -131,7 +131,6 @@ class SemanticSegmentationNodeParser(SpanNodeParser):
 
     model: "small" (CPU), "sage", "sage-minilm", "greedy", or a folder.
     device: "cpu", "cuda", …; default: a GPU if there is one.
-    sentence_splitter: "auto", "nupunkt" or "sentencex".
     tokenizer: function from a text to its tokens, which `max_tokens` counts; default: `Settings.tokenizer`.
     alpha: weight of a node's sentences against the text around it, in its vector.
     whole: largest weight of the node embedded as a whole, in its vector. Both: with an `embed_model` only.
@@ -143,7 +142,6 @@ class SemanticSegmentationNodeParser(SpanNodeParser):
 
     model: str = "small"
     device: str | None = None
-    sentence_splitter: str = "auto"
     threshold: float | None = None
     max_tokens: int | None = None
     chunk_size: int | None = Field(default=None, exclude=True)
@@ -183,7 +181,6 @@ class SemanticSegmentationNodeParser(SpanNodeParser):
     def _make_segmenter(self) -> Segmenter | GreedySegmenter:
         names = (field.name for field in fields(SegmenterOptions))
         options = {name: value for name in names if (value := getattr(self, name)) is not None}
-        splitter = load_sentence_splitter(self.sentence_splitter)
         tokenizer = self.tokenizer or get_tokenizer()
 
         def count_tokens(text: str) -> int:
@@ -196,8 +193,8 @@ class SemanticSegmentationNodeParser(SpanNodeParser):
                 )
             if "max_tokens" in options:
                 options |= {"max_chars": options.pop("max_tokens"), "length_function": count_tokens}
-            return GreedySegmenter(self._encoder, splitter=splitter, **options)
-        options = {"device": self.device, "splitter": splitter, "max_tokens": _MAX_TOKENS, **options}
+            return GreedySegmenter(self._encoder, **options)
+        options = {"device": self.device, "max_tokens": _MAX_TOKENS, **options}
         segmenter = Segmenter.from_pretrained(self.model, count_tokens=count_tokens, **options)
         for name, value in asdict(segmenter.options).items():
             setattr(self, name, value)

@@ -2,7 +2,7 @@
 
 import heapq
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import cache
@@ -11,7 +11,6 @@ from typing import Any
 
 from precise_rag._data import packaged_text, packaged_toml
 from precise_rag.checks import check_text
-from precise_rag.errors import InputError
 from precise_rag.protocols import SentenceSplitter
 from precise_rag.sentences.block_spans import block_spans
 from precise_rag.sentences.false_ends import TAGS, FalseEnds
@@ -58,8 +57,6 @@ _UNCASED = re.compile(f"[{''.join(_SCRIPTS.values())}]")
 _LANGUAGES = {language: re.compile(f"[{letters}]") for language, letters in _SCRIPTS.items()}
 _UNCASED_SHARE = 0.2
 """sentencex splits a block if this share of its characters is in scripts without capital letters."""
-SentenceEnds = Callable[[str], Iterable[int]]
-"""A function from a block to the offsets at which its sentences end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +67,9 @@ class BlockSplitter:
     or block of code is one; a long one is split into its head and rows, or into stanzas.
 
     name: name and version.
-    ends: finds the sentence ends in one block.
     """
 
     name: str
-    ends: SentenceEnds
 
     def split(self, text: str, structure: Structure | None = None) -> list[Span]:
         """Split `text` into spans that cover it.
@@ -104,7 +99,7 @@ class BlockSplitter:
                 continue
             reached = 0
             false_ends = FalseEnds(block)
-            for end in heapq.merge(sorted(own), _ends_in_parts(block, self.ends)):
+            for end in heapq.merge(sorted(own), _ends_in_parts(block)):
                 mark, closing = _NOTE_MARK.match(block, end), _EMPHASIS.match(block, end)
                 if closing and block.count(closing[0], reached, end) % 2:
                     mark = closing
@@ -117,8 +112,8 @@ class BlockSplitter:
                 yield last
 
 
-def _ends_in_parts(block: str, ends: SentenceEnds) -> Iterator[int]:
-    """The sentence ends in a block, which `ends` reads in parts of at most _READ characters.
+def _ends_in_parts(block: str) -> Iterator[int]:
+    """The sentence ends in a block, which the libraries read in parts of at most _READ characters.
 
     A part begins where the last sentence of the part before ended, or within that sentence if it is long.
     """
@@ -126,11 +121,11 @@ def _ends_in_parts(block: str, ends: SentenceEnds) -> Iterator[int]:
     while len(block) - start > _READ:
         part = block[start : start + _READ]
         sure = _READ - _AHEAD
-        sure_ends = [end for end in ends(part) if 0 < end <= sure]
+        sure_ends = [end for end in _ends(part) if 0 < end <= sure]
         yield from (start + end for end in sure_ends)
         last = sure_ends[-1] if sure_ends else 0
         start += last if last >= sure // 2 else part.rfind(" ", sure // 2, sure) + 1 or sure
-    yield from (start + end for end in ends(block[start:]))
+    yield from (start + end for end in _ends(block[start:]))
 
 
 def _ends_by_marks(block: str) -> Iterator[int]:
@@ -160,24 +155,12 @@ def _is_mostly(letters: re.Pattern[str], block: str) -> bool:
 
 
 @cache
-def load_sentence_splitter(name: str = "auto") -> SentenceSplitter:
-    """Return a sentence splitter, loaded once.
-
-    name: "auto" (default) chooses for each block: nupunkt for scripts with capital letters, sentencex
-    for other scripts. "nupunkt" and "sentencex" use that library for every block.
-    Raises InputError for an unknown name.
-    """
+def load_sentence_splitter() -> SentenceSplitter:
+    """Return the sentence splitter: nupunkt for blocks in scripts with capital letters, or else sentencex."""
     from importlib.metadata import version  # takes time, and a search needs none
 
-    nupunkt, sentencex = f"nupunkt-{version('nupunkt')}", f"sentencex-{version('sentencex')}"
-    splitters = {
-        "auto": BlockSplitter(f"auto-{_RULES}({nupunkt},{sentencex})", _auto_ends),
-        "nupunkt": BlockSplitter(f"{nupunkt}-{_RULES}", _nupunkt_ends),
-        "sentencex": BlockSplitter(f"{sentencex}-{_RULES}", _sentencex_ends),
-    }
-    if name not in splitters:
-        raise InputError(f"sentence splitter must be {', '.join(splitters)}, got {name!r}")
-    return splitters[name]
+    libraries = ",".join(f"{library}-{version(library)}" for library in ("nupunkt", "sentencex"))
+    return BlockSplitter(f"auto-{_RULES}({libraries})")
 
 
 def split_structured(text: str, structure: Structure, splitter: SentenceSplitter) -> list[Span]:
@@ -194,7 +177,8 @@ def split_sentences(text: str) -> list[Span]:
     return load_sentence_splitter().split(text)
 
 
-def _auto_ends(block: str) -> Iterable[int]:
+def _ends(block: str) -> Iterable[int]:
+    """The offsets at which the sentences of a block end."""
     is_cased = block.isascii() or len(_UNCASED.findall(block)) < _UNCASED_SHARE * len(block)
     return _nupunkt_ends(block) if is_cased else _sentencex_ends(block)
 

@@ -12,30 +12,26 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from precise_rag import Span, prune, split_sentences
-from precise_rag.errors import InputError
-from precise_rag.sentences import load_sentence_splitter
-from precise_rag.sentences.splitters import MAX_CHARACTERS, BlockSplitter
+from precise_rag.sentences import load_sentence_splitter, splitters
+from precise_rag.sentences.splitters import MAX_CHARACTERS
 from precise_rag.sentences.trimming import has_words, trim_spans, without_markup, without_rules
 from support.documents import read_cases
 
-NAMES = ("auto", "nupunkt", "sentencex")
+
+def pieces(text: str) -> list[str]:
+    return [text[start:end] for start, end in load_sentence_splitter().split(text)]
 
 
-def pieces(text: str, name: str = "auto") -> list[str]:
-    return [text[start:end] for start, end in load_sentence_splitter(name).split(text)]
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_every_library_knows_abbreviations_ordinals_and_blank_lines(name: str) -> None:
+def test_abbreviations_ordinals_and_blank_lines_are_known() -> None:
     first = "Dr. Smith met Mr. Jones at 5 p.m. in Washington, D.C. on Jan. 5.  "
     parts = [first, "He left.\n\n", "No end mark\n\n", "Yes?"]
-    assert pieces("".join(parts), name) == parts
+    assert pieces("".join(parts)) == parts
     parts = ["Am 6. Oktober kam die Fähre. ", "Im 20.  Jahrhundert waren es 5. ", "Danach kam keine."]
-    assert pieces("".join(parts), name) == parts
+    assert pieces("".join(parts)) == parts
     short = "Dr. Smith met Mr. Jones at 5 p.m. in Washington, D.C. He left (at 6.30). Why? Ask J. R. Doe! "
-    assert pieces(short * 100, name) == pieces(short, name) * 100, "also if it is read in parts"
-    splitter = load_sentence_splitter(name)
-    assert splitter.name.startswith(name)
+    assert pieces(short * 100) == pieces(short) * 100, "also if it is read in parts"
+    splitter = load_sentence_splitter()
+    assert splitter.name.startswith("auto")
     assert any(map(str.isdigit, splitter.name))
     assert pickle.loads(pickle.dumps(splitter)).split("One. Two.") == [Span(0, 5), Span(5, 9)]
 
@@ -176,14 +172,13 @@ def test_base64_is_apart_and_not_read(data: str) -> None:
     assert prune(text, "Which colour has the motor?", 32, reranker="packaged").text.endswith("is red.")
 
 
-@pytest.mark.parametrize("name", NAMES)
 @given(text=text_like)
-@example(text="Z\u2028.\ud83d?!?! 天地玄黃。 One. Two.")  # sentencex panics
+@example(text="Z\u2028.\ud83d?!?! 天地玄黃天地玄黃。 One. Two.")  # sentencex panics
 @example(text="a" + " " * 3000)
 @example(text=" " * 3000 + "b" * 1500)
 @example(text="a" + " " * 3000 + "b. \x00\x1c")
-def test_spans_cover_any_text(name: str, text: str) -> None:
-    spans = load_sentence_splitter(name).split(text)
+def test_spans_cover_any_text(text: str) -> None:
+    spans = load_sentence_splitter().split(text)
     assert "".join(text[start:end] for start, end in spans) == text
     assert all(start < end for start, end in spans)
     assert all(len(text[start:end].strip()) <= MAX_CHARACTERS for start, end in spans)
@@ -191,15 +186,10 @@ def test_spans_cover_any_text(name: str, text: str) -> None:
         assert all(text[start:end].strip() for start, end in spans)
 
 
-def test_unknown_names_are_refused() -> None:
-    with pytest.raises(InputError, match="must be auto, nupunkt, sentencex, got 'spacy'"):
-        load_sentence_splitter("spacy")
-
-
 @pytest.mark.parametrize(
     "unit", ["?!", "x", " ", "Yes. ", "\n", "\n\n", "a\u0301", "天地玄黃。", "“.” ", "\n- a", "\ud800"]
 )
-def test_libraries_read_long_blocks_in_parts(unit: str) -> None:
+def test_libraries_read_long_blocks_in_parts(unit: str, monkeypatch: pytest.MonkeyPatch) -> None:
     text = unit * (50_000 // len(unit))
     read: list[int] = []
 
@@ -209,21 +199,21 @@ def test_libraries_read_long_blocks_in_parts(unit: str) -> None:
 
     for first in (None, 1, 0):
         read.clear()
-        spans = BlockSplitter("counting", partial(ends, first=first)).split(text)
+        monkeypatch.setattr(splitters, "_ends", partial(ends, first=first))
+        spans = split_sentences(text)
         assert [span.start for span in spans] == [0, *(span.end for span in spans[:-1])]
         assert spans[-1].end == len(text)
         assert max(read, default=0) <= 2048
         assert sum(read) <= 3 * len(text)
 
 
-@pytest.mark.parametrize("name", ["auto", "sentencex"])
 @pytest.mark.parametrize("sentence", read_cases("sentences.json", "abbreviations"))
-def test_abbreviations_end_no_sentence(name: str, sentence: str) -> None:
-    assert pieces(sentence + sentence, name) == [sentence, sentence]
-    assert len(pieces("Netze, Fässer usw. Danach kam keine.", name)) == 2
-    assert len(pieces("we met at the bar. it was fun. then we ate.", name)) == 3
+def test_abbreviations_end_no_sentence(sentence: str) -> None:
+    assert pieces(sentence + sentence) == [sentence, sentence]
+    assert len(pieces("Netze, Fässer usw. Danach kam keine.")) == 2
+    assert len(pieces("we met at the bar. it was fun. then we ate.")) == 3
     for sentences in ("Длина лодки 90 см. Потом стало тихо.", "Нашли ген. Это соль и пр. Вот.", "ఇది ఉంది. నా."):
-        assert len(pieces(sentences, name)) == sentences.count(".")
+        assert len(pieces(sentences)) == sentences.count(".")
 
 
 @pytest.mark.parametrize("sentence", read_cases("sentences.json", "marks of code"))

@@ -4,10 +4,12 @@ Requests and replies end with the call; replies have a largest size.
 """
 
 import time
+import weakref
 from collections.abc import AsyncIterator, Callable
 from functools import partial
 from typing import Any
 
+from precise_rag._extras import require
 from precise_rag._worker import call_ends_at
 from precise_rag.checks import check_number, check_text
 from precise_rag.errors import InputError, LLMConnectionError
@@ -36,6 +38,21 @@ def client_address(
     remember(api_key)
     remember_environment()
     return without_password(base_url)
+
+
+def openai_client(kind: str, auth: Any, event_hooks: Any, *, timeout: float, **options: Any) -> Any:
+    """Return a client of the openai package. kind: "" or "Async"; the connection of the first ends with it.
+
+    auth, event_hooks: of its connection. timeout: as for `OpenAIChat`. options: its further arguments.
+    """
+    openai = require("openai", extra="openai")
+    connect = getattr(openai, f"Default{kind}HttpxClient")
+    connection = connect(auth=auth, event_hooks=event_hooks, follow_redirects=False)
+    limits = openai.Timeout(timeout, connect=min(timeout, 10.0))
+    client = getattr(openai, f"{kind}OpenAI")(**options, timeout=limits, http_client=connection)
+    if not kind:
+        weakref.finalize(client, connection.close)
+    return client
 
 
 def hooks(most: int = _MOST) -> dict[str, list[Any]]:

@@ -1,7 +1,6 @@
 """Embeddings from OpenAI or a server with the same protocol."""
 
 import os
-import weakref
 from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any
@@ -9,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from precise_rag._extras import require
-from precise_rag._http import client_address, hooks
+from precise_rag._http import client_address, hooks, openai_client
 from precise_rag._processes import PerProcess, Shared
 from precise_rag._worker import within
 from precise_rag.checks import check_number
@@ -109,13 +108,8 @@ class OpenAIEncoder(Shared, CallingEncoder):
 
     def _client(self) -> Any:
         openai = require("openai", extra="openai")
-        connection = openai.DefaultHttpxClient(
-            auth=self._auth, event_hooks=hooks(_MOST_BYTES), follow_redirects=False
-        )
+        options: dict[str, Any] = {"base_url": self._base_url, **self._client_options}
         try:
-            client = openai.OpenAI(base_url=self._base_url, **self._client_options, http_client=connection)
+            return openai_client("", self._auth, hooks(_MOST_BYTES), **options)
         except openai.OpenAIError as error:
-            connection.close()
             raise ModelError(f"{self.name}: {error}") from error
-        weakref.finalize(client, connection.close)
-        return client

@@ -8,14 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import os
-import weakref
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from precise_rag._extras import require
-from precise_rag._http import async_hooks, client_address, hooks
+from precise_rag._http import async_hooks, client_address, hooks, openai_client
 from precise_rag._processes import PerProcess, ProcessLock, Shared
 from precise_rag.errors import LLMAuthenticationError, LLMConnectionError, LLMResponseError
 from precise_rag.failures import OptionalFeature, llm_errors, reason_in
@@ -147,7 +145,7 @@ class OpenAIChat(Shared):
             await client.close()
 
     def _send(self, messages: Sequence[Message], fields: Mapping[str, Any]) -> Any:
-        create: Any = self._sync.get(self._connect).chat.completions.create
+        create: Any = self._sync.get(partial(self._client, "", hooks())).chat.completions.create
         return create(**self._request(messages, fields))
 
     async def _asend(self, messages: Sequence[Message], fields: Mapping[str, Any]) -> Any:
@@ -167,29 +165,15 @@ class OpenAIChat(Shared):
         model, usage = read(response, "model"), read(response, "usage")
         return _counted(self.name, model, text, messages, reason, usage)
 
-    def _client(self, kind: str, event_hooks: Any) -> tuple[Any, Any]:
-        """A client of the openai package and the connection that it uses. kind: "" or "Async"."""
+    def _client(self, kind: str, event_hooks: Any) -> Any:
         if self._key is None and self._needs_key:
             raise LLMAuthenticationError(
                 f"{self.name}: no API key; set OPENAI_API_KEY (api_key=), "
                 "or name your own server (base_url=, --base-url)"
             )
-        openai = require("openai", extra="openai")
-        connect = getattr(openai, f"Default{kind}HttpxClient")
-        connection = connect(auth=self._auth, event_hooks=event_hooks, follow_redirects=False)
-        client = getattr(openai, f"{kind}OpenAI")(
-            api_key=self._key or "none",
-            base_url=self.base_url,
-            timeout=openai.Timeout(self.timeout, connect=min(self.timeout, 10.0)),
-            max_retries=int(self.max_retries),
-            http_client=connection,
-        )
-        return client, connection
-
-    def _connect(self) -> Any:
-        client, connection = self._client("", hooks())
-        weakref.finalize(client, connection.close)
-        return client
+        address: dict[str, Any] = {"base_url": self.base_url, "api_key": self._key or "none"}
+        limits: dict[str, Any] = {"timeout": self.timeout, "max_retries": int(self.max_retries)}
+        return openai_client(kind, self._auth, event_hooks, **address, **limits)
 
     def _async_client(self) -> AsyncOpenAI:
         loop = asyncio.get_running_loop()
@@ -198,7 +182,7 @@ class OpenAIChat(Shared):
             for ended in [other for other in clients if other.is_closed()]:
                 del clients[ended]
             if loop not in clients:
-                clients[loop], _ = self._client("Async", async_hooks())
+                clients[loop] = self._client("Async", async_hooks())
             return clients[loop]
 
 

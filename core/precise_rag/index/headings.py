@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from precise_rag.encoded import encode_documents
 from precise_rag.index.groups import Groups
-from precise_rag.index.table import Columns, Shard
+from precise_rag.index.table import Columns, Shard, ragged
 from precise_rag.index.words import word_columns
 from precise_rag.protocols import Encoder
 from precise_rag.structure import read_structure
@@ -53,19 +53,15 @@ def heading_columns(
     for its, rows, titles in zip(columns, texts, above, strict=True):
         begins = [i == 0 or text != rows[i - 1] for i, text in enumerate(rows)]
         of_runs = [vectors.get(text, nothing) for text in compress(rows, begins)]
-        words = word_columns([text * new for text, new in zip(rows, begins, strict=True)], stop_words)
-        written = [
-            new * saved_titles(one).encode("utf-8", "replace")
-            for one, new in zip(titles, begins, strict=True)
-        ]
+        words = (text * new for text, new in zip(rows, begins, strict=True))
+        saved = (saved_titles(one) * new for one, new in zip(titles, begins, strict=True))
+        written = (np.frombuffer(one.encode("utf-8", "replace"), dtype=np.uint8) for one in saved)
         yield {
             **its,
             "heading_vectors.values": np.array(of_runs, dtype=np.float32).reshape(-1, encoder.dimension),
             "heading_vectors.lengths": np.array(begins, dtype=np.int32),
-            "heading_words.values": words["words.values"],
-            "heading_words.lengths": words["words.lengths"],
-            "heading_titles.values": np.frombuffer(b"".join(written), dtype=np.uint8),
-            "heading_titles.lengths": np.array([*map(len, written)], dtype=np.int32),
+            **word_columns(words, stop_words, "heading_words"),
+            **ragged("heading_titles", written, np.uint8),
         }
 
 

@@ -34,6 +34,13 @@ _MOST_FILTERS = 64
 """Filters whose documents are remembered."""
 
 
+def ragged(name: str, rows: Iterable[npt.NDArray[Any]], dtype: npt.DTypeLike) -> dict[str, Any]:
+    """The ragged column of a name. rows: the values of each row."""
+    rows = [np.zeros(0, dtype), *rows]
+    values = np.concatenate(rows, dtype=dtype, casting="unsafe")
+    return {f"{name}.values": values, f"{name}.lengths": np.array([*map(len, rows[1:])], dtype=np.int32)}
+
+
 class DocumentMatcher:
     """Tells which documents meet a filter. Each field is read once, and compared once per value.
 

@@ -17,7 +17,7 @@ from precise_rag.index.dense import ChunkVectorSettings, best_by_product, chunk_
 from precise_rag.index.groups import Passages
 from precise_rag.index.index import DocumentIndex
 from precise_rag.index.ranking import fair_rows
-from precise_rag.index.table import Columns, Shard
+from precise_rag.index.table import Columns, Shard, ragged
 from precise_rag.index.vectors import Products
 from precise_rag.index.view import Hits, View
 from precise_rag.index.words import WordSettings, folded, load_stop_words
@@ -86,11 +86,7 @@ class WordSentenceIndex(DocumentIndex):
         chunks = chunk_columns(documents, self.encoder, self.settings, show_progress)
         for document, columns in zip(documents, chunks, strict=True):
             tokens = self._tokens([document.text[start:end] for start, end in columns["spans"]])
-            yield {
-                **columns,
-                "pieces.values": np.concatenate([np.zeros(0, dtype=np.int32), *tokens]),
-                "pieces.lengths": np.array([len(row) for row in tokens], dtype=np.int32),
-            }
+            yield {**columns, **ragged("pieces", tokens, np.int32)}
 
     @override
     def _prepare(self, shard: Shard) -> Any:

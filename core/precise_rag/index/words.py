@@ -10,12 +10,12 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from precise_rag._data import packaged_text
 from precise_rag._extras import require
 from precise_rag.checks import items_of, shown
 from precise_rag.errors import InputError
+from precise_rag.index.table import ragged
 from precise_rag.numerals import NUMBER_WORDS
 from precise_rag.stems import with_parted_words
 from precise_rag.types import IntArray
@@ -119,10 +119,8 @@ def code_numbers(text: str, stop_words: str | tuple[str, ...]) -> list[IntArray]
     return [its for its in numbers if len(its)]
 
 
-def word_columns(texts: Iterable[str], stop_words: str | tuple[str, ...]) -> dict[str, npt.NDArray[Any]]:
-    """Ragged column "words": the numbers of each text's words."""
-    rows = [word_numbers(text, stop_words).astype(np.int32) for text in texts]
-    return {
-        "words.values": np.concatenate([np.zeros(0, dtype=np.int32), *rows]),
-        "words.lengths": np.array([len(row) for row in rows], dtype=np.int32),
-    }
+def word_columns(
+    texts: Iterable[str], stop_words: str | tuple[str, ...], name: str = "words"
+) -> dict[str, Any]:
+    """Ragged column of the numbers of each text's words."""
+    return ragged(name, (word_numbers(text, stop_words) for text in texts), np.int32)

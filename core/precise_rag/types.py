@@ -18,7 +18,7 @@ from typing import Any, Literal, NamedTuple, get_args
 import numpy as np
 import numpy.typing as npt
 
-from precise_rag.checks import check_text, items_of, of_kind, shown
+from precise_rag.checks import check_choice, check_text, items_of, of_kind, shown
 from precise_rag.errors import InputError
 
 _THOUGHTS = re.compile(
@@ -129,10 +129,7 @@ class Candidate:
     after: str = field(default="", repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        if self.score_scale not in _SCORE_SCALES:
-            raise InputError(
-                f"score_scale must be one of {', '.join(_SCORE_SCALES)}, got {shown(self.score_scale)}"
-            )
+        check_choice("score_scale", self.score_scale, _SCORE_SCALES)
         try:
             score = float(self.score)
         except (TypeError, ValueError, OverflowError) as error:

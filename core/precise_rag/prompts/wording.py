@@ -4,6 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
 
+from precise_rag.checks import check_choice
 from precise_rag.errors import InputError
 from precise_rag.prompts.answer import ANSWER_TASK, ANSWER_VERSION, FORMS, AnswerStyle
 from precise_rag.prompts.prompt import INSTRUCTIONS, Prompt, Shown, lettered, make_prompt, object_schema
@@ -44,10 +45,8 @@ class Wording:
     instructions: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        styles = ("style", self.style, AnswerStyle), ("judge_prompt", self.judge_style, JudgeStyle)
-        for name, value, kind in styles:
-            if value not in get_args(kind):
-                raise InputError(f"{name} must be one of {', '.join(get_args(kind))}, got {value!r}")
+        check_choice("style", self.style, get_args(AnswerStyle))
+        check_choice("judge_prompt", self.judge_style, get_args(JudgeStyle))
         for role, text in self.instructions.items():
             if role not in ROLES or not isinstance(text, str):
                 raise InputError(

@@ -7,7 +7,7 @@ from typing import Any, TypeVar, cast
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def remembers(n_texts: int, *, longest: int = 2_000) -> Callable[[F], F]:
+def remembers(n_texts: int = 1 << 15, *, longest: int = 2_000) -> Callable[[F], F]:
     """Decorate a function of a text so that it remembers `n_texts` results, of texts up to `longest`."""
 
     def decorated(function: F) -> F:

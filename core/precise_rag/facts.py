@@ -25,6 +25,7 @@ import pickle
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from copy import deepcopy
 from operator import itemgetter
 from typing import Any, TypeGuard, get_args
@@ -40,7 +41,7 @@ SOURCE_KEY = "precise_object"
 """Metadata key of the framework object that became a candidate."""
 SECTION_KEY = "section"
 """Metadata key of the titles above an excerpt, for prompts that show them: not ours if a user wrote it."""
-PAGES_KEY = "pages"
+PAGES_KEY = "precise_pages"
 """Metadata key of where the pages or captions of a document begin, by `read_documents`; not for models."""
 _PIECES = UUID("5d0c1b52-6f5c-5a3e-9b1e-0f1f6c2f7a41")
 """Namespace of the ids of pieces."""
@@ -65,8 +66,8 @@ def read_facts(source: Any) -> dict[str, Any]:
 def place_at(metadata: Mapping[str, Any], offset: int) -> dict[str, int | str]:
     """Return the "page" or slide of a place, from 1, or the "time" of its caption; empty without either.
 
-    metadata: of the document; `read_documents` writes the offset at which each page begins into "pages", and
-        for each caption its offset and time.
+    metadata: of the document; `read_documents` writes into it the offset at which each page begins, and for
+        each caption its offset and time.
     """
     pages = metadata.get(PAGES_KEY)
     if not isinstance(pages, list | tuple):
@@ -240,10 +241,11 @@ def copied(metadata: Mapping[Any, Any]) -> dict[Any, Any]:
 
 def is_same(one: Any, other: Any) -> bool:
     """Whether metadata are equal; if values cannot be compared, such as arrays, whether their bytes are."""
-    try:
+    with suppress(Exception):
         return bool(one == other)
-    except Exception:
+    with suppress(Exception):  # as of locks
         return pickle.dumps(one) == pickle.dumps(other)
+    return False
 
 
 def _copied(value: Any) -> Any:

@@ -139,38 +139,45 @@ class OptionalFeature:
 
     def __init__(self, model: str) -> None:
         self._model = model
-        self._is_refused = self._is_unread = False
+        self._is_refused = self._skips_next = False
 
     def ask(self, with_feature: Callable[[], T] | None, plain: Callable[[], T]) -> T:
         """Return what `with_feature` returns; or `plain`, if there is none or the model refuses it."""
-        if with_feature is not None and not self._is_refused:
-            try:
-                return with_feature()
-            except Exception as error:
-                self._check_refusal(error)
+        if with_feature is None or not self._is_asked():
+            return plain()
+        try:
+            return with_feature()
+        except Exception as error:
+            is_refusal = self._check_refusal(error)
         reply = plain()
-        if with_feature is not None:  # a reply that could not be read is no refusal
-            self._is_refused, self._is_unread = not self._is_unread, False
+        self._is_refused |= is_refusal
         return reply
 
     async def aask(
         self, with_feature: Callable[[], Awaitable[T]] | None, plain: Callable[[], Awaitable[T]]
     ) -> T:
         """`ask` without blocking the event loop."""
-        if with_feature is not None and not self._is_refused:
-            try:
-                return await with_feature()
-            except Exception as error:
-                self._check_refusal(error)
+        if with_feature is None or not self._is_asked():
+            return await plain()
+        try:
+            return await with_feature()
+        except Exception as error:
+            is_refusal = self._check_refusal(error)
         reply = await plain()
-        if with_feature is not None:  # a reply that could not be read is no refusal
-            self._is_refused, self._is_unread = not self._is_unread, False
+        self._is_refused |= is_refusal
         return reply
 
-    def _check_refusal(self, error: Exception) -> None:
-        """Raise the error unless the feature may be why: not for keys, limits, filters and connections."""
-        self._is_refused = isinstance(error, LLMResponseError)
+    def _is_asked(self) -> bool:
+        skips, self._skips_next = self._skips_next, False
+        return not (skips or self._is_refused)
+
+    def _check_refusal(self, error: Exception) -> bool:
+        """Whether the model refuses the feature; a reply that could not be read is no refusal.
+
+        Raises the error unless the feature may be why: for keys, limits, filters and connections.
+        """
+        self._skips_next = isinstance(error, LLMResponseError)
         failure = failure_of(error, self._model)
-        self._is_unread = isinstance(failure, LLMResponseError)
         if failure is error or type(failure) not in (LLMError, LLMResponseError):
             raise error
+        return type(failure) is LLMError

@@ -189,7 +189,7 @@ def share_of(n_places: int) -> int:
     return max(1, 3 * n_places // 4)
 
 
-@remembers(4096)
+@remembers()
 def plain_text(text: str) -> str:
     """Return a text without what readers overlook: case, forms of letters, white space, invisible signs.
 
@@ -219,7 +219,7 @@ def _owners(candidate: Candidate) -> dict[Hashable, int]:
     return owners
 
 
-@remembers(4096)
+@remembers()
 def _groups(text: str) -> tuple[Hashable, ...]:
     """The groups of near-copies that a text is in: samples of its words (minhash)."""
     words = {crc32(s.encode("utf-8", "surrogatepass")) for s in read_words(plain_text(text)).stems}

@@ -70,7 +70,7 @@ _ENDS = frozenset(".!?\n")
 """After one of these, a sentence begins."""
 
 
-@remembers(4096)
+@remembers()
 def read_words(text: str) -> Words:
     """Read the words of `text`. A capitalised word looks like a name unless it begins a sentence."""
     stems: list[str] = []

@@ -51,6 +51,11 @@ def titles_of(metadata: Mapping[str, Any], keys: Sequence[str] = TITLE_KEYS) -> 
     return below((), *titles)
 
 
+def titles_read(metadata: Mapping[str, Any]) -> tuple[Titles, int]:
+    """Return the titles in metadata, and how many of them, from the first on, are not headings."""
+    return titles_of(metadata), len(titles_of(metadata, TITLE_KEYS[: -len(PATH_KEYS)]))
+
+
 def joined_fields(metadata: Mapping[str, Any], hidden: Collection[str]) -> str:
     """Return short entries of metadata that are no titles as one line: "city: Lille, year: 1911".
 
@@ -98,7 +103,7 @@ def titles_at(
     """
     first_end = structure.blocks[0].end if structure.blocks else 0
     is_row = bool(titles) and _COLUMNS in titles[-1] and "|" in text[:first_end]
-    n_own = len(titles_of(metadata, TITLE_KEYS[: -len(PATH_KEYS)]))
+    _, n_own = titles_read(metadata)
     first = paths_below(titles, structure, n_own)
     later = paths_below(titles[:-1], structure, n_own) if is_row else first
     return [(first if place < first_end else later)(place, place) for place in places]

@@ -192,7 +192,7 @@ def test_passages_are_the_excerpts_with_a_number_in_order() -> None:
     first, second = passages(best, other)
     assert (first.number, first.doc_id, first.text, first.pieces) == (1, "mill", best.text, (best,))
     assert (second.number, second.start, second.end) == (2, other.start, other.end)
-    assert second.metadata == {"pages": [0]}
+    assert second.metadata == {"precise_pages": [0]}
     kept = [piece("Ada built it.", 0.9), piece("The mill is old.", 0.8)]
     assert [p.text for p in passages(*kept, order="score")] == ["Ada built it.", "The mill is old."]
 

@@ -1,5 +1,6 @@
 import json
 import math
+from threading import Lock
 from types import SimpleNamespace
 from uuid import UUID
 
@@ -9,6 +10,7 @@ import pytest
 from precise_rag.facts import (
     FACTS_KEY,
     candidate_facts,
+    is_same,
     noted_fields,
     noted_place,
     noted_scale,
@@ -86,7 +88,14 @@ def test_what_is_no_fact_is_ignored(noted):
     ],
 )
 def test_pages_are_counted_from_one_and_metadata_of_this_name_from_elsewhere_are_none(pages, found):
-    assert [place_at({"pages": pages}, offset).get("page") for offset in (0, 19, 20)] == found
+    assert place_at({"pages": [0, 20]}, 20) == {}
+    assert [place_at({"precise_pages": pages}, offset).get("page") for offset in (0, 19, 20)] == found
+
+
+def test_metadata_that_cannot_be_compared_or_pickled_are_not_the_same():
+    lock = Lock()
+    assert not is_same({"rows": np.arange(2), "lock": lock}, {"rows": np.arange(2), "lock": lock})
+    assert is_same({"rows": np.arange(2)}, {"rows": np.arange(2)})
 
 
 def test_the_scale_is_that_of_the_noted_scores_only_and_without_one_they_repeat_the_order() -> None:

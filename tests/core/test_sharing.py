@@ -1,10 +1,13 @@
+from collections import Counter
 from dataclasses import replace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from precise_rag import stems
 from precise_rag.sharing import Said, in_turns, plain_text, share_of, share_places, with_insistent
+from precise_rag.structure import formats
 from precise_rag.types import INSISTENT, Candidate
 
 QUERY = "When was the old harbour lamp first lit?"
@@ -149,3 +152,15 @@ def test_an_honest_document_with_the_words_of_the_question_in_many_sentences_has
     others = [found(own_text(200 + n), f"other {n}") for n in range(60)]
     kept = share_places(QUERY, with_insistent(QUERY, [*loud, *honest, *others]), 50).selection.kept
     assert sum(c.doc_id == "truth" for c in kept) >= 3
+
+
+def test_the_words_of_a_long_text_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts, read = [f"The lamp of house {number}." for number in range(5_000)], Counter[str]()
+    monkeypatch.setattr(stems, "with_parted_words", lambda text: read.update([text]) or text)
+    for text in texts * 2:
+        stems.read_words(text)
+    assert set(read.values()) == {1}
+    monkeypatch.setattr(formats, "detect_format", lambda text: read.update([text]) or "text")
+    long = "The lamp is lit.\n\n" * 12_000
+    assert formats.read_structure(long) is formats.read_structure(long)
+    assert read[long] == 1

@@ -4,6 +4,7 @@ import json
 import math
 import random
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -165,7 +166,7 @@ def test_files_of_random_bytes_are_read_or_refused(name: str, tmp_path: Path) ->
 
 @pytest.mark.parametrize(
     "parse",
-    [parse_judgement, parse_score, lambda reply: parse_scores(reply, ["1", "2"]), cited_numbers],
+    [parse_judgement, parse_score, partial(parse_scores, ids=["1"]), partial(cited_numbers, passages=[])],
     ids=["judge", "score", "scores", "citations"],
 )
 def test_any_reply_is_parsed_or_found_unusable(parse: Callable[[str], object]) -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from precise_rag.candidate_filters import RedundancyFilter
 from precise_rag.encoders import FrameworkEncoder
-from precise_rag.errors import PreciseRagError
+from precise_rag.errors import EmptyIndexError, PreciseRagError
 from precise_rag.index import DatabaseIndex, HybridIndex, weighted_chunks, weighted_sentences
 from precise_rag.segmentation import GreedySegmenter
 from precise_rag.testing import HashEncoder
@@ -114,6 +114,14 @@ async def test_queries_by_the_embeddings_of_a_framework_raise_one_error(vector: 
         index.search("lamp")
     with pytest.raises(PreciseRagError):
         await index.asearch("lamp")
+
+
+async def test_an_empty_index_asks_for_no_vector_and_a_blank_query_is_searched_for() -> None:
+    index = HybridIndex(FrameworkEncoder(Embeddings(Wrong(lambda rows: rows), [])))
+    with pytest.raises(EmptyIndexError):
+        await index.asearch("lamp")
+    index = HybridIndex.build(LAMP, FrameworkEncoder(Embeddings(Wrong(lambda rows: rows), [1.0] * 8)))
+    assert [one.id for one in await index.asearch(" ")] == [one.id for one in index.search(" ")]
 
 
 def test_segmenters_filters_exports_and_embeddings_raise_one_error(wrong: Wrong) -> None:

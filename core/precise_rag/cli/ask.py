@@ -2,6 +2,7 @@
 
 import argparse
 import sys
+from contextlib import suppress
 
 from precise_rag.answer import Answer
 from precise_rag.cli.arguments import open_index
@@ -14,8 +15,9 @@ from precise_rag.cli.output import (
     show,
     source_of,
 )
-from precise_rag.errors import InputError
+from precise_rag.errors import IndexFormatError, InputError
 from precise_rag.filters import parse_assignments
+from precise_rag.index.folder import read_manifest
 from precise_rag.llm import Budget, OpenAIChat
 from precise_rag.pipeline import PreciseRAG
 from precise_rag.redaction import visible_line
@@ -33,7 +35,8 @@ def run(args: argparse.Namespace) -> int:
     if args.trace:
         if args.trace.suffix not in (".html", ".json"):
             raise InputError(f"--trace must end in .html or .json, got {args.trace}")
-        if (args.trace.parent / "manifest.json").exists():
+        with suppress(IndexFormatError):
+            read_manifest(args.trace.parent)
             raise InputError(f"{args.trace} would lie in the folder of an index; name a file elsewhere")
         check_writable(args.trace)
     if sys.stdout is None:  # an answer costs money

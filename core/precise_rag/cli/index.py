@@ -2,6 +2,7 @@
 
 import argparse
 import os
+import re
 import sys
 from pathlib import Path, PurePosixPath
 
@@ -94,8 +95,9 @@ def _update(
 def _may_be_in(identifier: str, problems: list[InputError]) -> bool:
     """Whether a problem names the file, or a folder above it, that a document was read from."""
     file = PurePosixPath(identifier.split("#")[0])
-    places = map(str, (file, *file.parents[:-1]))
-    return any(place in str(problem) for place in places for problem in problems)
+    places = "|".join(re.escape(str(place)) for place in (file, *file.parents[:-1]))
+    named = re.compile(rf"(?:\A|[/\\ ])(?:{places})(?=[:,;]| and )")
+    return any(named.search(str(problem)) for problem in problems)
 
 
 def _named(paths: list[Path]) -> str:

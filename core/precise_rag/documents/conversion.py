@@ -13,6 +13,7 @@ from typing import Any
 
 from precise_rag.documents.files import decode
 from precise_rag.errors import InputError
+from precise_rag.facts import PAGES_KEY
 
 SECONDS = 60
 """Most time for a file."""
@@ -27,7 +28,7 @@ class Converter:
         self._process: subprocess.Popen[bytes] | None = None
 
     def convert(self, data: bytes, file: Path) -> tuple[str, dict[str, Any]]:
-        """Return a file as Markdown, and the metadata "title" and "pages" if it has them.
+        """Return a file as Markdown, and the metadata "title" and PAGES_KEY if it has them.
 
         Raises InputError if it cannot be converted or the extra is missing.
         """
@@ -37,7 +38,8 @@ class Converter:
         reply = self._ask(data, {"suffix": suffix, "bytes": len(data)}, file)
         if "error" in reply:
             raise InputError(f"{file}: cannot be converted ({reply['error']})")
-        return reply["text"], {name: reply[name] for name in ("title", "pages") if reply[name]}
+        names = {"title": "title", "pages": PAGES_KEY}
+        return reply["text"], {key: reply[name] for name, key in names.items() if reply[name]}
 
     def close(self) -> None:
         """End the process."""

@@ -26,7 +26,7 @@ _DECLARED = re.compile(
 _NAMED = 9
 """Names of what is not read, in a warning, at most."""
 _OTHERS = "files of kinds that cannot be read"
-_LEFT_OUT = "left out, as hidden or made by tools (to read one, give its own path)"
+_LEFT_OUT = "left out, hidden or filled by tools (to read one, give its own path)"
 Kind = Literal["text", "records", "json", "table", "mail", "converted"]
 """text: read as it is. records: JSON Lines. json: one JSON value. table: CSV. mail: one or several messages.
 converted: needs a converter."""
@@ -88,7 +88,7 @@ def _files_below(
         if path != root:
             if any(fnmatch(path.name, pattern) or fnmatch(name, pattern) for pattern in exclude):
                 continue
-            by_mark = any(os.path.lexists(path / mark) for mark in _FOLDERS["marks"])
+            by_mark = _is_saved_index(path) or any(os.path.lexists(path / m) for m in _FOLDERS["marks"])
             if by_mark or path.name.startswith(".") or path.name in _FOLDERS["names"]:
                 if os.path.isdir(path) or kind_of(path.name):
                     left_out.update({path.name}.difference(_FOLDERS["unsaid"]))
@@ -98,13 +98,16 @@ def _files_below(
                 report(InputError(f"{path}: is a link to {target}, outside the given folder"))
                 continue
         try:
-            is_saved_index = (path / "manifest.json").is_file() and any(path.glob("data-*"))
             if not path.is_dir():
                 yield path, name
-            elif path == root or not (path.is_symlink() or is_saved_index):
+            elif path == root or not path.is_symlink():
                 waiting.extend(sorted(path.iterdir(), reverse=True))
         except OSError as error:
             report(InputError(f"{path}: {_reason(error, path)}"))
+
+
+def _is_saved_index(folder: Path) -> bool:
+    return os.path.isfile(folder / "manifest.json") and any(folder.glob("data-*.safetensors"))
 
 
 def read_bytes(file: Path) -> bytes:

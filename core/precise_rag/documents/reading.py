@@ -20,6 +20,7 @@ from precise_rag.documents.records import (
     unreadable,
 )
 from precise_rag.errors import InputError
+from precise_rag.facts import PAGES_KEY
 from precise_rag.structure.marks import unescaped
 from precise_rag.types import Document
 
@@ -52,8 +53,8 @@ def read_documents(
     message of an .mbox file. Their ids are `<file>#<id>`, so that no record can take the place of another
     file. The other fields become metadata. Lines and lists without any "text", such as a log, are one
     document; so is any other CSV file, a table in Markdown. The metadata "source" names the file, "title"
-    its title, and "pages" has the offset at which each page or slide begins; of captions (.srt, .vtt), each
-    offset with its time. Fields of a record with a name of ours are in the metadata "record", a mapping.
+    its title, and "precise_pages" has the offset at which each page or slide begins; of captions (.srt,
+    .vtt), each offset with its time. Fields of a record with a name of ours are in the metadata "record".
     A file that is not UTF-8 is read in the encoding that fits it best (extra "documents"). A file without
     content is a document without text.
     Returns an iterator, which reads as it goes, over the documents, sorted by path within each folder.
@@ -122,7 +123,7 @@ def _documents(file: Path, name: str, converter: Converter, report: Report) -> I
 
 
 def _said(text: str) -> tuple[str, dict[str, Any]]:
-    """Return what captions say, and the metadata "pages": where each begins, and when.
+    """Return what captions say, and the metadata PAGES_KEY: where each begins, and when.
 
     A line that the caption before has, too, is said once. Who speaks is named where another one begins.
     """
@@ -138,7 +139,7 @@ def _said(text: str) -> tuple[str, dict[str, Any]]:
             if spoken not in ("", line):
                 said += f"{named}{spoken}\n"
                 line = spoken
-    return (said, {"pages": captions}) if said else (text, {})
+    return (said, {PAGES_KEY: captions}) if said else (text, {})
 
 
 def _raise(error: InputError) -> NoReturn:

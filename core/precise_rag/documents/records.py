@@ -19,7 +19,7 @@ from precise_rag.documents.files import Report, decode, decode_as
 from precise_rag.errors import InputError
 from precise_rag.types import Document
 
-_RESERVED = re.compile(r"source|pages|record|relevance_score|precise.*|\$.*", re.DOTALL)
+_RESERVED = re.compile(r"source|record|relevance_score|precise.*|\$.*", re.DOTALL)
 """Metadata that say where a text is from and how it is ranked, which a record cannot set."""
 _MOST_LEVELS = 100
 """Objects and lists within each other in a record."""

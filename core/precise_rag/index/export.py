@@ -7,11 +7,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from precise_rag.checks import check_number, items_of
+from precise_rag.checks import check_number
 from precise_rag.encoded import encode_documents
 from precise_rag.facts import FACTS_KEY, piece_id, place_facts, read_facts, write_facts
 from precise_rag.index.context import chunk_vectors
 from precise_rag.index.groups import DocumentSegmenter
+from precise_rag.index.index import unique_documents
 from precise_rag.index.sentence_context import SentenceContextIndex
 from precise_rag.protocols import Encoder
 from precise_rag.segmentation import Segmenter
@@ -62,10 +63,10 @@ def weighted_sentences(
     A store that compares these vectors by cosine with `encoder.encode_queries([query])[0]` gives the
     ranking of `SentenceContextIndex`.
 
-    documents: the documents; read in batches, so they may come from a generator.
+    documents: the documents; read in batches, so they may come from a generator; ids must be unique.
     settings: fields of `ContextSettings`.
     """
-    remaining = items_of("documents", documents, Document)
+    remaining = unique_documents(documents)
     while batch := list(islice(remaining, _DOCUMENTS)):
         index = SentenceContextIndex.build(batch, encoder, show_progress=show_progress, **settings)
         paths = {d.id: paths_below(titles_of(d.metadata, PATH_KEYS), read_structure(d.text)) for d in batch}
@@ -126,8 +127,8 @@ def _chunks_in_context(
     show_progress: bool,
 ) -> Iterator[tuple[Chunk, FloatArray, int]]:
     """Chunks, their vectors in context, and their tokens."""
-    checked = items_of("documents", documents, Document)
-    read = list(checked) if isinstance(documents, Sized) else checked
+    unique = unique_documents(documents)
+    read = list(unique) if isinstance(documents, Sized) else unique
     splitter = getattr(segmenter, "splitter", None)
     for document, table in tables_of(read, encoder, show_progress, splitter):
         if not len(table):

@@ -22,7 +22,7 @@ from precise_rag.index.view import View
 from precise_rag.index.words import code_numbers, load_stop_words, word_columns, word_numbers
 from precise_rag.protocols import Encoder
 from precise_rag.sentences.sentence_tables import tables_of
-from precise_rag.titles import titles_of
+from precise_rag.titles import titles_read
 from precise_rag.types import BoolArray, Document, FloatArray, IntArray, ScoreScale, SentenceTable
 
 
@@ -209,7 +209,7 @@ class HybridIndex(SentenceIndex):
 
     @override
     def _reads_same(self, known: Document, given: Document) -> bool:
-        above_same = not self.settings.headings or titles_of(known.metadata) == titles_of(given.metadata)
+        above_same = not self.settings.headings or titles_read(known.metadata) == titles_read(given.metadata)
         return above_same and super()._reads_same(known, given)
 
     @override

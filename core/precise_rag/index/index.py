@@ -22,7 +22,7 @@ from precise_rag.index.settings import check_opened, made_with, usable_settings
 from precise_rag.index.table import Columns, Part, Shard, changed, merged
 from precise_rag.index.view import Hits, View
 from precise_rag.protocols import Encoder
-from precise_rag.types import Candidate, Document, FloatArray, ScoreScale, check_query
+from precise_rag.types import Candidate, Document, FloatArray, ScoreScale
 from precise_rag.vectors import unit_rows
 
 
@@ -35,6 +35,7 @@ class Searched(ABC):
     """Scale of the scores of candidates."""
     _settings_type: ClassVar[type]
     search: Callable[..., list[Candidate]]
+    __len__: Callable[..., int]
 
     def __init__(self, encoder: Encoder | None, **settings: Any) -> None:
         if encoder is None:
@@ -52,8 +53,10 @@ class Searched(ABC):
 
         The query is encoded by the asynchronous method of a framework's embedding object, if it is one.
         """
-        if isinstance(self.encoder, FrameworkEncoder) and options.get("vector") is None:
-            (options["vector"],) = await self.encoder.aencode_queries([check_query(query)])
+        check_search(query, top_k, ())
+        encoder = self.encoder if options.get("vector") is None else None
+        if isinstance(encoder, FrameworkEncoder) and await asyncio.to_thread(len, self) > 0:
+            (options["vector"],) = await encoder.aencode_queries([query])
         return await asyncio.to_thread(self.search, query, top_k, **options)
 
 

@@ -81,7 +81,9 @@ def check_opened(
 
 def as_json(value: object) -> object:
     """A setting as JSON; a segmenter object is recorded by its name."""
-    plain = value is None or isinstance(value, str | int | float | tuple | list | dict)
+    if isinstance(value, tuple):
+        return list(value)
+    plain = value is None or isinstance(value, str | int | float | list | dict)
     return value if plain else getattr(value, "name", str(value))
 
 

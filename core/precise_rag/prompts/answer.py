@@ -23,19 +23,19 @@ FORMS: Mapping[AnswerStyle, str] = INSTRUCTIONS["answer"]["forms"]
 """What form an answer has, by style."""
 
 
-def cited_numbers(text: str, passages: Sequence[str] = ()) -> list[int]:
+def cited_numbers(text: str, passages: Sequence[str]) -> list[int]:
     """Return the numbers that an answer cites, such as [2] or [1-3], each once, in their order in it.
 
     passages: the texts that were shown. A number in brackets that stands behind the same words in one of them
-        is quoted from it, and cites nothing.
+        is quoted from it, and cites nothing. Of a range, one number beyond them is returned at most.
     """
     numbers: dict[int, None] = {}
     for cited in _CITATION.finditer(text):
         words = text[max(0, cited.start() - 100) : cited.end()].split()[-5:]
         if len(words) == 1 or not any(" ".join(words) in passage for passage in passages):
             for first, last in _NUMBERS.findall(cited[0]):
-                if int(last or 0) <= len(passages):
-                    numbers |= dict.fromkeys(range(int(first), int(last or first) + 1))
+                end = min(int(last), len(passages) + 1) if last else int(first)
+                numbers |= dict.fromkeys(range(int(first), end + 1))
     return list(numbers)
 
 

@@ -1,7 +1,7 @@
 """Segmenter with a trained boundary model, which is found by its name or folder."""
 
 from collections.abc import Iterable, Iterator
-from dataclasses import fields
+from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any, Self
 
@@ -85,11 +85,17 @@ class Segmenter:
             known = ", ".join(field.name for field in fields(SegmenterOptions))
             raise InputError(f"a segmenter has no option {sorted(unknown)[0]!r}; it has {known}")
         model, defaults = load_model(name, device=device, encoder=encoder)
+        usual = asdict(SegmenterOptions(**defaults))
         if "max_tokens" in options:
             for size in ("min_tokens", "target_tokens"):
                 defaults.pop(size, None)
         chosen = SegmenterOptions(**{**defaults, **options})
-        return cls(model, name=str(name), options=chosen, splitter=splitter, count_tokens=count_tokens)
+        own = {key: value for key, value in asdict(chosen).items() if value != usual[key]}
+        own |= {"splitter": splitter.name} if splitter else {}
+        own |= {"count_tokens": getattr(count_tokens, "__qualname__", "")} if count_tokens else {}
+        own |= {"encoder": model.encoder.name} if encoder and model.encoder else {}
+        named = f"{name}({', '.join(f'{key}={value}' for key, value in own.items())})" if own else str(name)
+        return cls(model, name=named, options=chosen, splitter=splitter, count_tokens=count_tokens)
 
     @property
     def weights_sha256(self) -> str:

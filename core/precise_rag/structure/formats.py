@@ -109,7 +109,7 @@ def read_structure(text: str, text_format: TextFormat | None = None) -> Structur
     return _read(text, text_format)
 
 
-@remembers(16, longest=READ)
+@remembers(16, longest=1_000_000)
 def _read(text: str, text_format: TextFormat | None) -> Structure:
     lines = _BLANK.sub(" ", _CARRIAGE_RETURN.sub("\n", without_base64(text)).replace("\r\n", " \n"))
     chosen = text_format or detect_format(lines)

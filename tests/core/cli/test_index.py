@@ -28,7 +28,8 @@ def test_pruning_removes_what_is_gone_but_not_what_cannot_be_read(tmp_path, prec
         (docs / name).write_text(f"A page of the handbook. This is about the {name}.")
     assert main(["index", str(docs), "--out", str(index), "--prune"]) == 0
     (docs / "road.txt").unlink()
-    _, out, err = precise("index", docs, "--out", index, "--json", "--exclude", "*.log")
+    (docs / "a_road.txt").write_bytes(b"a\0b")  # the name of the other is a part of its name
+    _, out, err = precise("index", docs, "--out", index, "--json", "--exclude", "*.log", "--exclude", "a_*")
     assert (json.loads(out)["documents"], json.loads(out)["removed_documents"]) == (3, [])
     assert "2 of the index's documents, such as draft.log, are not in" in err
     assert "name all its folders, or use --prune if they are gone" in err
@@ -36,7 +37,8 @@ def test_pruning_removes_what_is_gone_but_not_what_cannot_be_read(tmp_path, prec
     (docs / "lamp.txt").write_bytes(b"a\0b")
     code, out, err = precise("index", docs, "--out", index, "--json", "--prune")
     assert (code, json.loads(out)["removed_documents"]) == (1, ["road.txt"])
-    assert "lamp.txt: looks like a binary file" in json.loads(out)["unreadable"][0]
+    assert "lamp.txt: looks like a binary file" in json.loads(out)["unreadable"][1]
+    (docs / "a_road.txt").unlink()
     assert "such as lamp.txt, may be in what could not be read; so they stay" in err
     (docs / "lamp.txt").write_text(lamp.upper())
     code, out, err = precise("index", docs, "--out", index, "--json", "--prune", "--exclude", "*.log")
@@ -134,6 +136,9 @@ def test_a_chat_server_answers_and_the_trace_is_written(folder, tmp_path, precis
     assert "Ilse Brandt keeps it [1]." in page.read_text("utf-8")
     code, _, err = precise("ask", folder / "index", "Who?", "--trace", folder / "index" / "trace.html")
     assert (code, "name a file elsewhere" in err) == (1, True)
+    (folder / "manifest.json").write_text("{}")  # of something else
+    code, _, _ = precise("ask", folder / "index", "Who?", "--trace", folder / "trace.html")
+    assert (code, (folder / "trace.html").exists()) == (0, True)
 
 
 def test_max_tokens_counts_what_is_around_a_passage_too(folder, precise):

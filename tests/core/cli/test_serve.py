@@ -26,7 +26,7 @@ QUESTION = {"question": "Who keeps the lamp?"}
 
 def server(*documents: Document) -> Any:
     given = documents or (
-        Document("lamp.md", LAMP, {"year": 2020, "pages": [0, 50]}),
+        Document("lamp.md", LAMP, {"year": 2020, "precise_pages": [0, 50]}),
         Document("otter.md", "Otters\ud83d sleep by the river. It floods in March.", {"year": 1999}),
     )
     return make_server(lambda: HybridIndex.build(given, HashEncoder(64)), Path("nowhere"))

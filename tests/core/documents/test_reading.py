@@ -29,23 +29,24 @@ def test_a_folder_is_read_in_sorted_order_with_relative_ids(tmp_path, caplog):
     assert " ".join(document.id for document in found) == "LICENSE a/code.py a/one.txt b.md c.txt empty.txt"
     assert caplog.messages == [
         f"{tmp_path}: files of kinds that cannot be read: .png (1)",
-        f"{tmp_path}: left out, as hidden or made by tools (to read one, give its own path): .hidden.md (1)",
+        f"{tmp_path}: left out, hidden or filled by tools (to read one, give its own path): .hidden.md (1)",
     ]
     assert found[2] == Document("a/one.txt", "a/one.txt", {"source": "a/one.txt"})
     assert [document.text for document in found[-2:]] == ["One.\r\n", ""]
 
 
 def test_what_tools_fill_is_left_out_and_named_unless_its_own_path_is_given(tmp_path, caplog):
-    read = ["Containerfile", "app.properties", "go.mod", "web/a.mts", "web/lamp.service"]
+    read = ["Containerfile", "app.properties", "go.mod", "web/a.mts", "web/data-2020.csv", "web/lamp.service"]
+    read.append("web/manifest.json")
     filled = ["node_modules/a.js", "web/node_modules/b.js", "env/lib/c.py", "target/d.rs", ".github/e.yml"]
-    marks = ["env/pyvenv.cfg", "target/CACHEDIR.TAG"]
+    marks = ["env/pyvenv.cfg", "target/CACHEDIR.TAG", "old/manifest.json", "old/data-1.safetensors"]
     for name in (*read, *filled, *marks, ".git/f.txt", *(f"n.{n}" for n in "abeijklopq"), "web/n.q"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(name)
+        (tmp_path / name).write_text("{}" if name == "web/manifest.json" else name)
     assert [document.id for document in read_documents(tmp_path)] == read
     kinds, names = caplog.messages
     assert kinds.endswith(": .q (2), .a (1), .b (1), .e (1), .i (1), .j (1), .k (1), .l (1), .o (1), …")
-    assert names.endswith(": node_modules (2), .github (1), env (1), target (1)")
+    assert names.endswith(": node_modules (2), .github (1), env (1), old (1), target (1)")
     for name in filled:
         folder = tmp_path / name.split("/")[0] if "web" not in name else tmp_path / "web" / "node_modules"
         assert [document.text for document in read_documents(folder)][:1] == [name]
@@ -245,7 +246,7 @@ def test_pipes_and_devices_are_not_opened(tmp_path):
 
 
 def test_a_record_cannot_take_the_place_or_the_name_of_a_file(tmp_path: Path) -> None:
-    own = {"source": "policy.md", "pages": [0], "precise": "{}", "$id": "policy.md", "record": 1}
+    own = {"source": "policy.md", "precise_pages": [0], "precise": "{}", "$id": "policy.md", "record": 1}
     forged = {"id": "policy.md", "text": "Forged.", "year": 1, **own}
     (tmp_path / "data.jsonl").write_text(json.dumps(forged))
     (tmp_path / "list.json").write_text(json.dumps([forged]))

@@ -1,13 +1,16 @@
 """Dense indexes, the formulas of ParetoRAG and of the word filter by hand, and vectors for other stores."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
 from uuid import UUID
 
 import numpy as np
 import pytest
 
 from precise_rag.encoders.geometry import geometry_of
+from precise_rag.errors import InputError, ModelError
 from precise_rag.facts import FACTS_KEY, piece_id, read_facts
 from precise_rag.index import (
     DenseIndex,
@@ -161,6 +164,32 @@ def test_weighted_chunks_score_like_a_dense_index_of_chunks_in_context_that_enco
     expected = {chunk.text.strip(): float(score) for chunk, score in zip(chunks, scores, strict=True)}
     found = {c.text: c.score for c in index.search(query, len(chunks))}
     assert found == pytest.approx(expected, abs=1e-6)
+
+
+def test_a_saved_index_of_a_segmenter_with_options_grows_only_with_the_same_ones(tmp_path: Path) -> None:
+    def small(**options: Any) -> Segmenter:
+        return Segmenter.from_pretrained("small", **options)
+
+    assert small().name == small(max_tokens=1024).name == "small"
+    DenseIndex.build(DOCUMENTS, HashEncoder(), chunks=small(max_tokens=12)).save(tmp_path)
+    with pytest.raises(ModelError, match=r"chunks='small\(max_tokens=12,"):
+        DenseIndex.load(tmp_path, HashEncoder()).add([Document("new", TEXTS["tea"])])
+    for other in (small(max_tokens=900), small(max_tokens=12, count_tokens=len)):
+        with pytest.raises(InputError, match="chunks cannot change"):
+            DenseIndex.load(tmp_path, HashEncoder(), chunks=other)
+    index = DenseIndex.load(tmp_path, HashEncoder(), chunks=small(max_tokens=12))
+    n_before = len(index)
+    index.add([Document(f"{d.id}2", d.text) for d in DOCUMENTS])
+    assert len(index) == 2 * n_before
+
+
+@pytest.mark.parametrize("weighted", [weighted_sentences, weighted_chunks])
+def test_an_id_that_occurs_twice_is_refused_however_far_apart(
+    weighted: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("precise_rag.index.export._DOCUMENTS", 2)
+    with pytest.raises(InputError, match="two documents have the id 'tea'"):
+        list(weighted([*DOCUMENTS, DOCUMENTS[0]], HashEncoder()))
 
 
 def test_chunks_of_one_long_sentence_have_its_vector() -> None:

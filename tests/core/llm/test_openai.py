@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import json
 from contextlib import aclosing
 
 import openai
@@ -14,6 +15,7 @@ from precise_rag.errors import (
     LLMResponseError,
     LLMServerError,
 )
+from precise_rag.failures import OptionalFeature
 from precise_rag.llm import OpenAIChat
 from precise_rag.tokens import estimate_prompt_tokens
 from precise_rag.types import Completion, Message
@@ -53,6 +55,15 @@ def test_structured_output_is_asked_for_and_dropped_where_refused():
             llm.complete(PROMPT, schema=SCHEMA)
         llm.complete(PROMPT, schema=SCHEMA)
     assert "response_format" in server.requests[-1]  # the schema was not why
+
+
+def test_replies_that_cannot_be_read_at_the_same_time_are_no_refusal():
+    def unreadable():
+        raise json.JSONDecodeError("no JSON", "{", 1)
+
+    feature = OptionalFeature("m")
+    feature.ask(unreadable, lambda: feature.ask(unreadable, lambda: "plain"))
+    assert [feature.ask(lambda: "structured", lambda: "plain") for _ in range(2)] == ["structured"] * 2
 
 
 def test_a_server_that_is_down_and_a_missing_key_are_named(monkeypatch):

@@ -84,7 +84,7 @@ class DatabaseIndex(SentenceSearch):
         return index
 
     def __len__(self) -> int:
-        if not self._exists:
+        if not self._is_made():
             return 0
         with self.engine.view() as view:
             return view.count()
@@ -92,19 +92,19 @@ class DatabaseIndex(SentenceSearch):
     @property
     def document_ids(self) -> tuple[str, ...]:
         """Ids of all documents, including those without text, in no order."""
-        return self.engine.ids() if self._exists else ()
+        return self.engine.ids() if self._is_made() else ()
 
     def fields(self) -> set[str]:
         """Return the names of all fields in the metadata of documents."""
         with self.engine.view() as view:
-            return view.fields() if self._exists else set()
+            return view.fields() if self._is_made() else set()
 
     def document(self, identifier: str) -> Document:
         """Return a document by its id. Raises InputError if it is not in the index.
 
         White space before the first sentence is written as spaces, and a document without sentences is empty.
         """
-        if self._exists:
+        if self._is_made():
             with self.engine.view() as view:
                 metadata = view.metadata(of_kind("identifier", identifier, str))
                 (rows,) = view.between([(identifier, 0, 2**31 - 1)], "place")
@@ -133,14 +133,14 @@ class DatabaseIndex(SentenceSearch):
         wanted = {ids} if isinstance(ids, str) else set(items_of("ids", ids, str))
         if not wanted:
             return
-        known = self.engine.digests(wanted) if self._exists else {}
+        known = self.engine.digests(wanted) if self._is_made() else {}
         if unknown := sorted(wanted - known.keys()):
             raise InputError(f"no document {unknown[0]!r} in the index ({len(unknown)} unknown ids)")
         self.engine.delete(sorted(wanted))
 
     def optimize(self) -> None:
         """Build or update the database's indexes; after large changes, searches are faster for it."""
-        if self._exists:
+        if self._is_made():
             self.engine.optimize()
 
     def close(self) -> None:
@@ -154,8 +154,7 @@ class DatabaseIndex(SentenceSearch):
                 f"alpha is {self.settings.alpha} in this collection, got {shown(asked.alpha)}: the vectors "
                 "in its rows are weighted by it; build another collection with that alpha"
             )
-        self._exists = self._exists or read_settings(self.engine) is not None  # made by another process
-        if not self._exists:
+        if not self._is_made():
             raise EmptyIndexError("the index holds no documents and no text; add documents first")
         vector = encode_queries(self.encoder, [asked.text])[0] if asked.vector is None else asked.vector
         direction = query_direction(vector, self.encoder.dimension)
@@ -164,20 +163,27 @@ class DatabaseIndex(SentenceSearch):
 
     @override
     def neighbours(self, sentences: Sequence[Candidate], reach: int) -> list[Stretch]:
-        if not sentences or not self._exists:
+        if not sentences or not self._is_made():
             return []
         with self.engine.view() as view:
             return around(view, sentences, reach)
 
+    def _is_made(self) -> bool:
+        """Whether the collection exists. Raises as the class if another process has made it otherwise."""
+        if not self._exists and (made := read_settings(self.engine)) is not None:
+            check_opened(self.engine.location, made, self.encoder, vars(self.settings), SEARCH_SETTINGS)
+            self._exists = True
+        return self._exists
+
     def _write(self, batch: Sequence[Document], show_progress: bool) -> None:
         digests = {document.id: digest(document, self.settings) for document in batch}
-        known = self.engine.digests(digests) if self._exists else {}
+        known = self.engine.digests(digests) if self._is_made() else {}
         new = [document for document in batch if known.get(document.id) != digests[document.id]]
         same = [document for document in batch if known.get(document.id) == digests[document.id]]
         rows = rows_of_documents(new, self.encoder, self.settings, show_progress)
-        if not self._exists:
+        if not self._is_made():
             self.engine.create(made_with(self.encoder, self.settings), self.encoder.dimension)
-            self._exists = True
+            self._is_made()  # by another process, perhaps, with another encoder
         described = [StoredDocument(d.id, digests[d.id], d.metadata, ()) for d in same]
         late = self.engine.describe(described) if described else set()
         if late:  # another writer has replaced them since their digests were read

@@ -37,7 +37,7 @@ from precise_rag.index.ranking import LOTTERY, draws, seeds_of
 from precise_rag.index.table import Columns, Shard
 from precise_rag.protocols import Encoder
 from precise_rag.sentences.trimming import has_words
-from precise_rag.titles import joined_titles, saved_titles, titles_of
+from precise_rag.titles import joined_titles, saved_titles, titles_read
 from precise_rag.types import BoolArray, Document, FloatArray, IntArray
 from precise_rag.vectors import slice_places, unit_rows
 
@@ -48,7 +48,7 @@ _USUAL_LENGTHS = np.array([11, 90, 180])
 
 
 class StoredSentence(NamedTuple):
-    """A sentence as a row: the columns of the table of sentences from `start` on, and then `weights`.
+    """A sentence as a row: the columns of the table of sentences from `start` on, and `weights` of postings.
 
     start, stop: place of the sentence in the document, without the white space around it.
     passage_start, passage_end: place of its passage.
@@ -58,7 +58,7 @@ class StoredSentence(NamedTuple):
     terms: numbers of the words in the sentence, ascending; see `word_number`.
     vector: d numbers, as text; their inner product with a query's vector is the dense score.
     counted: the words in the sentence and around it; see `packed`.
-    weights: of each term; the sum of `weight * idf` over a query's words orders rows by words.
+    weights: of each term, in `postings`; the sum of `weight * idf` over a query's words orders rows by words.
     """
 
     start: int
@@ -90,9 +90,10 @@ class StoredDocument(NamedTuple):
 
 
 def digest(document: Document, settings: HybridSettings) -> str:
-    """Hash of what decides a document's rows: its text and, if headings count, its title."""
-    title = joined_titles(titles_of(document.metadata)) if settings.headings else ""
-    content = f"{len(document.text)} {document.text}{title}"
+    """Hash of what decides a document's rows: its text and, if headings count, its titles."""
+    titles, n_own = titles_read(document.metadata) if settings.headings else ((), 0)
+    headings = "\n" * (len(titles) - n_own)
+    content = f"{len(document.text)} {document.text}{joined_titles(titles)}{headings}"
     return hashlib.sha256(content.encode("utf-8", "surrogatepass")).hexdigest()[:32]
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from precise_rag.errors import IndexFormatError, InputError
 from precise_rag.index import DatabaseIndex
 from precise_rag.testing import HashEncoder
 from precise_rag.types import Document
@@ -120,6 +121,23 @@ def test_several_writers_make_one_collection(location: str) -> None:
     with ThreadPoolExecutor(len(indexes)) as pool:
         list(pool.map(write, range(len(indexes))))
     assert len(indexes[0].document_ids) == len(indexes)
+
+
+def test_a_collection_that_another_process_has_made_otherwise_is_not_filled(location: str) -> None:
+    others = {n: DatabaseIndex(location, HashEncoder(n), alpha=n / 10) for n in (9, 8)}
+    same, late = DatabaseIndex(location, HashEncoder(8)), DatabaseIndex(location, HashEncoder(9))
+    assert len(same) == 0
+    DatabaseIndex.build([Document("a", "The cat sleeps.")], HashEncoder(8), location=location)
+    assert (len(same), same.document_ids, same.document("a").text) == (1, ("a",), "The cat sleeps.")
+    for size, match in ((9, "was built with encoder"), (8, "alpha cannot change")):
+        with pytest.raises((IndexFormatError, InputError), match=match):
+            others[size].add([Document("b", "It purrs.")])
+    made, late.engine.settings = late.engine.settings, lambda: None  # it is made while the rows are
+    create = late.engine.create
+    late.engine.create = lambda *given: (create(*given), setattr(late.engine, "settings", made))
+    with pytest.raises(IndexFormatError, match="was built with encoder"):
+        late.add([Document("b", "It purrs.")])
+    assert same.document_ids == ("a",)
 
 
 @pytest.mark.parametrize("change", ["replaced", "deleted"])

@@ -3,7 +3,7 @@
 import itertools
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -23,35 +23,22 @@ os.environ["RAY_worker_niceness"] = "0"  # noqa: SIM112
 _COLLECTIONS = itertools.count()
 TESTS = Path(__file__).parent
 FOLDERS = {
-    "long": (
-        "core/cli",
-        "core/documents/test_conversion.py",
-        "core/encoders",
-        "core/index/databases",
-        "core/index/test_faiss.py",
-        "core/index/test_long_runs.py",
-        "core/pipeline/test_adapting.py",
-        "core/rerank",
-        "core/segmentation/training",
-        "surface",
-    ),
-    "services": ("adapters/test_stores.py", "core/index/databases"),
+    "long": "core/cli core/documents/test_conversion.py core/encoders core/index/databases core/rerank "
+    "core/index/test_faiss.py core/index/test_long_runs.py core/pipeline/test_adapting.py surface "
+    "core/segmentation/training",
+    "services": "adapters/test_stores.py core/index/databases",
 }
 """The marker of all tests in a folder or file; those that are left out are not even imported."""
 NEEDED = {
-    "torch": (
-        "core/encoders/test_local.py",
-        "core/rerank/test_pair_networks.py",
-        "core/segmentation/training",
-        "training",
-    ),
-    "ir_measures": ("benchmarks", "training"),
+    "torch": "core/encoders/test_local.py core/rerank/test_pair_networks.py training "
+    "core/segmentation/training",
+    "ir_measures": "benchmarks training",
 }
 """Folders and files that are not collected where a package is not installed."""
 
 
-def _is_in(path: Path, places: Iterable[str]) -> bool:
-    return any(path.is_relative_to(TESTS / place) for place in places)
+def _is_in(path: Path, places: str) -> bool:
+    return any(path.is_relative_to(TESTS / place) for place in places.split())
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

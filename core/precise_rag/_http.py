@@ -40,7 +40,7 @@ def client_address(
     return without_password(base_url)
 
 
-def openai_client(kind: str, auth: Any, event_hooks: Any, *, timeout: float, **options: Any) -> Any:
+def openai_client(kind: str, auth: Any, event_hooks: Any, *, timeout: Any, **options: Any) -> Any:
     """Return a client of the openai package. kind: "" or "Async"; the connection of the first ends with it.
 
     auth, event_hooks: of its connection. timeout: as for `OpenAIChat`. options: its further arguments.

@@ -172,10 +172,7 @@ class OptionalFeature:
         return not (skips or self._is_refused)
 
     def _check_refusal(self, error: Exception) -> bool:
-        """Whether the model refuses the feature; a reply that could not be read is no refusal.
-
-        Raises the error unless the feature may be why: for keys, limits, filters and connections.
-        """
+        """Whether the feature is refused, and its reply not only unread; raises errors of other causes."""
         self._skips_next = isinstance(error, LLMResponseError)
         failure = failure_of(error, self._model)
         if failure is error or type(failure) not in (LLMError, LLMResponseError):

@@ -10,8 +10,7 @@ from types import MappingProxyType
 from typing import Any, Literal, get_args
 
 from precise_rag.candidate_filters import DynamicThreshold, RedundancyFilter, RelevanceFilter
-from precise_rag.checks import shown
-from precise_rag.errors import InputError
+from precise_rag.checks import check_choice
 from precise_rag.evidence import EvidenceGrower
 from precise_rag.excerpts import Order
 from precise_rag.feedback import FeedbackController
@@ -129,6 +128,5 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
 
 def load_preset(name: str) -> Preset:
     """Return a preset by name. Raises InputError for an unknown name."""
-    if not isinstance(name, str) or name not in PRESETS:
-        raise InputError(f"preset must be one of {', '.join(get_args(PresetName))}, got {shown(name)}")
+    check_choice("preset", name, get_args(PresetName))
     return PRESETS[name]

@@ -2,10 +2,9 @@
 
 Anybody who writes a document decides how often it says the words of a question. So a text that repeats
 another takes no place. One document, or one group of near-copies, gets at most three quarters of the
-places. All that is said again and again, see `with_insistent`, gets at most one quarter, and of that each of
-its n documents at most three quarters of an nth: an honest one may have the words of the question in many
-sentences. And every fourth place goes to a document and a group that have none yet. If no one else waits, the
-order alone decides.
+places. What is said again and again, see `with_insistent`, gets at most a quarter of them together, and each
+of its n documents at most 3/(4n) of that quarter. And every fourth place goes to a document and a group that
+have none yet. If no one else waits, the order alone decides.
 """
 
 import math

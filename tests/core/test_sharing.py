@@ -154,13 +154,12 @@ def test_an_honest_document_with_the_words_of_the_question_in_many_sentences_has
     assert sum(c.doc_id == "truth" for c in kept) >= 3
 
 
-def test_the_words_of_a_long_text_are_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    texts, read = [f"The lamp of house {number}." for number in range(5_000)], Counter[str]()
+def test_what_a_long_text_says_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    read, long = Counter[str](), "The lamp is lit.\n\n" * 12_000
     monkeypatch.setattr(stems, "with_parted_words", lambda text: read.update([text]) or text)
-    for text in texts * 2:
-        stems.read_words(text)
-    assert set(read.values()) == {1}
     monkeypatch.setattr(formats, "detect_format", lambda text: read.update([text]) or "text")
-    long = "The lamp is lit.\n\n" * 12_000
-    assert formats.read_structure(long) is formats.read_structure(long)
-    assert read[long] == 1
+    for _ in range(2):
+        formats.read_structure(long)
+        for number in range(5_000):
+            stems.read_words(f"The lamp of house {number}.")
+    assert set(read.values()) == {1}

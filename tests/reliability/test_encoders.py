@@ -109,19 +109,16 @@ async def test_an_index_stays_as_it_was(
 
 @pytest.mark.parametrize("vector", [None, [], [1.0] * 7, ["a"] * 8, [[1.0] * 8], {1: 2}, 7])
 async def test_queries_by_the_embeddings_of_a_framework_raise_one_error(vector: Any) -> None:
-    index = HybridIndex.build(LAMP, FrameworkEncoder(Embeddings(Wrong(lambda rows: rows), vector)))
+    index = HybridIndex(FrameworkEncoder(embeddings := Embeddings(Wrong(lambda rows: rows), [1.0] * 8)))
+    index.add(LAMP)
+    assert len(await index.asearch(" ")) == 1
+    embeddings.query = vector
+    with pytest.raises(EmptyIndexError):  # and asks for no vector
+        await HybridIndex(index.encoder).asearch("lamp")
     with pytest.raises(PreciseRagError):
         index.search("lamp")
     with pytest.raises(PreciseRagError):
         await index.asearch("lamp")
-
-
-async def test_an_empty_index_asks_for_no_vector_and_a_blank_query_is_searched_for() -> None:
-    index = HybridIndex(FrameworkEncoder(Embeddings(Wrong(lambda rows: rows), [])))
-    with pytest.raises(EmptyIndexError):
-        await index.asearch("lamp")
-    index = HybridIndex.build(LAMP, FrameworkEncoder(Embeddings(Wrong(lambda rows: rows), [1.0] * 8)))
-    assert [one.id for one in await index.asearch(" ")] == [one.id for one in index.search(" ")]
 
 
 def test_segmenters_filters_exports_and_embeddings_raise_one_error(wrong: Wrong) -> None:

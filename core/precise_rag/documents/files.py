@@ -88,7 +88,7 @@ def _files_below(
         if path != root:
             if any(fnmatch(path.name, pattern) or fnmatch(name, pattern) for pattern in exclude):
                 continue
-            by_mark = _is_saved_index(path) or any(os.path.lexists(path / m) for m in _FOLDERS["marks"])
+            by_mark = any(any(path.glob(mark)) for mark in _FOLDERS["marks"])
             if by_mark or path.name.startswith(".") or path.name in _FOLDERS["names"]:
                 if os.path.isdir(path) or kind_of(path.name):
                     left_out.update({path.name}.difference(_FOLDERS["unsaid"]))
@@ -104,10 +104,6 @@ def _files_below(
                 waiting.extend(sorted(path.iterdir(), reverse=True))
         except OSError as error:
             report(InputError(f"{path}: {_reason(error, path)}"))
-
-
-def _is_saved_index(folder: Path) -> bool:
-    return os.path.isfile(folder / "manifest.json") and any(folder.glob("data-*.safetensors"))
 
 
 def read_bytes(file: Path) -> bytes:

@@ -17,11 +17,11 @@ DEFAULT_ENCODER = E5
 
 
 def load_encoder(
-    name_or_path_or_object: object = DEFAULT_ENCODER, device: str | None = None, *, argument: str = "encoder"
+    source: object = DEFAULT_ENCODER, device: str | None = None, *, argument: str = "encoder"
 ) -> Encoder:
     """Load an encoder. All in a process who name a model of this machine share it while one of them holds it.
 
-    name_or_path_or_object: one of
+    source: one of
       - a sentence-transformers model name or folder; default "multilingual-e5-small-6". It is in
         the package, as is "all-MiniLM-L6-v2".
         On a CPU, ONNX Runtime runs those with a file onnx/model.onnx or model.onnx; torch runs the rest,
@@ -35,7 +35,6 @@ def load_encoder(
     Raises InputError for any other object. A model is looked for at its first use, which raises ModelError
     if it cannot be found or its checksum is wrong, and MissingExtra if a package is missing.
     """
-    source = name_or_path_or_object
     if isinstance(source, str | Path):
         source = os.path.expanduser(source)
         if source.startswith("openai:"):

@@ -108,7 +108,7 @@ class OpenAIEncoder(Shared, CallingEncoder):
 
     def _client(self) -> Any:
         openai = require("openai", extra="openai")
-        options: dict[str, Any] = {"base_url": self._base_url, **self._client_options}
+        options = {"base_url": self._base_url, **self._client_options}
         try:
             return openai_client("", self._auth, hooks(_MOST_BYTES), **options)
         except openai.OpenAIError as error:

@@ -191,14 +191,14 @@ def chunk_vectors(
     """
     weights = np.maximum(n_tokens, 1)
     weighted = np.concatenate([vectors * weights[:, None], np.zeros_like(vectors[:1])]).astype(np.float32)
-    own = _sums(weighted, starts, ends)
+    sums = _sums(weighted, starts, ends)
+    own = unit_rows(sums, shortest=_SHORTEST)
     if alpha == 1:
-        return unit_rows(own, shortest=_SHORTEST)
+        return own
     places = offsets_of(weights)
     first = np.searchsorted(places, places[starts] - _REACH)
     behind = np.searchsorted(places, places[ends] + _REACH, side="right") - 1
-    around = unit_rows(_sums(weighted, first, behind) - own, shortest=_SHORTEST)
-    own = unit_rows(own, shortest=_SHORTEST)
+    around = unit_rows(_sums(weighted, first, behind) - sums, shortest=_SHORTEST)
     mixed = np.where(around.any(axis=1, keepdims=True), alpha * own + (1 - alpha) * around, own)
     return unit_rows(mixed, shortest=_SHORTEST)
 

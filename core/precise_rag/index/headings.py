@@ -30,12 +30,6 @@ WEIGHT = 12.0
 """Tokens of text that the vector of a heading weighs as much as; chosen on the development sets."""
 
 
-def headings_above(document: Document, spans: IntArray) -> list[Titles]:
-    """Return what stands above each of the (n, 2) sentences of a document: see `Structure.above`."""
-    text, metadata = document.text, document.metadata
-    return titles_at(titles_of(metadata), metadata, text, read_structure(text), spans[:, 0].tolist())
-
-
 def heading_columns(
     documents: Sequence[Document],
     columns: Sequence[Columns],
@@ -44,7 +38,11 @@ def heading_columns(
     show_progress: bool,
 ) -> Iterator[Columns]:
     """Yield the columns of each document with those of its headings; equal ones are encoded once."""
-    above = [headings_above(d, its["spans"]) for d, its in zip(documents, columns, strict=True)]
+    starts = [its["spans"][:, 0].tolist() for its in columns]
+    above = [
+        titles_at(titles_of(d.metadata), d.metadata, d.text, read_structure(d.text), places)
+        for d, places in zip(documents, starts, strict=True)
+    ]
     texts = [[joined_titles(titles) for titles in rows] for rows in above]
     distinct = sorted({text for rows in texts for text in rows if text})
     encoded = encode_documents(encoder, distinct, show_progress=show_progress)

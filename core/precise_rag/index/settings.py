@@ -25,7 +25,7 @@ def check_made(made: object) -> None:
 def usable_settings(settings_type: type, saved: Mapping[str, Any]) -> dict[str, Any]:
     """Return saved settings as arguments of their type.
 
-    Segmenters that are not in this package are replaced by `MissingSegmenter`.
+    Segmenters that are not in this package, or have options of their own, are replaced by `MissingSegmenter`.
     Raises TypeError or ValueError unless the settings are values that the type takes.
     """
     usable = dict(saved)
@@ -81,17 +81,13 @@ def check_opened(
 
 def as_json(value: object) -> object:
     """A setting as JSON; a segmenter object is recorded by its name."""
-    if isinstance(value, tuple):
-        return list(value)
+    value = list(value) if isinstance(value, tuple) else value
     plain = value is None or isinstance(value, str | int | float | list | dict)
     return value if plain else getattr(value, "name", str(value))
 
 
 class MissingSegmenter:
-    """Stands for a segmenter that a saved index names and that is not in this package.
-
-    The index can be searched, but not grow.
-    """
+    """Stands for a segmenter that a saved index names: the index can be searched, but not grow."""
 
     def __init__(self, name: str, setting: str) -> None:
         self.name, self._setting = name, setting

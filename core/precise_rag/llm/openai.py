@@ -171,9 +171,8 @@ class OpenAIChat(Shared):
                 f"{self.name}: no API key; set OPENAI_API_KEY (api_key=), "
                 "or name your own server (base_url=, --base-url)"
             )
-        address: dict[str, Any] = {"base_url": self.base_url, "api_key": self._key or "none"}
-        limits: dict[str, Any] = {"timeout": self.timeout, "max_retries": int(self.max_retries)}
-        return openai_client(kind, self._auth, event_hooks, **address, **limits)
+        options = {"base_url": self.base_url, "timeout": self.timeout, "max_retries": int(self.max_retries)}
+        return openai_client(kind, self._auth, event_hooks, api_key=self._key or "none", **options)
 
     def _async_client(self) -> AsyncOpenAI:
         loop = asyncio.get_running_loop()

@@ -91,9 +91,8 @@ class Segmenter:
                 defaults.pop(size, None)
         chosen = SegmenterOptions(**{**defaults, **options})
         own = {key: value for key, value in asdict(chosen).items() if value != usual[key]}
-        own |= {"splitter": splitter.name} if splitter else {}
-        own |= {"count_tokens": getattr(count_tokens, "__qualname__", "")} if count_tokens else {}
-        own |= {"encoder": model.encoder.name} if encoder and model.encoder else {}
+        given = {"splitter": splitter, "count_tokens": count_tokens, "encoder": encoder and model.encoder}
+        own |= {key: getattr(it, "name", getattr(it, "__qualname__", "")) for key, it in given.items() if it}
         named = f"{name}({', '.join(f'{key}={value}' for key, value in own.items())})" if own else str(name)
         return cls(model, name=named, options=chosen, splitter=splitter, count_tokens=count_tokens)
 

@@ -6,6 +6,7 @@ import os
 import sys
 import time
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 
@@ -39,7 +40,7 @@ def test_what_tools_fill_is_left_out_and_named_unless_its_own_path_is_given(tmp_
     read = ["Containerfile", "app.properties", "go.mod", "web/a.mts", "web/data-2020.csv", "web/lamp.service"]
     read.append("web/manifest.json")
     filled = ["node_modules/a.js", "web/node_modules/b.js", "env/lib/c.py", "target/d.rs", ".github/e.yml"]
-    marks = ["env/pyvenv.cfg", "target/CACHEDIR.TAG", "old/manifest.json", "old/data-1.safetensors"]
+    marks = ["env/pyvenv.cfg", "target/CACHEDIR.TAG", "old/a.txt", f"old/data-{uuid4().hex}.safetensors"]
     for name in (*read, *filled, *marks, ".git/f.txt", *(f"n.{n}" for n in "abeijklopq"), "web/n.q"):
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text("{}" if name == "web/manifest.json" else name)

@@ -1,7 +1,8 @@
 """Dense indexes, the formulas of ParetoRAG and of the word filter by hand, and vectors for other stores."""
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 from uuid import UUID
@@ -133,6 +134,9 @@ def test_sentences_have_ids_metadata_and_vectors_that_score_like_the_index(
     """Also where documents are read in batches."""
     monkeypatch.setattr("precise_rag.index.export._DOCUMENTS", 2)
     sentences = list(weighted_sentences(iter(DOCUMENTS), HashEncoder(), alpha=0.7))
+    for weighted in (weighted_sentences, weighted_chunks):
+        with pytest.raises(InputError, match="two documents have the id 'tea'"):
+            list(weighted([*DOCUMENTS, DOCUMENTS[0]], HashEncoder()))
     assert [s.text for s in sentences] == SENTENCES
     assert UUID(sentences[1].id).version == 5
     assert len({s.id for s in sentences}) == len(sentences)
@@ -167,9 +171,7 @@ def test_weighted_chunks_score_like_a_dense_index_of_chunks_in_context_that_enco
 
 
 def test_a_saved_index_of_a_segmenter_with_options_grows_only_with_the_same_ones(tmp_path: Path) -> None:
-    def small(**options: Any) -> Segmenter:
-        return Segmenter.from_pretrained("small", **options)
-
+    small: Any = partial(Segmenter.from_pretrained, "small")
     assert small().name == small(max_tokens=1024).name == "small"
     DenseIndex.build(DOCUMENTS, HashEncoder(), chunks=small(max_tokens=12)).save(tmp_path)
     with pytest.raises(ModelError, match=r"chunks='small\(max_tokens=12,"):
@@ -178,18 +180,8 @@ def test_a_saved_index_of_a_segmenter_with_options_grows_only_with_the_same_ones
         with pytest.raises(InputError, match="chunks cannot change"):
             DenseIndex.load(tmp_path, HashEncoder(), chunks=other)
     index = DenseIndex.load(tmp_path, HashEncoder(), chunks=small(max_tokens=12))
-    n_before = len(index)
     index.add([Document(f"{d.id}2", d.text) for d in DOCUMENTS])
-    assert len(index) == 2 * n_before
-
-
-@pytest.mark.parametrize("weighted", [weighted_sentences, weighted_chunks])
-def test_an_id_that_occurs_twice_is_refused_however_far_apart(
-    weighted: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("precise_rag.index.export._DOCUMENTS", 2)
-    with pytest.raises(InputError, match="two documents have the id 'tea'"):
-        list(weighted([*DOCUMENTS, DOCUMENTS[0]], HashEncoder()))
+    assert len(index) == 2 * len(DenseIndex.load(tmp_path, HashEncoder()))
 
 
 def test_chunks_of_one_long_sentence_have_its_vector() -> None:

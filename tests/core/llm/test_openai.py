@@ -4,6 +4,7 @@ import asyncio
 import gc
 import json
 from contextlib import aclosing
+from functools import partial
 
 import openai
 import pytest
@@ -58,10 +59,7 @@ def test_structured_output_is_asked_for_and_dropped_where_refused():
 
 
 def test_replies_that_cannot_be_read_at_the_same_time_are_no_refusal():
-    def unreadable():
-        raise json.JSONDecodeError("no JSON", "{", 1)
-
-    feature = OptionalFeature("m")
+    feature, unreadable = OptionalFeature("m"), partial(json.loads, "{")
     feature.ask(unreadable, lambda: feature.ask(unreadable, lambda: "plain"))
     assert [feature.ask(lambda: "structured", lambda: "plain") for _ in range(2)] == ["structured"] * 2
 

@@ -102,7 +102,7 @@ def test_each_preset_has_its_index_and_its_stages(preset: Any, index: str, stage
 @pytest.mark.parametrize(
     ("preset", "message"),
     [
-        ("fast", "preset must be one of precise, sage, paretorag, chunkrag, recursive, got 'fast'"),
+        ("fast", "preset must be 'precise', 'sage', 'paretorag', 'chunkrag' or 'recursive', got 'fast'"),
         ("chunkrag", "the rewriter of the preset 'chunkrag' asks a language model"),
     ],
 )

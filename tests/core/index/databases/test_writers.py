@@ -132,9 +132,8 @@ def test_a_collection_that_another_process_has_made_otherwise_is_not_filled(loca
     for size, match in ((9, "was built with encoder"), (8, "alpha cannot change")):
         with pytest.raises((IndexFormatError, InputError), match=match):
             others[size].add([Document("b", "It purrs.")])
-    made, late.engine.settings = late.engine.settings, lambda: None  # it is made while the rows are
-    create = late.engine.create
-    late.engine.create = lambda *given: (create(*given), setattr(late.engine, "settings", made))
+    made = iter((None, late.engine.settings()))  # the second time, when it has been made meanwhile
+    late.engine.settings = lambda: next(made)
     with pytest.raises(IndexFormatError, match="was built with encoder"):
         late.add([Document("b", "It purrs.")])
     assert same.document_ids == ("a",)

@@ -22,6 +22,7 @@ from precise_rag.facts import (
     write_facts,
 )
 from precise_rag.types import Candidate, Span
+from support.documents import read_cases
 
 LOCK = Lock()
 SCORES: dict = {"dense": np.float32(0.5)}
@@ -50,20 +51,8 @@ def test_facts_are_one_text_and_come_back():
 @pytest.mark.parametrize(
     "noted",
     [
-        *(None, 7, {}, {FACTS_KEY: None}, {FACTS_KEY: {"score": 1.0}}),
-        *(
-            {FACTS_KEY: text}
-            for text in (
-                "a note",
-                "[1]",
-                "[" * 100_000,
-                '{"scores": {"a": 1' + "0" * 400 + "}}",
-                '{"scores": {"a": NaN, "b": 1e999}, "n_tokens": true}',
-                '{"doc_id": "a", "start": -5, "end": -2, "n_tokens": -3, "passage": [9, 1]}',
-                '{"doc_id": 1, "start": 0, "end": 3, "above": "Guide"}',
-                '{"doc_id": "a", "start": false, "end": 3}',
-            )
-        ),
+        *(None, 7, {}, *({FACTS_KEY: one} for one in (None, {"score": 1.0}, "[" * 100_000))),
+        *({FACTS_KEY: text} for text in read_cases("documents.json", "no facts")),
     ],
 )
 def test_what_is_no_fact_is_ignored(noted):

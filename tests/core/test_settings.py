@@ -31,21 +31,15 @@ WRONG: dict[Callable[..., object], dict[str, Any]] = {
     | {"enough_tokens": [0], "enough_share": [-0.1, 1.1]},
     pr.FeedbackController: {"reach": [0], "max_rounds": [-1], "accept": [11]},
     pr.Budget: {"calls": [0], "tokens": [0], "seconds": [0], "cost": [0]},
-    partial(pr.Segmenter.from_pretrained, "small"): {
-        "threshold": [1.0, "x", math.nan],
-        "max_tokens": [0, 1.5],
-    }
+    partial(pr.Segmenter.from_pretrained, "small"): {"threshold": [1.0, "x", math.nan]}
+    | {"max_tokens": [0, 1.5]}
     | {"min_tokens": [10_000, "9"], "target_tokens": [2.5], "coarse_tokens": [True], "paragraphs": ["x"]},
     partial(EvidenceGrower, pr.HybridIndex.build([], ENCODER)): {"min_score": [2]},
     partial(LevelledReranker, object()): {"share": [2]},
     partial(pr.OpenAIChat, "m"): {"timeout": [0]},
     partial(pr.PreciseRAG, None, LLM): {"style": ["long"], "judge_prompt": ["x"]},
-    pr.ToolResultPruner: {
-        "max_tokens": [99],
-        "max_results": [0],
-        "keep_seconds": [-1],
-        "reranker": ["no such"],
-    },
+    pr.ToolResultPruner: {"max_tokens": [99], "max_results": [0]}
+    | {"keep_seconds": [-1], "reranker": ["no such"]},
     partial(pr.HybridIndex.build, [], ENCODER): {"surroundings": [-1], "dense_weight": [1.5], "pool": [0]}
     | {"k1": [-1.0], "b": [-0.1, 1.1], "stop_words": ["klingon"]},
     partial(pr.DenseIndex.build, [], ENCODER): {"backend": ["torch", "faiss:"], "alpha": [1.5]}
@@ -54,10 +48,8 @@ WRONG: dict[Callable[..., object], dict[str, Any]] = {
     | {"similarity": ["l2"]},
     partial(pr.WordSentenceIndex.build, [], ENCODER): {"min_overlap": [0], "max_candidates": [0]},
     lambda **wrong: next(pr.weighted_chunks([], ENCODER, **wrong)): {"whole": [2], "alpha": [-1]},
-    partial(pr.HybridIndex.build([pr.Document("a", "A cat.")], ENCODER).search, "cat"): {
-        "alpha": [1.5],
-        "returns": ["page"],
-    },
+    partial(pr.HybridIndex.build([pr.Document("a", "A cat.")], ENCODER).search, "cat"): {"alpha": [1.5]}
+    | {"returns": ["page"]},
 }
 CASES = [
     (make, name, value) for make, wrong in WRONG.items() for name, values in wrong.items() for value in values

@@ -22,24 +22,10 @@ from precise_rag.errors import InputError, PreciseRagError
 from precise_rag.rerank import CohereReranker, load_reranker, rerank
 from precise_rag.testing import HashEncoder, ScriptedLLM
 
-ODD = {
-    "nothing": None,
-    "bytes": b"ab",
-    "a flag": True,
-    "a number": 7,
-    "a fraction": 1.5,
-    "a negative number": -1,
-    "not a number": float("nan"),
-    "401 digits": 10**400,
-    "an object": {"a": 1},
-    "a set": {1},
-    "a list of nothing": [None],
-    "a list of texts": ["x"],
-    "a text": "x",
-    "a lone surrogate": "\ud800",
-    "something": object(),
-    "one number of an array": np.array(3),
-}
+ODD = {"nothing": None, "bytes": b"ab", "a flag": True, "a number": 7, "a fraction": 1.5, "a text": "x"}
+ODD |= {"a negative number": -1, "not a number": float("nan"), "401 digits": 10**400, "an object": {"a": 1}}
+ODD |= {"a set": {1}, "a list of nothing": [None], "a list of texts": ["x"], "a lone surrogate": "\ud800"}
+ODD |= {"something": object(), "one number of an array": np.array(3)}
 ENCODER, LLM = HashEncoder(8), ScriptedLLM(lambda messages: "yes")
 DOCUMENTS = [pr.Document("a", "The lamp is lit. Ilse keeps it."), pr.Document("b", "Otters sleep here.")]
 CANDIDATES = [pr.Candidate("a", 0, 5, "The l", 0.5, "probability")]

@@ -17,15 +17,15 @@ def test_the_whole_record_as_json():
     names = ("rank", *of_text, "kept", "reason", "text")
     kept = (1, "d:0-9", "d", 0, 9, 0.9, "probability", {"bm25": 8.4}, 5, True, "first", KEPT.text)
     dropped = (2, "d:9-20", "d", 9, 20, 0.2, "probability", {}, 6, False, "sharp drop", DROPPED.text)
-    found = {"candidates": [dict(zip(names, values, strict=True)) for values in (kept, dropped)]}
+    chosen = {"candidates": [dict(zip(names, values, strict=True)) for values in (kept, dropped)]}
     its = {"stage": "selection", "round": 1, "ms": 1.25, "note": f"limit: {SECRET}"}
-    assert_alike(record["stages"], [its | {"settings": {"ratio": 0.3, "min_k": 1}} | found])
+    assert_alike(record["stages"], [its | {"settings": {"ratio": 0.3, "min_k": 1}} | chosen])
     assert [call["prompt_version"] for call in record["calls"]] == ["answer/1/open", "judge/1/json"]
     assert record["calls"][0]["messages"] == [{"role": "user", "content": f"Where is {SECRET}?"}]
     said = {"text": f"Here is {SECRET}.", "judgement_text": f"raw {SECRET}"}
     judged = {"score": None, "judgement": "failed", "decision": f"the judge failed: {SECRET}"}
-    kept = {"round": 1, "step": 0, "kept": ["d:0-9"], "adjustment": 0}
-    assert record["rounds"][0] == kept | judged | said
+    first = {"round": 1, "step": 0, "kept": ["d:0-9"], "adjustment": 0}
+    assert record["rounds"][0] == first | judged | said
 
 
 def test_texts_of_users_and_documents_can_be_left_out():

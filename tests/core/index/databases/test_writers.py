@@ -133,7 +133,7 @@ def test_a_collection_that_another_process_has_made_otherwise_is_not_filled(loca
         with pytest.raises((IndexFormatError, InputError), match=match):
             others[size].add([Document("b", "It purrs.")])
     made = iter((None, late.engine.settings()))  # the second time, when it has been made meanwhile
-    late.engine.settings = lambda: next(made)
+    late.engine.settings = lambda: next(made)  # type: ignore[method-assign]
     with pytest.raises(IndexFormatError, match="was built with encoder"):
         late.add([Document("b", "It purrs.")])
     assert same.document_ids == ("a",)

@@ -124,7 +124,7 @@ def write_facts(facts: Mapping[str, Any]) -> str:
 
 def noted_place(facts: Mapping[str, Any], length: int) -> tuple[str, Span] | None:
     """Return the noted document id and span; None without them, or if the text has another length."""
-    doc_id, span = facts.get("doc_id"), noted_span([facts.get("start"), facts.get("end")])
+    doc_id, span = facts.get("doc_id"), _noted_span([facts.get("start"), facts.get("end")])
     return (doc_id, span) if isinstance(doc_id, str) and span and span.end - span.start == length else None
 
 
@@ -185,7 +185,7 @@ def noted_fields(facts: Mapping[str, Any]) -> dict[str, Any]:
     n_tokens = facts.get("n_tokens")
     return {
         "n_tokens": n_tokens if _is_count(n_tokens) else None,
-        "passage": noted_span(facts.get("passage")),
+        "passage": _noted_span(facts.get("passage")),
         "above": tuple(title for title in above if isinstance(title, str)) if isinstance(above, list) else (),
         "scores": {
             str(name): math.nan if number is None else number
@@ -195,7 +195,7 @@ def noted_fields(facts: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def noted_span(value: object) -> Span | None:
+def _noted_span(value: object) -> Span | None:
     """Return a noted [start, end] as a span, or None if it is not one."""
     match value:
         case [start, end] if _is_count(start) and _is_count(end) and start <= end:

@@ -17,7 +17,7 @@ IdfTable = npt.NDArray[np.uint8]
 """Rarity of each stem, at the index `slot(stem, len(table))`, in units of 1 / IDF_STEPS."""
 IDF_STEPS = 16
 _UNSPACED = r"\u0e00-\u0eff\u1000-\u109f\u1780-\u17ff\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff"
-WORD = re.compile(rf"[{_UNSPACED}]|[^\W{_UNSPACED}]+")
+_WORD = re.compile(rf"[{_UNSPACED}]|[^\W{_UNSPACED}]+")
 """A word. Each ideograph, kana, and letter of Thai, Lao, Khmer or Burmese is one: they put no spaces between
 words."""
 _WORD_OF_NAME = r"[A-Z][a-z][\w'’]{0,30}"
@@ -77,7 +77,7 @@ def read_words(text: str) -> Words:
     marked: list[bool] = []
     end = 0
     text = with_parted_words(text)
-    for match in WORD.finditer(text):
+    for match in _WORD.finditer(text):
         word = match.group()
         stems.append(stem(word.casefold()))
         inside = word[0].isupper() and end > 0 and _ENDS.isdisjoint(text[end : match.start()])

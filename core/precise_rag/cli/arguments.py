@@ -10,19 +10,19 @@ from precise_rag.index import DatabaseIndex, DocumentIndex, load_index
 from precise_rag.index.databases import is_database
 
 
-def path_argument(text: str) -> Path:
+def _path_argument(text: str) -> Path:
     """Parse a path. An empty one, which a shell makes of an unset variable, is not the current folder."""
     if not text or "\0" in text:
         raise argparse.ArgumentTypeError("expected a path, got an empty text; for this folder give .")
     return Path(text)
 
 
-def index_argument(text: str) -> Path | str:
+def _index_argument(text: str) -> Path | str:
     """Parse the place of an index: a folder, or the location of a database."""
-    return text if is_database(text) else path_argument(text)
+    return text if is_database(text) else _path_argument(text)
 
 
-_TYPES = {"path": path_argument, "index": index_argument, "int": int, "float": float}
+_TYPES = {"path": _path_argument, "index": _index_argument, "int": int, "float": float}
 
 
 def add_arguments(parser: Any, arguments: Mapping[str, Any], shared: Mapping[str, Any]) -> None:

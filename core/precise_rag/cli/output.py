@@ -82,7 +82,7 @@ def print_json(value: Any) -> None:
 
 
 def check_writable(path: Path) -> None:
-    """Raises InputError if a file cannot be written in this place."""
+    """Raise InputError if a file cannot be written in this place."""
     try:
         if path.exists() and not path.is_file():
             raise InputError(f"{path} cannot be written: it is no regular file")

@@ -17,7 +17,7 @@ from precise_rag.facts import PAGES_KEY
 
 SECONDS = 60
 """Most time for a file."""
-MOST_BYTES = 32 * 2**20
+MOST_TEXT_BYTES = 32 * 2**20
 """Longest text of a file, as the converter writes it: an archive of some kilobytes can hold gigabytes."""
 
 
@@ -58,15 +58,15 @@ class Converter:
         try:
             process.stdin.write(json.dumps(request).encode() + b"\n" + data)
             process.stdin.flush()
-            line = process.stdout.readline(MOST_BYTES + 1)
+            line = process.stdout.readline(MOST_TEXT_BYTES + 1)
         except OSError:
             line = b""
         finally:
             late.cancel()
         if not line.endswith(b"\n"):
             self.close()
-            if len(line) > MOST_BYTES:
-                return {"error": f"its text has more than {MOST_BYTES:,} bytes; split it"}
+            if len(line) > MOST_TEXT_BYTES:
+                return {"error": f"its text has more than {MOST_TEXT_BYTES:,} bytes; split it"}
             return {"error": f"the converter ended, or took more than {SECONDS} seconds"}
         return dict(json.loads(line))
 

@@ -17,7 +17,7 @@ from precise_rag.errors import InputError
 from precise_rag.redaction import visible_line
 
 _log = logging.getLogger(__name__)
-MOST_BYTES = 256 * 2**20
+MOST_FILE_BYTES = 256 * 2**20
 """Largest size of a file."""
 _DECLARED = re.compile(
     rb"(?i)<\?xml[^>]{0,200}?encoding=[\"']([\w.:-]{1,40})|<meta[^>]{0,200}?charset=[\"']?([\w.:-]{1,40})"
@@ -107,16 +107,16 @@ def _files_below(
 
 
 def read_bytes(file: Path) -> bytes:
-    """Read a regular file. Raises InputError if it cannot be read or is larger than `MOST_BYTES`."""
+    """Read a regular file. Raises InputError if it cannot be read or is larger than `MOST_FILE_BYTES`."""
     try:
         if file.exists() and not file.is_file():
             raise InputError(f"{file}: is a pipe, a device or a socket; expected a file")
         with file.open("rb") as opened:
-            data = opened.read(MOST_BYTES + 1)
+            data = opened.read(MOST_FILE_BYTES + 1)
     except OSError as error:
         raise InputError(f"{file}: {_reason(error, file)}") from error
-    if len(data) > MOST_BYTES:
-        raise InputError(f"{file}: holds more than {MOST_BYTES:,} bytes; split it")
+    if len(data) > MOST_FILE_BYTES:
+        raise InputError(f"{file}: holds more than {MOST_FILE_BYTES:,} bytes; split it")
     return data
 
 

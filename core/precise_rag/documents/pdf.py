@@ -22,7 +22,7 @@ _BULLET = re.compile(r"\A[•●▪■◦○‣·\x7f\uf0a7\uf0b7]\s+")
 """Also what fonts without signs have for one."""
 
 
-class PageLine(NamedTuple):
+class _PageLine(NamedTuple):
     """A line of a page. size: the height of its signs. left, bottom, right: its place on the page, in points.
 
     cells: what its wide gaps part, in lines of their own; none without a gap.
@@ -34,7 +34,7 @@ class PageLine(NamedTuple):
     left: float
     bottom: float
     right: float
-    cells: tuple["PageLine", ...]
+    cells: tuple["_PageLine", ...]
 
 
 def pdf_markdown(stream: BinaryIO) -> dict[str, Any]:
@@ -44,7 +44,7 @@ def pdf_markdown(stream: BinaryIO) -> dict[str, Any]:
     """
     from pypdfium2 import PdfDocument
 
-    pages = [by_column([*lines_of(page, number)]) for number, page in enumerate(PdfDocument(stream))]
+    pages = [_by_column([*_lines_of(page, number)]) for number, page in enumerate(PdfDocument(stream))]
     sizes: Counter[float] = Counter()
     for line in chain.from_iterable(pages):
         sizes[line.size] += len(line.text)
@@ -55,8 +55,8 @@ def pdf_markdown(stream: BinaryIO) -> dict[str, Any]:
     step = median(downs or [body])
     levels = sorted({round(size) for size in sizes if size > _LARGER * body}, reverse=True)
     text, starts = "", []
-    last: PageLine | None = None
-    for page in without_running_lines(pages, step, _LARGER * body):
+    last: _PageLine | None = None
+    for page in _without_running_lines(pages, step, _LARGER * body):
         starts.append(len(text))
         for size, several in groupby(page, lambda line: round(line.size) * (line.size > _LARGER * body)):
             lines = list(several)
@@ -77,7 +77,7 @@ def pdf_markdown(stream: BinaryIO) -> dict[str, Any]:
     return {"text": text, "title": "", "pages": starts}
 
 
-def lines_of(page: Any, number: int) -> Iterator[PageLine]:
+def _lines_of(page: Any, number: int) -> Iterator[_PageLine]:
     """Yield the lines of a page. A wide gap, as between the cells of a row, is three spaces."""
     from pypdfium2.raw import FPDFText_GetCharOrigin, FPDFText_GetUnicode
 
@@ -95,8 +95,8 @@ def lines_of(page: Any, number: int) -> Iterator[PageLine]:
             parts = [boxes[first:last] for first, last in pairwise([0, *gaps, len(boxes)])]
             are_cells = gaps and text.count("   ") == len(gaps) and all(parts)
             named = zip(text.split("   "), parts, strict=True) if are_cells else ()
-            cells = tuple(PageLine(number, words, size, *_place(part), ()) for words, part in named)
-            yield PageLine(number, text, size, *_place(boxes), cells)
+            cells = tuple(_PageLine(number, words, size, *_place(part), ()) for words, part in named)
+            yield _PageLine(number, text, size, *_place(boxes), cells)
             text, boxes, gaps = "", [], []
         if box:
             if boxes and box[0] - boxes[-1][2] > 1.2 * (box[3] - box[1]):
@@ -117,7 +117,7 @@ def _place(boxes: list[tuple[float, ...]]) -> tuple[float, float, float]:
     return min(lefts), median(bottoms), max(rights)
 
 
-def by_column(lines: list[PageLine]) -> list[PageLine]:
+def _by_column(lines: list[_PageLine]) -> list[_PageLine]:
     """The lines of a page; of columns that are drawn line by line across all, one column after the other.
 
     So are many lines with as many wide gaps that end at the same places. Nearly all of them have words up to
@@ -131,7 +131,7 @@ def by_column(lines: list[PageLine]) -> list[PageLine]:
         for line in lines
         if line.cells and all(any(0 < cell.left - start < 6 for start in starts) for cell in line.cells[1:])
     }
-    places, full = range(len(starts) + 1), set[PageLine]()
+    places, full = range(len(starts) + 1), set[_PageLine]()
     for place in places:
         column = [row[place] for row in found.values() if place in row]
         wide = _FULL * max((one.right - one.left for one in column), default=0)
@@ -145,7 +145,7 @@ def by_column(lines: list[PageLine]) -> list[PageLine]:
         n_full = len(full.intersection(column))
         if len(column) < _FEWEST_ACROSS or n_full < _FULL * len(column) or 4 * n_going_on < len(column):
             return lines
-    n_over, placed = 0, list[tuple[int, int, PageLine]]()
+    n_over, placed = 0, list[tuple[int, int, _PageLine]]()
     for line in lines:
         first, last = bisect(starts, line.left), bisect(starts, line.right)
         row = pairs.get(line, {first if first == last else -1: line})
@@ -160,9 +160,9 @@ def _is_raised(box: tuple[float, ...], before: tuple[float, ...]) -> bool:
     return box[3] - box[1] < 0.85 * height and box[4] > before[4] + 0.15 * height
 
 
-def without_running_lines(
-    pages: list[list[PageLine]], step: float, largest: float
-) -> Iterator[list[PageLine]]:
+def _without_running_lines(
+    pages: list[list[_PageLine]], step: float, largest: float
+) -> Iterator[list[_PageLine]]:
     """Yield the lines of pages without the running heads and feet, unless a word of one is nowhere else."""
     ends = defaultdict(list)
     for page in pages:
@@ -185,11 +185,11 @@ def without_running_lines(
         yield kept
 
 
-def _words(line: PageLine) -> list[str]:
+def _words(line: _PageLine) -> list[str]:
     return re.findall(r"[^\W\d_]+", line.text.casefold())
 
 
-def _between(last: PageLine | None, line: PageLine, step: float) -> str:
+def _between(last: _PageLine | None, line: _PageLine, step: float) -> str:
     """What is between two lines: of the same row, of the same paragraph, or of neither."""
     if last is None:
         return "\n\n"

@@ -57,18 +57,18 @@ def unreadable(error: Exception, place: str) -> InputError:
 def json_lines_documents(text: str, name: str, file: Path, report: Report) -> Iterator[Document] | None:
     """Return a document for each line of a .jsonl file; None for data, as a log: none has "text"."""
     lines = [(number, line) for number, line in enumerate(text.split("\n"), start=1) if line.strip()]
-    values: Iterator[Any] = each_document(lines, lambda _, line, at: parse_json(line, at), lambda _: None, "")
+    values: Iterator[Any] = each_document(lines, lambda _, one, at: _parse_json(one, at), lambda _: None, "")
     have_text = (isinstance(value, dict) and "text" in value for value in values)
     if not (next(have_text, True) or any(have_text)):
         return None
     return each_document(
-        lines, lambda n, line, at: from_record(n, parse_json(line, at), at, name), report, f"{file}, line"
+        lines, lambda n, line, at: from_record(n, _parse_json(line, at), at, name), report, f"{file}, line"
     )
 
 
 def json_records(text: str, file: Path) -> list[dict[str, Any]] | None:
     """Return the records of a JSON file; None if it is no list of objects with "text"."""
-    records = parse_json(text, str(file))
+    records = _parse_json(text, str(file))
     is_list = isinstance(records, list) and all(isinstance(one, dict) and "text" in one for one in records)
     return records if is_list else None
 
@@ -153,7 +153,7 @@ def mail_documents(
     return each_document(enumerate(messages, start=1), read, report, f"{file}, message")
 
 
-def parse_json(text: str, place: str) -> Any:
+def _parse_json(text: str, place: str) -> Any:
     """Parse JSON. Raises InputError if it is malformed or nested too deeply, or repeats a key."""
     try:
         value = json.loads(text, object_pairs_hook=without_repeats)

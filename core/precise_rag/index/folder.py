@@ -204,7 +204,7 @@ def write_index(
 
 
 def _check_metadata(value: object, name: str = "") -> None:
-    """Raises TypeError for values that JSON would give back as something else. name: the key above them."""
+    """Raise TypeError for values that JSON would give back as something else. name: the key above them."""
     if isinstance(value, dict):
         for key, item in value.items():
             if not isinstance(key, str):

@@ -25,7 +25,7 @@ def check_made(made: object) -> None:
 def usable_settings(settings_type: type, saved: Mapping[str, Any]) -> dict[str, Any]:
     """Return saved settings as arguments of their type.
 
-    Segmenters that are not in this package, or have options of their own, are replaced by `MissingSegmenter`.
+    Segmenters that are not in this package, or have options, are replaced by `_MissingSegmenter`.
     Raises TypeError or ValueError unless the settings are values that the type takes.
     """
     usable = dict(saved)
@@ -34,7 +34,7 @@ def usable_settings(settings_type: type, saved: Mapping[str, Any]) -> dict[str, 
         if isinstance(value, str) and not _PLAIN.fullmatch(value):
             from precise_rag.segmentation.segmenter import PACKAGED
 
-            usable[name] = value if value in PACKAGED else MissingSegmenter(value, name)
+            usable[name] = value if value in PACKAGED else _MissingSegmenter(value, name)
     settings_type(**usable)
     return usable
 
@@ -44,7 +44,7 @@ _FOLDER = re.compile(r"\A[^\n]*@(?=[0-9a-f]{16}\Z)")  # of a model that is named
 
 def made_with(encoder: Encoder, settings: Any) -> dict[str, Any]:
     """What is saved of an index's encoder and settings."""
-    values = {field.name: as_json(getattr(settings, field.name)) for field in fields(settings)}
+    values = {field.name: _as_json(getattr(settings, field.name)) for field in fields(settings)}
     source = getattr(encoder, "source", None) or encoder.name
     return {"encoder": {"name": encoder.name, "source": source}, "settings": values}
 
@@ -71,7 +71,7 @@ def check_opened(
             f"{where} was built with encoder {name!r} but {given_name!r} was given; "
             f"give that one, {made['encoder']['source']!r}, or delete it and build it again"
         )
-    changed = {setting for setting, value in given.items() if as_json(saved.get(setting)) != as_json(value)}
+    changed = {setting for setting, value in given.items() if _as_json(saved.get(setting)) != _as_json(value)}
     if fixed := sorted((changed & saved.keys()) - changeable):
         raise InputError(
             f"{fixed[0]} cannot change in {where} (settings that can: {', '.join(sorted(changeable))}); "
@@ -79,14 +79,14 @@ def check_opened(
         )
 
 
-def as_json(value: object) -> object:
+def _as_json(value: object) -> object:
     """A setting as JSON; a segmenter object is recorded by its name."""
     value = list(value) if isinstance(value, tuple) else value
     plain = value is None or isinstance(value, str | int | float | list | dict)
     return value if plain else getattr(value, "name", str(value))
 
 
-class MissingSegmenter:
+class _MissingSegmenter:
     """Stands for a segmenter that a saved index names: the index can be searched, but not grow."""
 
     def __init__(self, name: str, setting: str) -> None:

@@ -41,7 +41,7 @@ def ragged(name: str, rows: Iterable[npt.NDArray[Any]], dtype: npt.DTypeLike) ->
     return {f"{name}.values": values, f"{name}.lengths": np.array([*map(len, rows[1:])], dtype=np.int32)}
 
 
-class DocumentMatcher:
+class _DocumentMatcher:
     """Tells which documents meet a filter. Each field is read once, and compared once per value.
 
     documents: the documents, in order; they must not change.
@@ -132,9 +132,9 @@ class Shard:
         return {document.id: place for place, document in enumerate(self.documents)}
 
     @cached_property
-    def matcher(self) -> DocumentMatcher:
+    def matcher(self) -> _DocumentMatcher:
         """Tells which documents meet a filter."""
-        return DocumentMatcher(self.documents)
+        return _DocumentMatcher(self.documents)
 
     @cached_property
     def draws(self) -> IntArray:

@@ -66,7 +66,7 @@ def load_stop_words(source: str | tuple[str, ...]) -> frozenset[str]:
         ) from error
 
 
-MOST_NUMBERS = 2**29
+_MOST_NUMBERS = 2**29
 """The largest number of a word; the smallest is 1."""
 _WITH_MARKS = (*range(0x300, 0x3400), *range(0xA000, 0xAC00), *range(0xFB00, 0xFE30))
 """Code points with all combining marks of the basic plane: Chinese characters and Hangul have none."""
@@ -103,7 +103,7 @@ def split_words(text: str) -> list[str]:
 
 def word_number(word: str) -> int:
     """The number of a word: a hash, so that no vocabulary has to be shared between writers."""
-    return zlib.crc32(word.encode("utf-8", "surrogatepass")) % MOST_NUMBERS + 1
+    return zlib.crc32(word.encode("utf-8", "surrogatepass")) % _MOST_NUMBERS + 1
 
 
 def word_numbers(text: str, stop_words: str | tuple[str, ...]) -> IntArray:

@@ -17,7 +17,7 @@ from precise_rag.types import Message
 
 INSTRUCTIONS = packaged_toml("prompts/instructions.toml")
 """What models are told."""
-DATA_RULE: str = INSTRUCTIONS["data_rule"]
+_DATA_RULE: str = INSTRUCTIONS["data_rule"]
 CONTROL_TOKEN = re.compile(
     r"<(?:[|｜](?=\w)[^<>\s]{1,60}|[^\W_][^<>\s]{0,60}[|｜]|/?s|\w{1,30}_of_\w{1,30}|(?:\w{1,20}:)?[bse]o[a-z]"
     r"|[BE]OS(?:_TOKEN)?|pad|unk|sep|(?:unused|reserved_|extra_id_|SPECIAL_)\d{1,4}|</?SYS>)>"
@@ -84,7 +84,7 @@ def make_prompt(
     ]
     blocks += [f"{mark} {label}\n{text}" for label, text in further]
     user = CONTROL_TOKEN.sub(lambda token: f"{token[0][:-1]} {token[0][-1]}", "\n\n".join(blocks))
-    messages = (Message("system", f"{instructions}\n\n{DATA_RULE}"), Message("user", user))
+    messages = (Message("system", f"{instructions}\n\n{_DATA_RULE}"), Message("user", user))
     return Prompt(version, messages, schema, mark, "\n".join(part for one in named for part in one))
 
 

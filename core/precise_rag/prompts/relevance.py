@@ -10,13 +10,13 @@ from precise_rag.prompts.prompt import INSTRUCTIONS, Prompt, make_prompt, object
 
 RelevanceStage = Literal["base", "reflection", "critic"]
 RELEVANCE_STAGES: tuple[RelevanceStage, ...] = get_args(RelevanceStage)
-RELEVANCE_VERSION = "relevance/2"
+_RELEVANCE_VERSION = "relevance/2"
 _TOLD = INSTRUCTIONS["relevance"]
 RELEVANCE_HEURISTICS: tuple[str, ...] = (*_TOLD["rules"],)
 """The default rules that the critic checks."""
 _SCORES = object_schema({"id": {"type": "string"}, **{one: {"type": "number"} for one in RELEVANCE_STAGES}})
-SCORES_SCHEMA = object_schema({"scores": {"type": "array", "items": _SCORES}}, title="relevance")
-SCORE_SCHEMA = object_schema({"score": {"type": "number"}}, title="score")
+_SCORES_SCHEMA = object_schema({"scores": {"type": "array", "items": _SCORES}}, title="relevance")
+_SCORE_SCHEMA = object_schema({"score": {"type": "number"}}, title="score")
 
 
 def relevance_prompt(
@@ -34,7 +34,7 @@ def relevance_prompt(
     """
     data = [("rules", "\n".join(map("- {}".format, heuristics))), ("question", question)]
     task = f"{instructions or _TOLD['scale']}\n{_TOLD['all']}"
-    return make_prompt(_version("batch", instructions), task, texts, data, SCORES_SCHEMA)
+    return make_prompt(_version("batch", instructions), task, texts, data, _SCORES_SCHEMA)
 
 
 def single_relevance_prompt(
@@ -54,15 +54,15 @@ def single_relevance_prompt(
     rules = "\n".join(map("- {}".format, heuristics)) if stage == "critic" else ""
     data = [("rules", rules), ("question", question), ("scores so far", scores)]
     task = f"{instructions or _TOLD['scale']}\n{_TOLD[stage]} {_TOLD['one_score']}"
-    return make_prompt(_version(stage, instructions), task, [text], data, SCORE_SCHEMA)
+    return make_prompt(_version(stage, instructions), task, [text], data, _SCORE_SCHEMA)
 
 
 def threshold_prompt(question: str, scores: Sequence[float]) -> Prompt:
     """Build the prompt that asks for the lowest score of a chunk to keep, from those of all chunks."""
     ranked = ", ".join(f"{score:g}" for score in sorted(scores, reverse=True))
     data, task = [("question", question), ("scores", ranked)], f"{_TOLD['threshold']} {_TOLD['one_score']}"
-    return make_prompt(_version("threshold"), task, [], data, SCORE_SCHEMA)
+    return make_prompt(_version("threshold"), task, [], data, _SCORE_SCHEMA)
 
 
 def _version(kind: str, instructions: str | None = None) -> str:
-    return f"{RELEVANCE_VERSION}/{kind}{'/custom' if instructions else ''}"
+    return f"{_RELEVANCE_VERSION}/{kind}{'/custom' if instructions else ''}"

@@ -19,7 +19,7 @@ JudgeStyle = Literal["json", "sage"]
 fewer words, including its reply format and its 60/40 instruction, but for its example: a model may repeat it
 as its own judgement.
 """
-JUDGE_VERSION = "judge/3"
+_JUDGE_VERSION = "judge/3"
 JUDGEMENT_SCHEMA = object_schema(
     {
         "reason": {"type": "string", "description": "one short sentence"},
@@ -99,7 +99,7 @@ class Wording:
     ) -> Prompt:
         """Build the prompt that asks for a judgement of `draft`; it shows what form it had to have."""
         own, style = self.instructions.get("judge"), self.judge_style
-        version = f"{JUDGE_VERSION}/{'custom' if own else style}"
+        version = f"{_JUDGE_VERSION}/{'custom' if own else style}"
         data = [
             ("task", self.instructions.get("answer") or FORMS[self.style]),
             ("question", question),

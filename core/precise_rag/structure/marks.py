@@ -137,17 +137,17 @@ WIDE = re.compile(
     r"\U0001f300-\U0001faff\U00020000-\U0003fffd]"
 )
 """A sign of full width, such as those of Chinese, Japanese and Korean: it takes two columns."""
-FILL = "\0"
+_FILL = "\0"
 _PLAIN = re.compile(r"[\0-\u02ff\u0370-\u0482\u048a-\u0590\u2010-\u2027\u2030-\u205f]*+")
 
 
 @cache
 def _columns(sign: str) -> str:
-    return "" if category(sign) in ("Mn", "Me", "Cf") else sign + FILL * bool(WIDE.match(sign))
+    return "" if category(sign) in ("Mn", "Me", "Cf") else sign + _FILL * bool(WIDE.match(sign))
 
 
 def in_columns(line: str) -> str:
-    """Return a line with FILL after each sign of full width, without signs of none: places are columns."""
+    """Return a line with _FILL after each sign of full width, without signs of none: places are columns."""
     return line if _PLAIN.fullmatch(line) else "".join(map(_columns, line))
 
 

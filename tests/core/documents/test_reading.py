@@ -212,7 +212,7 @@ def test_whatever_reading_a_file_raises_names_it_and_the_others_are_read(tmp_pat
 
 def test_the_size_of_a_file_is_limited(tmp_path, monkeypatch):
     (tmp_path / "a.txt").write_text("12345")
-    monkeypatch.setattr(files, "MOST_BYTES", 4)
+    monkeypatch.setattr(files, "MOST_FILE_BYTES", 4)
     with pytest.raises(InputError, match="holds more than 4 bytes"):
         list(read_documents(tmp_path))
 

@@ -176,7 +176,7 @@ def test_metadata_forge_neither_an_id_nor_a_source(framework, index):
 @pytest.mark.parametrize(("key", "pages"), [("page", [0, 40]), ("time", [[0, "00:01"], [40, "00:02"]])])
 def test_pieces_have_the_page_that_they_are_on_or_the_time_at_which_they_are_said(framework, key, pages):
     index = HybridIndex.build([Document("mill", TEXTS["mill"], {"precise_pages": pages})], HashEncoder())
-    given = framework.document(TEXTS["mill"], "mill", pages=pages)
+    given = framework.document(TEXTS["mill"], "mill", precise_pages=pages)
     both = framework.retriever.from_index(index), framework.retriever.from_documents([given], HashEncoder())
     found = [framework.find(over, QUESTIONS[0]) for over in both]
     assert all(found)

@@ -49,7 +49,7 @@ async def test_an_agent_searches_filters_reads_and_prunes() -> None:
         assert "otter.md @0\nOtters\ufffd sleep" in only.content[0].text
         assert "lamp.md" not in only.content[0].text
         none = await client.call_tool("search", {**QUESTION, "filter": {"$not": {"yaer": 1999}}})
-        assert "no document has the field 'yaer', but year, pages" in none.content[0].text
+        assert "no document has the field 'yaer', but year, precise_pages" in none.content[0].text
         lines = [f"12:{i % 60:02d} worker {i} handled a request" for i in range(300)]
         lines[200] = "12:20 worker 9 failed: the disk is full"
         asked = {"text": "\n".join(lines), "question": "Why did a worker fail?", "max_tokens": 100}

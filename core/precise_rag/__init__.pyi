@@ -49,7 +49,6 @@ from .selection import ProbabilitySelector as ProbabilitySelector
 from .sentences import split_sentences as split_sentences
 from .trace import PriceTable as PriceTable
 from .trace import Trace as Trace
-from .trace import cost_efficiency as cost_efficiency
 from .types import Candidate as Candidate
 from .types import Chunk as Chunk
 from .types import Document as Document

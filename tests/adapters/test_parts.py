@@ -68,7 +68,7 @@ PARTS: dict[str, tuple[dict[str, Any], Callable[[str, list[Candidate]], Any]]] =
     "RelevanceFilter": ({"llm": WHEELS}, lambda q, c: RelevanceFilter(WHEELS).filter(q, c)),
     "Evidence": (
         {"reranker": "packaged", "min_keep": 1},
-        lambda q, c: EvidenceExtractor(PACKAGED).extract(q, c).selection,
+        lambda q, c: EvidenceExtractor(PACKAGED).extract(q, c),
     ),
 }
 """The settings of each part, and what the core decides."""

@@ -18,8 +18,7 @@ from support.filtered import FIELDS, filtered_documents, random_filters
 
 
 @given(random_filters, st.sampled_from(filtered_documents(60)))
-def test_the_plain_form_says_the_same(wanted: Filter, document: Document) -> None:
-    assert as_filter(wanted.to_dict()).matches(document) == wanted.matches(document)
+def test_of_a_filter_and_its_opposite_one_is_met_at_most(wanted: Filter, document: Document) -> None:
     assert ~~wanted == wanted
     assert not (wanted.matches(document) and (~wanted).matches(document))
     whole = Document(document.id, "text", {**dict.fromkeys([*FIELDS, "tenant"], "xy"), "a": 1})
@@ -31,7 +30,6 @@ def test_objects_and_plain_form_are_the_same() -> None:
     plain = {"$or": [{"$and": [{"year": {"$gte": 2020}}, {"tag": {"$nin": ["x"]}}]}, {"$id": {"$ne": "b"}}]}
     assert as_filter(plain) == wanted
     assert hash(as_filter(plain)) == hash(wanted)
-    assert wanted.to_dict() == plain
     with pytest.raises(InputError, match="values must be a list, got str"):
         Field("tenant").is_in("acme")
     assert as_filter({"a": True}) != as_filter({"a": 1.0}) == as_filter({"a": 1})
@@ -91,7 +89,6 @@ def test_groups_that_are_nested_too_deeply_are_refused_and_a_long_chain_is_not_d
     wanted: Filter = Field("a") == 0
     for _ in range(MAX_DEPTH // 2):
         wanted = (wanted | (Field("b") == 1)) & (Field("c") == 2)
-    assert as_filter(wanted.to_dict()) == wanted
     assert pickle.loads(pickle.dumps(wanted)) == wanted
     with pytest.raises(InputError, match="nested more than"):
         wanted | (Field("b") == 1)

@@ -25,7 +25,7 @@ WRONG: dict[Callable[..., object], dict[str, Any]] = {
     partial(pr.RelevanceFilter, LLM): {"batch_size": [0], "max_concurrency": [0]}
     | {"mode": ["both"], "unscored": ["half"]},
     pr.DynamicThreshold: {"ceiling": [0.2, 1.5], "min_keep": [-1], "tight": [-0.1]},
-    pr.GradientSelector: {"min_k": [0], "ratio": [1.5], "min_gap": [-1.0], "min_keep": [-1]}
+    pr.GradientSelector: {"min_k": [0], "ratio": [1.5], "min_keep": [-1]}
     | {"max_k": [0], "max_tokens": [0], "moves": ["both"]},
     ProbabilitySelector: {"share_of_best": [-1], "min_score": [2], "max_tokens": [0]}
     | {"enough_tokens": [0], "enough_share": [-0.1, 1.1]},

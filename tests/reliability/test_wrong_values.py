@@ -86,7 +86,7 @@ ARGUMENTS: list[tuple[Callable[..., Any], str, dict[str, Any]]] = [
     (pr.PreciseRAG, "prompts budget prices", {"index": INDEX, "llm": LLM}),
     *((kind, "budget prices", {"llm": LLM}) for kind in (pr.RelevanceFilter, pr.QueryRewriter)),
     (pr.Document, "id text metadata", {"id": "a", "text": "b"}),
-    (pr.GradientSelector, "min_k ratio max_k max_tokens min_score share_of_best min_keep min_gap", {}),
+    (pr.GradientSelector, "min_k ratio max_k max_tokens min_score share_of_best min_keep", {}),
     (pr.RedundancyFilter, "similarity_threshold prefilter", {}),
     (pr.DynamicThreshold, "tight min_score ceiling cap min_keep", {}),
     (pr.Budget, "calls tokens seconds cost", {}),

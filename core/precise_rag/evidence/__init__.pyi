@@ -1,6 +1,5 @@
 from .extractor import N_FOUND as N_FOUND
 from .extractor import EvidenceExtractor as EvidenceExtractor
-from .extractor import Extraction as Extraction
 from .grower import EvidenceGrower as EvidenceGrower
 from .model import EvidenceModel as EvidenceModel
 from .pruning import Pruned as Pruned

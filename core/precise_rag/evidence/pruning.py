@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Collection, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import chain, groupby
 from typing import Any, NamedTuple
 
@@ -11,7 +12,7 @@ from precise_rag.checks import check_number, check_text
 from precise_rag.encoders.local import count_packaged_tokens
 from precise_rag.evidence.extractor import EvidenceExtractor
 from precise_rag.evidence.texts import FoundTexts
-from precise_rag.evidence.units import PartSplitter, UnitSplitter
+from precise_rag.evidence.units import parts_of, units_of
 from precise_rag.excerpts import Form, excerpts_of, within
 from precise_rag.protocols import Reranker
 from precise_rag.rerank import calibrated, load_reranker, rerank
@@ -95,7 +96,7 @@ def _cut(
     mark = estimate_tokens(_mark(len(text)))
     start, end = trimmed(text, 0, len(text))
     whole = Candidate("text", start, end, text[start:end], 0.0, "rank")
-    found = FoundTexts(question, [whole], UnitSplitter(max_tokens, count))
+    found = FoundTexts(question, [whole], partial(units_of, max_tokens=max_tokens, count=count))
 
     def shown(excerpts: Sequence[Excerpt]) -> str:
         """The excerpts, below shorter headings if there is one sentence that does not fit otherwise."""
@@ -128,7 +129,7 @@ def _with_parts_of(unit: Candidate, selection: Selection, question: str, reranke
     After the best part, those with words of the question that it lacks; if there are no keys above any part,
     the first one instead, which may name the unit. Then the others.
     """
-    texts = FoundTexts(question, [unit], PartSplitter())
+    texts = FoundTexts(question, [unit], parts_of)
     named = [
         replace(part, above=(*unit.above, *_path(unit.text, part.start - unit.start)))
         for part in texts.sentences.kept

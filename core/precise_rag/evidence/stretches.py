@@ -1,30 +1,32 @@
 """Stretches of consecutive sentences around the sentences that were found."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from itertools import pairwise
 
 from precise_rag.evidence.records import records
-from precise_rag.protocols import SentenceSplitter
 from precise_rag.sentences.splitters import load_sentence_splitter, split_structured
 from precise_rag.sentences.trimming import has_words, trimmed
 from precise_rag.structure import heading_title, read_structure
 from precise_rag.structure.running import without_page_lines
 from precise_rag.titles import below, titles_above, titles_at
 from precise_rag.tokens import estimate_tokens
-from precise_rag.types import Candidate, Stretch
+from precise_rag.types import Candidate, Span, Stretch
+
+Split = Callable[[str], list[Span]]
+"""Splits a text into spans that cover it."""
 
 
-def split_into_sentences(piece: Candidate, splitter: SentenceSplitter | None = None) -> Stretch:
+def split_into_sentences(piece: Candidate, split: Split | None = None) -> Stretch:
     """Split a candidate of any length into its sentences, without the white space and the rules around them.
 
-    splitter: splits the text; default: `load_sentence_splitter()`.
+    split: splits the text; default: `load_sentence_splitter()`.
     The sentences have the piece's score, scale, scores, passage and metadata. Headings in the piece are above
     the sentences that follow them, below what is above the piece. Offsets count from `piece.start`, also if
     the piece's text is not exactly that of a document. The tokens are estimated.
     """
     structure = read_structure(piece.text)
-    spans = split_structured(piece.text, structure, splitter or load_sentence_splitter())
+    spans = split(piece.text) if split else split_structured(piece.text, structure, load_sentence_splitter())
     kept = [trimmed(piece.text, *span) for span in without_page_lines(piece.text, spans)]
     kept = [span for span in kept if has_words(piece.text[slice(*span)])]
     places = [start for start, _ in kept]

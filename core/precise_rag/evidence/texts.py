@@ -5,8 +5,7 @@ from dataclasses import replace
 from itertools import pairwise
 
 from precise_rag.evidence.records import records
-from precise_rag.evidence.stretches import split_into_sentences
-from precise_rag.protocols import SentenceSplitter
+from precise_rag.evidence.stretches import Split, split_into_sentences
 from precise_rag.sharing import Said, with_insistent
 from precise_rag.structure import read_structure
 from precise_rag.titles import titles_above, titles_at
@@ -22,12 +21,10 @@ class FoundTexts:
         it is only left out here, and comes along with its own record.
     query: what the texts were found for.
     texts: candidates of any length.
-    splitter: splits the texts into sentences; default: `load_sentence_splitter()`.
+    split: splits the texts into sentences; default: `load_sentence_splitter()`.
     """
 
-    def __init__(
-        self, query: str, texts: Sequence[Candidate], splitter: SentenceSplitter | None = None
-    ) -> None:
+    def __init__(self, query: str, texts: Sequence[Candidate], split: Split | None = None) -> None:
         self.stretches: list[Stretch] = []
         self._texts = texts
         self._number: dict[str, int] = {}
@@ -37,7 +34,7 @@ class FoundTexts:
         above = _from_texts_before(texts)
         for number, text in enumerate(texts):
             text = replace(text, scores={}, above=above.get(number, text.above))
-            stretch = split_into_sentences(text, splitter)
+            stretch = split_into_sentences(text, split)
             if any(known.get(sentence.id, sentence.text) != sentence.text for sentence in stretch.sentences):
                 others = tuple(replace(one, doc_id=f"{one.doc_id}#{number}") for one in stretch.sentences)
                 stretch = stretch._replace(sentences=others)

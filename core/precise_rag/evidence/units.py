@@ -33,43 +33,31 @@ _PARTS = (
 """Where a unit that does not fit is cut: at lines, fields, cells, ends of sentences and clauses, or words."""
 
 
-class UnitSplitter:
-    """Splits text into sentences; a long one between its records, one as long as the limit at its lines.
+def units_of(text: str, max_tokens: int, count: Counts) -> list[Span]:
+    """Split text into sentences; a long one between its records, one as long as the limit at its lines.
 
-    max_tokens: the limit. count: counts its tokens.
+    max_tokens: the limit. count: counts its tokens. Returns the spans, which cover the text.
     """
-
-    name = "units-6"
-
-    def __init__(self, max_tokens: int, count: Counts) -> None:
-        self._longest, self._count = max(_LONG_LINES * max_tokens, _WHOLE_TOKENS), count
-
-    def split(self, text: str) -> list[Span]:
-        """Return the spans, which cover the text."""
-        structure = read_structure(text)
-        spans = split_structured(text, structure, load_sentence_splitter())
-        longest = _LONG_VALUE if structure.format in ("data", "source") else _LONG
-        spans = [part for span in spans for part in _cut_at(_BREAK, text, span, longest)]
-        long = [span for span in spans if span.end - span.start > self._longest]  # a token has a character
-        many = [span for span in long if not is_base64(text[slice(*span)])]
-        sizes = self._count([text[start:end] for start, end in many])
-        big = {span for span, size in zip(many, sizes, strict=True) if size > self._longest}
-        tables = (block for block in structure.blocks if big and block.kind == "table")
-        rows = {row for table in tables for row in table_rows(text, *table[:2]).starts}
-        return [p for one in spans for p in (_cut_at(_LINE, text, one, 0, rows) if one in big else [one])]
+    limit = max(_LONG_LINES * max_tokens, _WHOLE_TOKENS)
+    structure = read_structure(text)
+    spans = split_structured(text, structure, load_sentence_splitter())
+    longest = _LONG_VALUE if structure.format in ("data", "source") else _LONG
+    spans = [part for span in spans for part in _cut_at(_BREAK, text, span, longest)]
+    long = [span for span in spans if span.end - span.start > limit]  # a token has a character
+    many = [span for span in long if not is_base64(text[slice(*span)])]
+    sizes = count([text[start:end] for start, end in many])
+    big = {span for span, size in zip(many, sizes, strict=True) if size > limit}
+    tables = (block for block in structure.blocks if big and block.kind == "table")
+    rows = {row for table in tables for row in table_rows(text, *table[:2]).starts}
+    return [p for one in spans for p in (_cut_at(_LINE, text, one, 0, rows) if one in big else [one])]
 
 
-class PartSplitter:
-    """Splits a unit that does not fit into lines, fields and sentences; long ones into clauses and words."""
-
-    name = "parts-2"
-
-    def split(self, text: str) -> list[Span]:
-        """Return the spans, which cover the text."""
-        spans = [Span(0, len(text))]
-        for pattern, longest in _PARTS:
-            spans = [part for span in spans for part in _cut_at(pattern, text, span, longest)]
-        return spans
+def parts_of(text: str) -> list[Span]:
+    """Split a unit that does not fit into lines, fields and sentences; long ones into clauses and words."""
+    spans = [Span(0, len(text))]
+    for pattern, longest in _PARTS:
+        spans = [part for span in spans for part in _cut_at(pattern, text, span, longest)]
+    return spans
 
 
 def _cut_at(at: re.Pattern[str], text: str, part: Span, most: int, rows: Collection[int] = ()) -> list[Span]:

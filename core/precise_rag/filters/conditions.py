@@ -83,10 +83,6 @@ class Filter(ABC):
         """All conditions in the filter, in order."""
         return self.fold(lambda c: (c,), _joined, _joined)
 
-    def to_dict(self) -> dict[str, Any]:
-        """The plain form; see `as_filter`."""
-        return self.fold(Condition.as_dict, lambda parts: {"$and": [*parts]}, lambda parts: {"$or": [*parts]})
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Condition(Filter):
@@ -139,17 +135,6 @@ class Condition(Filter):
         if self.operator == "$exists":
             return (value is None) == self.negated
         return value is not None and _COMPARE[self.operator](value, self.value) != self.negated
-
-    def as_dict(self) -> dict[str, Any]:
-        """The plain form of the condition."""
-        value = list(self.value) if isinstance(self.value, tuple) else self.value
-        if self.operator == "$exists":
-            return {self.field: {"$exists": not self.negated}}
-        negations = {operator: name for name, operator in NEGATIONS.items()}
-        if self.negated and self.operator in negations:
-            return {self.field: {negations[self.operator]: value}}
-        comparison = {self.operator: value}
-        return {self.field: {"$not": comparison} if self.negated else comparison}
 
 
 @dataclass(frozen=True, slots=True)

@@ -77,7 +77,6 @@ class GradientOptions:
     min_score: float | None = DEFAULT_SELECTOR.min_score
     share_of_best: float | None = DEFAULT_SELECTOR.share_of_best
     min_keep: int = DEFAULT_SELECTOR.min_keep
-    min_gap: float = DEFAULT_SELECTOR.min_gap
     assume_ratio: bool = DEFAULT_SELECTOR.assume_ratio
 
 
@@ -222,7 +221,7 @@ class EvidencePart(SelectionPart):
     def decide(self, query: str, candidates: Sequence[Candidate], trace: Trace) -> Selection:
         """Keep the evidence: the excerpts in their order, then the sentences that are dropped."""
         count = counting(self.extractor.selector.count_tokens or count_packaged_tokens)
-        return self.extractor.extract(query, candidates, self.form._replace(counts=count)).selection
+        return self.extractor.extract(query, candidates, self.form._replace(counts=count))
 
 
 def _with_settings(kind: type[T], settings: Any, **further: Any) -> T:

@@ -60,7 +60,7 @@ def ratio_scores(candidates: Sequence[Candidate], *, assume_ratio: bool = False)
     return scores
 
 
-def gradient_cut(scores: Sequence[float], *, min_k: int, ratio: float, min_gap: float = 0.0) -> int:
+def gradient_cut(scores: Sequence[float], *, min_k: int, ratio: float) -> int:
     """Count the scores before the first sharp drop.
 
     A drop is sharp if the score is at most `ratio` times its predecessor.
@@ -68,17 +68,15 @@ def gradient_cut(scores: Sequence[float], *, min_k: int, ratio: float, min_gap: 
     scores: non-negative, in descending order.
     min_k: number of scores that are always counted.
     ratio: in [0, 1].
-    min_gap: a drop smaller than this is never sharp.
     Returns the count.
     Source: SAGE, section V-B. Differs: Algorithm 2 compares with one fixed score and `1/g`; the text
-    and Figs. 8 and 9 compare with the predecessor and a ratio of 0.3, as here. The paper has no `min_gap`.
+    and Figs. 8 and 9 compare with the predecessor and a ratio of 0.3, as here.
 
     >>> gradient_cut([0.9, 0.8, 0.1, 0.09], min_k=1, ratio=0.3)
     2
     """
     for rank in range(min_k, len(scores)):
-        before, score = scores[rank - 1], scores[rank]
-        if score <= ratio * before and before - score >= min_gap:
+        if scores[rank] <= ratio * scores[rank - 1]:
             return rank
     return len(scores)
 
@@ -94,7 +92,6 @@ class GradientSelector:
     min_score: candidates with lower scores are dropped; for logits, a probability; default none.
     share_of_best: candidates under this share of the best score are dropped; in [0, 1]; default none.
     min_keep: number of the best candidates to keep even if `min_score` or `share_of_best` would drop them.
-    min_gap: a drop smaller than this is never sharp.
     assume_ratio: whether to take logits, cosine and rank scores as they are; default: logits become
     probabilities, cosine and rank scores are refused. SAGE takes raw logits.
     moves: what a step of feedback changes: the number "kept" (default), or "min_k" alone, as in SAGE.
@@ -111,7 +108,6 @@ class GradientSelector:
     min_score: float | None = None
     share_of_best: float | None = None
     min_keep: int = 0
-    min_gap: float = 0.0
     count_tokens: Callable[[str], int] | None = None
     assume_ratio: bool = False
     moves: Literal["kept", "min_k"] = "kept"
@@ -122,7 +118,6 @@ class GradientSelector:
         check_number("min_score", self.min_score, none="no such limit")
         check_number("share_of_best", self.share_of_best, least=0, most=1, none="no such limit")
         check_number("min_keep", self.min_keep, least=0, whole=True)
-        check_number("min_gap", self.min_gap, least=0)
         check_choice("moves", self.moves, ("kept", "min_k"))
         for name in ("max_k", "max_tokens"):
             check_number(name, getattr(self, name), least=1, whole=True, none="no limit")
@@ -152,7 +147,7 @@ class GradientSelector:
         """Select at step 0. given: best first."""
         ranked = [candidate for candidate in given if UNSCORED not in candidate.scores]
         scores = ratio_scores(ranked, assume_ratio=self.assume_ratio)
-        cut = gradient_cut(scores, min_k=self.min_k, ratio=self.ratio, min_gap=self.min_gap)
+        cut = gradient_cut(scores, min_k=self.min_k, ratio=self.ratio)
         verdicts: list[Verdict] = []
         n_kept, left = 0, self.max_tokens or 0
         for rank, candidate in enumerate(ranked):
@@ -194,10 +189,7 @@ class GradientSelector:
             return f"{scores[rank]:.4g} is under {limit}, but among the best {self.min_keep}"
         if rank < self.min_k:
             return f"among the first {self.min_k} (min_k)"
-        score, before = scores[rank], scores[rank - 1]
-        if score > self.ratio * before:
-            return f"{score:.4g} is above {self.ratio:.4g} × {before:.4g}"
-        return f"the drop from {before:.4g} to {score:.4g} is smaller than {self.min_gap:.4g} (min_gap)"
+        return f"{scores[rank]:.4g} is above {self.ratio:.4g} × {scores[rank - 1]:.4g}"
 
 
 DEFAULT_SELECTOR = GradientSelector(share_of_best=0.25, min_keep=1)

@@ -1,7 +1,6 @@
 from .prices import Price as Price
 from .prices import PriceTable as PriceTable
 from .prices import call_cost as call_cost
-from .prices import cost_efficiency as cost_efficiency
 from .record import CallRecord as CallRecord
 from .record import Record as Record
 from .record import RoundRecord as RoundRecord

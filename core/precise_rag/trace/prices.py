@@ -31,22 +31,6 @@ def call_cost(input_tokens: int, output_tokens: int, price: Price) -> float:
     return (input_tokens * price.input + output_tokens * price.output) / 1e6
 
 
-def cost_efficiency(quality: float, cost: float) -> float:
-    """Compute quality per dollar.
-
-    quality: accuracy, F1 or any other metric.
-    cost: dollars, above 0.
-
-    Raises InputError if the cost is not positive.
-    Source: SAGE, section II-C, eq. (2).
-    """
-    check_number("quality", quality)
-    if cost == 0:
-        raise InputError("cost must be positive, got 0; free answers have no cost efficiency")
-    check_number("cost", cost, above_zero=True)
-    return quality / cost
-
-
 class PriceTable:
     """Prices by model name.
 

@@ -14,7 +14,7 @@ from precise_rag.evidence.stretches import split_into_sentences
 from precise_rag.rerank import load_reranker
 from precise_rag.selection import ProbabilitySelector
 from precise_rag.titles import joined_titles, new_sections
-from precise_rag.types import best_first
+from precise_rag.types import Selection, best_first
 from support.documents import read_cases
 from support.scored import Scored
 
@@ -31,14 +31,14 @@ def piece(doc_id: str, text: str, start: int = 0, score: float = 0.5) -> Candida
     return Candidate(doc_id, start, start + len(text), text, score, "cosine", metadata={"of": doc_id})
 
 
-def extract(word: str, *pieces: Candidate, **settings):
+def extract(word: str, *pieces: Candidate, **settings) -> Selection:
     selector = ProbabilitySelector(**{"min_score": 0.9, "min_keep": 0, **settings})
     return EvidenceExtractor(by_word(word), selector).extract("When to service the pump?", pieces)
 
 
 def test_the_excerpt_is_exact_and_keeps_the_metadata():
     found = extract("Service", piece("sea", SEA), piece("pump", PUMP, start=100))
-    (excerpt,) = found.excerpts
+    (excerpt,) = found.kept
     assert excerpt.text == "Service it every year." == PUMP[excerpt.start - 100 : excerpt.end - 100]
     assert (excerpt.doc_id, excerpt.metadata) == ("pump", {"of": "pump"})
     assert excerpt.score > 0.5
@@ -51,7 +51,7 @@ def test_splitting_keeps_what_is_known_of_the_text_and_the_headings_in_it():
     above = {s.text: s.above for s in split_into_sentences(whole).sentences}
     assert above["Keep it dry."] == above["## Pump M-7"] == ("Shed",)
     assert above["Change the oil every month."] == ("Shed", "Pump M-7")
-    (excerpt,) = extract("Change", whole, min_score=0.01).excerpts
+    (excerpt,) = extract("Change", whole, min_score=0.01).kept
     assert excerpt.text.removeprefix("## Pump M-7\n\n") == "Change the oil every month."
     given = replace(piece("sea", f"  {SEA}\n", start=7), scores={"dense": 0.3})
     text, sentences = split_into_sentences(given)
@@ -61,39 +61,39 @@ def test_splitting_keeps_what_is_known_of_the_text_and_the_headings_in_it():
 
 
 def test_sentences_that_follow_each_other_are_one_excerpt_and_excerpts_are_in_the_order_of_the_text():
-    (whole,) = extract("", piece("pump", PUMP)).excerpts
-    assert whole.text == PUMP
-    assert "4 more sentences came along" in whole.reason
+    whole = extract("", piece("pump", PUMP))
+    assert [one.text for one in whole.kept] == [PUMP]
+    assert "4 more sentences came along" in whole.reasons[0]
     first, second = PUMP[:31], PUMP[33:]
     found = extract("", piece("pump", second, start=33), piece("pump", first), piece("sea", SEA, score=0.9))
-    places = [(s.doc_id, s.start, s.end) for s in found.excerpts]
+    places = [(s.doc_id, s.start, s.end) for s in found.kept]
     assert places[:2] == [("pump", 0, 31), ("pump", 33, len(PUMP))]
 
 
 def test_limits_and_texts_without_relevant_sentences():
     found = extract("", piece("pump", PUMP), max_tokens=12)
-    assert 0 < sum(s.n_tokens for s in found.excerpts) <= 12
-    assert extract("nowhere", piece("pump", PUMP)).excerpts == ()
-    assert len(extract("nowhere", piece("pump", PUMP), min_keep=1).excerpts) == 1
-    assert extract("x").excerpts == ()
-    assert extract("x", piece("blank", " \n ")).excerpts == ()
+    assert 0 < sum(s.n_tokens or 99 for s in found.kept) <= 12
+    assert extract("nowhere", piece("pump", PUMP)).kept == ()
+    assert len(extract("nowhere", piece("pump", PUMP), min_keep=1).kept) == 1
+    assert extract("x").kept == ()
+    assert extract("x", piece("blank", " \n ")).kept == ()
     extractor = EvidenceExtractor("packaged")
-    for query, texts, limit in ((" ", [piece("sea", SEA)], None), ("x", [SEA], None), ("x", [], 0)):
+    for query, texts in ((" ", [piece("sea", SEA)]), ("x", [SEA])):
         with pytest.raises(InputError, match="must"):
-            extractor.extract(query, texts, max_tokens=limit)
+            extractor.extract(query, texts)
 
 
 def test_what_is_in_several_texts_is_sent_once_and_texts_at_one_place_stay_apart_if_they_differ():
     found = extract("", piece("pump", "Ada has it."), piece("pump", "Bo has it…"))
-    assert [(s.doc_id, s.text) for s in found.excerpts] == [("pump", "Ada has it."), ("pump", "Bo has it…")]
+    assert [(s.doc_id, s.text) for s in found.kept] == [("pump", "Ada has it."), ("pump", "Bo has it…")]
     found = extract("Service", piece("pump", PUMP[:55]), piece("pump", PUMP[33:], start=33))
-    assert [s.text for s in found.excerpts] == ["Service it every year."]
+    assert [s.text for s in found.kept] == ["Service it every year."]
     found = extract("Service", piece("pump", PUMP), piece("copy", "Service it every year. Lock the shed."))
-    assert [s.doc_id for s in found.excerpts] == ["pump"]
-    reasons = {d.candidate.doc_id: d.reason for d in found.dropped if "Service" in d.candidate.text}
-    assert reasons == {"copy": "repeats pump:33-55"}
+    assert [s.doc_id for s in found.kept] == ["pump"]
+    others = [d for d in found.decisions if "Service" in d.candidate.text and not d.kept]
+    assert [(d.candidate.doc_id, d.reason) for d in others] == [("copy", "repeats pump:33-55")]
     found = extract("Service", piece("a", "Service it every year.\n"), piece("b", f"# Lamp\n\n{PUMP[33:55]}"))
-    assert [(s.doc_id, s.above) for s in found.excerpts] == [("b", ("Lamp",))]
+    assert [(s.doc_id, s.above) for s in found.kept] == [("b", ("Lamp",))]
 
 
 @pytest.mark.parametrize(
@@ -107,16 +107,15 @@ def test_a_record_is_sent_with_lines_that_others_have_too_and_that_had_no_place(
     reranker = Scored(lambda text: probability if text == "Name: 77" else 0.001)
     selector = ProbabilitySelector(min_score=0, share_of_best=0.9, min_keep=0)
     found = EvidenceExtractor(reranker, selector).extract("Who is 77?", [piece("staff", staff)])
-    assert [one.text for one in found.excerpts] == [card.format(77)]
+    assert [one.text for one in found.kept] == [card.format(77)]
 
 
 def test_a_text_that_repeats_the_question_leaves_the_others_their_part():
     loud = piece("loud", "\n".join(f"To service the pump is the question {n} of all." for n in range(300)))
     truth = piece("truth", "It is done in May, when service is cheap.")
     found = extract("service", loud, truth, share_of_best=0, min_score=0.01, max_tokens=None)
-    assert "truth" in [excerpt.doc_id for excerpt in found.excerpts]
-    waiting = [d.reason for d in found.dropped if "had their share of the 200 places" in d.reason]
-    assert len(waiting) > 0
+    assert "truth" in [excerpt.doc_id for excerpt in found.kept]
+    assert any("had their share of the 200 places" in d.reason for d in found.decisions if not d.kept)
 
 
 def test_the_pipeline_over_texts_sends_what_the_extractor_cuts_from_them() -> None:
@@ -142,12 +141,12 @@ def test_the_pipeline_over_texts_sends_what_the_extractor_cuts_from_them() -> No
     found = {stage.name: stage.selection for stage in trace.stages}["sentences"]
     assert len(found.kept) == N_FOUND < len(found.decisions)
     places = [(one.doc_id, one.start, one.end, one.text) for one in kept]
-    assert places == [(one.doc_id, one.start, one.end, one.text) for one in cut.excerpts]
+    assert places == [(one.doc_id, one.start, one.end, one.text) for one in cut.kept]
 
 
 def read(text: str, word: str) -> list[str]:
     """What a model reads of a text: each excerpt below what stands above it."""
-    excerpts = extract(word, piece("d", text), min_score=0.5).excerpts
+    excerpts = extract(word, piece("d", text), min_score=0.5).kept
     assert all(text[one.start : one.end] == one.text for one in excerpts)
     above = map(joined_titles, new_sections(excerpts))
     return [f"{titles}\n{one.text}".strip("\n") for one, titles in zip(excerpts, above, strict=True)]

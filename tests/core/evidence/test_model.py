@@ -3,7 +3,6 @@
 import re
 from dataclasses import replace
 from itertools import permutations
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -310,10 +309,11 @@ def test_running_lines_are_no_sentences_and_the_halves_of_a_sentence_on_two_page
 
 @pytest.mark.parametrize(("start", "text", "record"), read_cases("needs.json", "records"))
 def test_lines_that_begin_alike_again_and_again_are_records(start: int, text: str, record: list[str]) -> None:
-    lines = SimpleNamespace(
-        split=lambda text: [Span(*one.span()) for one in re.finditer(r".*\n(?:\W+\n)?", text)]
+    lines = re.compile(r".*\n(?:\W+\n)?")
+    whole = split_into_sentences(
+        Candidate("d", start, start + len(text), text, 0.0, "rank"),
+        lambda text: [Span(*one.span()) for one in lines.finditer(text)],
     )
-    whole = split_into_sentences(Candidate("d", start, start + len(text), text, 0.0, "rank"), lines)
     found = [[one.text.strip() for one in whole.sentences[one.start : one.stop]] for one in records(whole)]
     assert (record in found) if record else not found
 

@@ -13,7 +13,7 @@ from precise_rag import ToolResultPruner, prune
 from precise_rag.encoders.local import count_packaged_tokens
 from precise_rag.errors import InputError
 from precise_rag.evidence.tool_results import questions_of
-from precise_rag.evidence.units import UnitSplitter
+from precise_rag.evidence.units import units_of
 from precise_rag.types import Candidate, FloatArray
 from support.documents import read_cases, read_document
 from support.scored import Scored
@@ -312,7 +312,7 @@ def test_a_table_as_long_as_the_limit_is_cut_between_its_rows(row: str) -> None:
     table = f"{rule}{head}{rule}{''.join(rows)}{rule}"
     if row[0] == "|":
         table = "+---+---+\n| Key | Meaning |\n+===+===+\n" + "".join(rows)
-    spans = UnitSplitter(50, count_packaged_tokens).split(table)
+    spans = units_of(table, 50, count_packaged_tokens)
     units = [table[start:end] for start, end in spans]
     assert [unit for unit in units[1:-1] if "stops" in unit] == rows[:-1]
 
@@ -325,7 +325,7 @@ def test_sentences_and_rows_of_html_are_not_cut_at_their_tags() -> None:
         f"<p>Add a dependency on {name}, which introduced the option <b>a</b> <b>b</b>.</p>\n",
     ]
     text = units[0] + units[1] + "<table>\n" + row.format("x " * 250) + row.format(7) + "</table>\n"
-    spans = [text[start:end] for start, end in UnitSplitter(256, count_packaged_tokens).split(text)]
+    spans = [text[start:end] for start, end in units_of(text, 256, count_packaged_tokens)]
     assert units[1] in spans
     assert all(unit.count("integer") == unit.count("</tr>") for unit in spans), spans
 

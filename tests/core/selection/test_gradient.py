@@ -72,7 +72,6 @@ SELECTORS = st.builds(
     min_score=st.none() | st.floats(0.0, 1.0),
     share_of_best=st.none() | st.floats(0.0, 1.0),
     min_keep=st.integers(0, 3),
-    min_gap=st.floats(0.0, 0.2),
 )
 
 

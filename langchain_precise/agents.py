@@ -12,7 +12,8 @@ from langchain_core.tools import StructuredTool
 from langgraph.types import Command
 from pydantic import BaseModel
 
-from precise_rag.evidence.tool_results import READ_RESULT, ToolResultPruner, excluded_names, questions_of
+from precise_rag.checks import items_of
+from precise_rag.evidence.tool_results import READ_RESULT, ToolResultPruner, questions_of
 
 ToolResult: TypeAlias = ToolMessage | Command[Any]
 """What a tool returns to an agent."""
@@ -38,7 +39,7 @@ class ToolResultPruningMiddleware(AgentMiddleware[Any, Any, Any]):
 
     def __init__(self, max_tokens: int = 1_000, *, exclude_tools: Iterable[str] = (), **options: Any) -> None:
         super().__init__()
-        self.exclude_tools = excluded_names(exclude_tools)
+        self.exclude_tools = frozenset(items_of("exclude_tools", exclude_tools, str))
         self._pruner = ToolResultPruner(max_tokens, **options)
         read = StructuredTool.from_function(
             self._pruner.read, name=READ_RESULT, description=self._pruner.read_description, args_schema=_Part

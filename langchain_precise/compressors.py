@@ -20,13 +20,11 @@ from typing_extensions import TypedDict
 from langchain_precise.convert import from_selection, shown, to_candidates
 from langchain_precise.embeddings import SettingsComponent
 from langchain_precise.events import observe, observing
-from precise_rag.candidate_filters import RelevanceFilter
 from precise_rag.checks import own_errors
 from precise_rag.encoders import load_encoder
 from precise_rag.excerpts import Form
 from precise_rag.llm import Budget
 from precise_rag.pipeline import parts
-from precise_rag.rerank import load_reranker
 from precise_rag.trace import Trace
 from precise_rag.types import Candidate, ScoreScale, Selection
 
@@ -141,7 +139,7 @@ class RerankCompressor(SelectionCompressor):
     score_scale: ScoreScale | None = None
 
     def _make_part(self) -> parts.SelectionPart:
-        return parts.RerankPart(load_reranker(self.reranker, score_scale=self.score_scale), self.top_n)
+        return parts.RerankPart.of(self)
 
 
 class GradientSelectionCompressor(SelectionCompressor, parts.GradientOptions):
@@ -196,7 +194,7 @@ class RelevanceFilterCompressor(SelectionCompressor, parts.RelevanceOptions):
     budget: Budget | None = None
 
     def _make_part(self) -> parts.SelectionPart:
-        return parts.RelevancePart(RelevanceFilter(self.llm, budget=self.budget, **self._settings))
+        return parts.RelevancePart.of(self)
 
     def _part_for_call(self) -> parts.SelectionPart:
         most = min(ensure_config().get("max_concurrency") or self.max_concurrency, self.max_concurrency)

@@ -1,7 +1,6 @@
 """The retriever over the whole retrieval path."""
 
 from collections.abc import Iterable, Mapping
-from contextlib import suppress
 from typing import Any, Self
 
 from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun
@@ -16,7 +15,7 @@ from langchain_precise.events import observe, observing
 from langchain_precise.sources import StoreSource
 from precise_rag.checks import of_kind, own_errors
 from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
-from precise_rag.errors import EmptyIndexError, InputError
+from precise_rag.errors import InputError
 from precise_rag.excerpts import Form, excerpts_of
 from precise_rag.pipeline import PreciseRAG, check_pipeline
 from precise_rag.protocols import Index
@@ -112,13 +111,6 @@ class PreciseRetriever(BaseRetriever):
             raise InputError("the k of a store's search is fetch_k= here; k= is how many pieces to return")
         return cls(rag=PreciseRAG(StoreSource(store, fetch_k, search_kwargs or {}, filter), **options), k=k)
 
-    @classmethod
-    def from_rag(
-        cls, rag: PreciseRAG, *, k: int | None = None, search_kwargs: Mapping[str, Any] | None = None
-    ) -> Self:
-        """Return a retriever by a pipeline."""
-        return cls(rag=rag, k=k, search_kwargs=search_kwargs)
-
     def add_documents(self, documents: Iterable[Document]) -> list[str]:
         """Index more documents and return their ids; one with a known id replaces the old one."""
         added = to_core_documents(documents)
@@ -167,15 +159,11 @@ class PreciseRetriever(BaseRetriever):
         return RunnableLambda(self._retrieve, self._aretrieve, name=type(self.rag).__name__)
 
     def _retrieve(self, search: dict[str, Any], trace: Trace | None = None) -> Selection:
-        with suppress(EmptyIndexError):
-            rag, trace = self._pipeline(search["k"]), trace or Trace(search["query"], observer=observe)
-            return rag.retrieve(search["query"], filter=search["filter"], form=Form(shown), trace=trace)
-        return Selection()
+        rag, trace = self._pipeline(search["k"]), trace or Trace(search["query"], observer=observe)
+        return rag.retrieve(search["query"], filter=search["filter"], form=Form(shown), trace=trace)
 
     async def _aretrieve(self, search: dict[str, Any]) -> Selection:
         async with observing() as observer:
-            with suppress(EmptyIndexError):
-                trace, rag = Trace(search["query"], observer=observer), self._pipeline(search["k"])
-                asked = {"filter": search["filter"], "form": Form(shown), "trace": trace}
-                return await rag.aretrieve(search["query"], **asked)
-        return Selection()
+            trace, rag = Trace(search["query"], observer=observer), self._pipeline(search["k"])
+            asked = {"filter": search["filter"], "form": Form(shown), "trace": trace}
+            return await rag.aretrieve(search["query"], **asked)

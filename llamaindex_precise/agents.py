@@ -10,9 +10,9 @@ from llama_index.core.tools import AsyncBaseTool, BaseTool, FunctionTool, ToolOu
 from llama_index.core.tools.types import adapt_to_async_tool
 from llama_index.core.workflow import Context
 
-from precise_rag.checks import shown
+from precise_rag.checks import items_of, shown
 from precise_rag.errors import InputError
-from precise_rag.evidence.tool_results import READ_RESULT, ToolResultPruner, excluded_names, questions_of
+from precise_rag.evidence.tool_results import READ_RESULT, ToolResultPruner, questions_of
 
 
 def prune_tool_results(
@@ -37,7 +37,7 @@ def prune_tool_results(
     """
     if isinstance(tools, BaseTool) or not isinstance(tools, Sequence) or not all(map(callable, tools)):
         raise InputError(f"tools must be a list of tools or functions, got {shown(tools)}")
-    excluded = excluded_names(exclude_tools)
+    excluded = frozenset(items_of("exclude_tools", exclude_tools, str))
     pruner = ToolResultPruner(max_tokens, **options)
     wrapped: list[BaseTool] = []
     for tool in map(_as_tool, tools):

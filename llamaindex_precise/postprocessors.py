@@ -17,11 +17,9 @@ from llama_index.core.settings import Settings
 from llamaindex_precise.convert import from_selection, piece_tokens, shown, to_candidates
 from llamaindex_precise.embeddings import EncoderComponent, SettingsComponent
 from llamaindex_precise.events import dispatcher, observe
-from precise_rag.candidate_filters import RelevanceFilter
 from precise_rag.excerpts import Form
 from precise_rag.llm import Budget
 from precise_rag.pipeline import parts
-from precise_rag.rerank import load_reranker
 from precise_rag.trace import Trace
 from precise_rag.types import Candidate, ScoreScale, Selection
 
@@ -124,7 +122,7 @@ class PreciseRerankPostprocessor(RerankerPostprocessor):
     score_scale: ScoreScale | None = None
 
     def _make_part(self) -> parts.SelectionPart:
-        return parts.RerankPart(load_reranker(self.reranker, score_scale=self.score_scale), self.top_n)
+        return parts.RerankPart.of(self)
 
 
 class GradientSelectionPostprocessor(RerankerPostprocessor, parts.GradientOptions):
@@ -178,7 +176,7 @@ class RelevanceFilterPostprocessor(SelectionPostprocessor, parts.RelevanceOption
 
     def _make_part(self) -> parts.SelectionPart:
         self.llm = self.llm or Settings.llm
-        return parts.RelevancePart(RelevanceFilter(self.llm, budget=self.budget, **self._settings))
+        return parts.RelevancePart.of(self)
 
 
 class EvidencePostprocessor(RerankerPostprocessor, parts.EvidenceOptions):

@@ -1,7 +1,6 @@
 """The retriever over the whole retrieval path."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from contextlib import suppress
 from copy import deepcopy
 from inspect import unwrap
 from typing import Any, Self
@@ -19,7 +18,6 @@ from llamaindex_precise.events import dispatcher, observe
 from llamaindex_precise.filters import MetadataFilterInput, to_core_filter
 from llamaindex_precise.sources import OverPipeline, StoreSource, as_bundle, query_vector
 from precise_rag.checks import check_number
-from precise_rag.errors import EmptyIndexError
 from precise_rag.excerpts import Form, excerpts_of
 from precise_rag.pipeline import PreciseRAG, check_pipeline
 from precise_rag.protocols import Index
@@ -126,11 +124,6 @@ class PreciseRetriever(OverPipeline, BaseRetriever):
         source = StoreSource(store, embed_model, fetch_k)
         return cls(PreciseRAG(source, **options), similarity_top_k, filters=filters)
 
-    @classmethod
-    def from_rag(cls, rag: PreciseRAG, similarity_top_k: int | None = None) -> Self:
-        """Return a retriever by a pipeline."""
-        return cls(rag, similarity_top_k)
-
     def add_documents(self, documents: Sequence[BaseNode]) -> None:
         """Index more documents; one with a known id replaces the old one."""
         self._rag.own_index.add(to_core_documents(documents))
@@ -144,15 +137,11 @@ class PreciseRetriever(OverPipeline, BaseRetriever):
 
         query: if the bundle has an embedding, or other strings to embed (HyDE), those are searched for.
         """
-        with suppress(EmptyIndexError):
-            return self.rag.with_k(self.similarity_top_k).retrieve(**self._arguments(query))
-        return Selection()
+        return self.rag.with_k(self.similarity_top_k).retrieve(**self._arguments(query))
 
     async def aselect(self, query: QueryType) -> Selection:
         """Run `select` without blocking the event loop."""
-        with suppress(EmptyIndexError):
-            return await self.rag.with_k(self.similarity_top_k).aretrieve(**self._arguments(query))
-        return Selection()
+        return await self.rag.with_k(self.similarity_top_k).aretrieve(**self._arguments(query))
 
     def retrieve(self, str_or_query_bundle: QueryType) -> list[NodeWithScore]:
         """Return the selected nodes, in one span. Raises InputError for a query that is blank or no text."""

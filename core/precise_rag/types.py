@@ -338,11 +338,6 @@ class Selection:
         return tuple(d.candidate for d in self.decisions if d.kept)
 
     @property
-    def dropped(self) -> tuple[Candidate, ...]:
-        """The dropped candidates in score order."""
-        return tuple(d.candidate for d in self.decisions if not d.kept)
-
-    @property
     def reasons(self) -> tuple[str, ...]:
         """The reason of each decision, in rank order."""
         return tuple(d.reason for d in self.decisions)

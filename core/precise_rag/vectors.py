@@ -43,6 +43,12 @@ def linear(rows: FloatArray, weight: FloatArray) -> FloatArray:
     return total
 
 
+def probabilities(odds: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    """(n,) probabilities of log-odds."""
+    inside = np.clip(np.asarray(odds, dtype=np.float64), -700.0, 700.0)  # exp of more would overflow
+    return np.asarray(1.0 / (1.0 + np.exp(-inside)))
+
+
 def offsets_of(sizes: npt.ArrayLike) -> IntArray:
     """(n + 1,) where each of n slices of some sizes begins, one after another, and where the last ends."""
     return np.cumsum(np.append(0, np.asarray(sizes, dtype=np.int64)))

@@ -60,7 +60,7 @@ def test_an_odd_score_is_set_aside_and_costs_the_others_nothing(framework, odd):
     selection = GradientSelector().select(framework.convert.to_candidates(pieces, "probability"))
     assert [(c.doc_id, c.score) for c in selection.kept] == [("a0", 0.5), ("a1", 0.4)]
     assert selection.reasons[-1] == "it has no usable score"
-    every = framework.convert.from_selection(Selection.keep_all(selection.kept + selection.dropped))
+    every = framework.convert.from_selection(Selection.keep_all(d.candidate for d in selection.decisions))
     again = framework.convert.to_candidates(every)
     assert [c.doc_id for c in best_first(again)] == ["a0", "a1", "b"]
 

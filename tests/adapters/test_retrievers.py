@@ -105,7 +105,7 @@ async def test_an_empty_collection_gives_no_results(framework):
 @each_framework
 def test_a_store_in_place_of_a_pipeline_or_an_index_of_ours_is_told_where_it_belongs(framework):
     store = framework.stock(documents(framework))
-    for make in (framework.retriever, framework.retriever.from_rag, framework.retriever.from_index):
+    for make in (framework.retriever, framework.retriever.from_index):
         with pytest.raises(InputError, match=r"PreciseRetriever\.from_store"):
             make(store)
 

@@ -81,6 +81,6 @@ def test_it_needs_a_retriever_or_a_pipeline_and_a_model_that_answers(framework):
         framework.loop(rag=PreciseRAG(INDEX), reranker="packaged")
     with pytest.raises(LLMError, match="down"):
         framework.answer(ours(framework, ScriptedLLM([RuntimeError("down")])), QUESTION)
-    for make in (framework.loop.from_rag, framework.retriever.from_rag):
+    for make in (framework.loop.from_rag, framework.retriever):
         with pytest.raises(InputError, match="rag must be a PreciseRAG, got 'sage'"):
             make("sage")

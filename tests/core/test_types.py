@@ -46,7 +46,7 @@ def test_a_selection_numbers_its_decisions_from_1_and_a_later_stage_decides_on_w
     good, bad = candidate(0.9), candidate(0.1, 5)
     selection = Selection.of([(good, True, "good"), (bad, False, "bad")])
     assert [decision.rank for decision in selection.decisions] == [1, 2]
-    assert (selection.kept, selection.dropped, selection.reasons) == ((good,), (bad,), ("good", "bad"))
+    assert (selection.kept, selection.reasons) == ((good,), ("good", "bad"))
     assert Selection.keep_all((bad, good), "all").kept == (bad, good)
     first, second, third = candidate(0.9), candidate(0.5, 5), candidate(0.1, 9)
     earlier = Selection.of([(first, True, "a"), (second, False, "b"), (third, True, "c")])

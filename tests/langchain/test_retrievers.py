@@ -59,7 +59,7 @@ async def test_a_filter_is_a_configurable_field(documents):
 async def test_no_call_widens_the_filter_of_a_retriever(documents):
     bread = {"filter": {"title": "bread"}}
     retriever = PreciseRetriever.from_documents(documents, HashEncoder(), search_kwargs=bread)
-    later = PreciseRetriever.from_rag(PreciseRAG(retriever.rag.index))
+    later = PreciseRetriever(PreciseRAG(retriever.rag.index))
     later.search_kwargs |= bread
     configurable = retriever.configurable_fields(search_kwargs=ConfigurableField("search_kwargs"))
     for call in ({}, {"filter": {}}, {"search_kwargs": {"filter": None}}, {"search_kwargs": {"filter": {}}}):

@@ -5,6 +5,7 @@ import json
 import math
 import threading
 from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -93,7 +94,7 @@ def test_a_chat_model_an_encoder_and_a_reranker_say_what_is_wrong(name: str) -> 
             return
         with pytest.raises(ModelError, match="openai:e returned no embeddings"):
             OpenAIEncoder("e", base_url=llm.base_url, **options).encode(["text"])
-        with CohereReranker(base_url=str(llm.base_url).removesuffix("/v1"), **options) as cohere:
+        with closing(CohereReranker(base_url=str(llm.base_url).removesuffix("/v1"), **options)) as cohere:
             expected = error if reply.status != 200 or reply.cut or reply.stall else LLMResponseError
             with pytest.raises(expected, match="cohere:"):
                 cohere.score(QUESTION, CANDIDATES)
@@ -126,7 +127,7 @@ def test_no_client_follows_a_redirect_with_the_prompt(status: int) -> None:
         llm = OpenAIChat("m", base_url=server.url, **options)
         encoder = OpenAIEncoder("e", base_url=server.url, **options)
         host = other.url.removesuffix("/v1")
-        with CohereReranker(base_url=server.url.removesuffix("/v1"), **options) as cohere:
+        with closing(CohereReranker(base_url=server.url.removesuffix("/v1"), **options)) as cohere:
             for path, named, call in (
                 ("/v1/chat/completions", other.url, lambda: llm.complete(PROMPT)),
                 ("/v1/chat/completions", other.url, lambda: llm.complete(PROMPT, schema={"title": "a"})),
@@ -330,7 +331,7 @@ def test_a_reply_that_drips_ends_in_time(live: bool) -> None:
         never_answers_in_time(llm, live)
         with pytest.raises(ModelError, match="did not answer in time"):
             OpenAIEncoder("e", base_url=server.url, **options).encode(["text"])
-        with CohereReranker(base_url=server.url.removesuffix("/v1"), **options) as cohere:
+        with closing(CohereReranker(base_url=server.url.removesuffix("/v1"), **options)) as cohere:
             with pytest.raises(LLMConnectionError, match="did not answer in time"):
                 cohere.score(QUESTION, CANDIDATES)
             assert wait_until(lambda: not server.open_requests), "a call that was left behind reads on"

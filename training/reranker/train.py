@@ -25,7 +25,7 @@ from benchmarks.harness.datasets import HALVED, Dataset, may_train_on, read_line
 from precise_rag.checkpoints import save_checkpoint
 from precise_rag.encoders import load_encoder
 from precise_rag.rerank.features import FEATURES, features
-from precise_rag.rerank.packaged import KNOWN, FeatureNetwork
+from precise_rag.rerank.packaged import KNOWN, network_inputs
 from precise_rag.stems import IDF_STEPS, read_words, slot
 from training.candidate_lists import (
     KINDS,
@@ -121,7 +121,7 @@ class PaddedLists(NamedTuple):
 
 
 class Network(nn.Module):
-    """`FeatureNetwork` in torch."""
+    """`network_logits` in torch."""
 
     def __init__(self, lists: PaddedLists) -> None:
         super().__init__()
@@ -170,7 +170,7 @@ def fit(lists: PaddedLists) -> Network:
     schedule = torch.optim.lr_scheduler.LinearLR(optimizer, 1.0, 0.0, steps)
     y, there, weight = (torch.from_numpy(a) for a in (lists.y, lists.there, lists.weight * len(lists.weight)))
     for epoch in range(EPOCHS):
-        x = FeatureNetwork.inputs(lists.with_hidden(random), network.mean, network.deviation)
+        x = network_inputs(lists.with_hidden(random), network.mean, network.deviation)
         z = torch.from_numpy(x)
         total = 0.0
         for rows in torch.randperm(len(z)).split(BATCH):

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import NamedTuple, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from precise_rag.checkpoints import Tensors, check_tensors, load_checkpoint, packaged_model
 from precise_rag.errors import ModelError
@@ -20,9 +19,9 @@ from precise_rag.evidence.features import (
 )
 from precise_rag.evidence.stretches import by_section
 from precise_rag.segmentation import Segmenter
-from precise_rag.segmentation.segmenter import gap_gains, same_scores
 from precise_rag.structure import read_structure
 from precise_rag.types import FloatArray, IntArray, Stretch
+from precise_rag.vectors import probabilities
 
 REACH = 8
 """Sentences on each side that a found sentence may grow to."""
@@ -89,7 +88,7 @@ class EvidenceModel:
             can come along with so much.
         """
         is_found, odds = ~np.isnan(probability), found_features(probability) @ self._weights["found"]
-        alone = np.where(is_found, _logistic(odds), 0.0).astype(np.float32)
+        alone = np.where(is_found, probabilities(odds), 0.0).astype(np.float32)
         whole = Growth(alone.copy(), alone, np.full(len(alone), -1))
         if alone.max() < least:
             return whole
@@ -113,7 +112,7 @@ class EvidenceModel:
         sources = rows[:, None] + steps
         inside = (sources >= 0) & (sources < n)
         sources = np.clip(sources, 0, n - 1)
-        steps_of = (_logistic(part @ self._weights["step"]) for part in (read.forward, read.backward))
+        steps_of = (probabilities(part @ self._weights["step"]) for part in (read.forward, read.backward))
         forward, backward = (np.append(0.0, np.cumsum(np.log(probable))) for probable in steps_of)
         path = np.where(steps < 0, forward[:, None] - forward[sources], backward[sources] - backward[:, None])
         reached = np.where(inside, alone[sources] * np.exp(path), 0.0)
@@ -125,8 +124,7 @@ class EvidenceModel:
 
 def same_probabilities(texts: Sequence[str]) -> FloatArray:
     """Return the (n - 1,) probabilities that neighbouring sentences belong together, by `small`."""
-    logits = _boundaries().model.predict(texts)
-    return same_scores(gap_gains(logits, np.zeros(len(logits), dtype=np.bool_), 0.5), 0.5)
+    return probabilities(-_boundaries().model.predict(texts)[:, 0]).astype(np.float32)
 
 
 @cache
@@ -138,7 +136,3 @@ def evidence_model() -> EvidenceModel:
 @cache
 def _boundaries() -> Segmenter:
     return Segmenter.from_pretrained("small")
-
-
-def _logistic(odds: FloatArray) -> npt.NDArray[np.float64]:
-    return np.asarray(1.0 / (1.0 + np.exp(-np.clip(odds.astype(np.float64), -30.0, 30.0))))

@@ -8,7 +8,7 @@ from operator import itemgetter
 from typing import Any
 
 from precise_rag._processes import ProcessLock
-from precise_rag.checks import check_number, check_text, items_of
+from precise_rag.checks import check_number, check_text
 from precise_rag.encoders.local import count_packaged_tokens
 from precise_rag.evidence.pruning import Pruned, prune
 from precise_rag.redaction import redacted, without_secrets
@@ -177,8 +177,3 @@ def questions_of(arguments: Mapping[Any, Any], said: Sequence[str] = ()) -> tupl
 def _joined(texts: Iterable[str]) -> str:
     """Texts that are not blank, each once, one on a line, without keys: a reranker may be far away."""
     return redacted("\n".join(dict.fromkeys(filter(None, map(str.strip, texts)))))
-
-
-def excluded_names(names: Iterable[str]) -> frozenset[str]:
-    """Return the names of the tools whose results are not cut. Raises InputError for a single text."""
-    return frozenset(items_of("exclude_tools", names, str))

@@ -56,6 +56,11 @@ class RerankPart(SelectionPart):
     reranker: Reranker
     top_n: int | None = None
 
+    @classmethod
+    def of(cls, settings: Any) -> Self:
+        """Return the part of a component, which has `reranker`, `score_scale` and `top_n`."""
+        return cls(load_reranker(settings.reranker, score_scale=settings.score_scale), settings.top_n)
+
     def decide(self, query: str, candidates: Sequence[Candidate], trace: Trace) -> Selection:
         """Keep the best `top_n` candidates."""
         ranked = rerank(query, candidates, self.reranker)
@@ -162,16 +167,18 @@ class RelevanceOptions:
     instructions: str | None = _RELEVANCE.instructions
     max_concurrency: int = _RELEVANCE.max_concurrency
 
-    @property
-    def _settings(self) -> dict[str, Any]:
-        return {field.name: getattr(self, field.name) for field in fields(RelevanceSettings)}
-
 
 @dataclass(frozen=True)
 class RelevancePart(SelectionPart):
     """Keeps candidates that a language model finds relevant (ChunkRAG, section 3)."""
 
     filter: RelevanceFilter
+
+    @classmethod
+    def of(cls, options: Any) -> Self:
+        """Return the part of a component: `RelevanceOptions` with `llm` and `budget`."""
+        settings = {field.name: getattr(options, field.name) for field in fields(RelevanceSettings)}
+        return cls(RelevanceFilter(options.llm, budget=options.budget, **settings))
 
     def decide(self, query: str, candidates: Sequence[Candidate], trace: Trace) -> Selection:
         """Keep the candidates that the model finds relevant."""

@@ -62,7 +62,7 @@ class Question:
     """
 
     text: str
-    history: Iterable[Any] = ()
+    history: Any = ()
     filter: Any = None
     vector: FloatArray | None = None
     candidates: Iterable[Candidate] | None = None

@@ -12,8 +12,8 @@ from precise_rag.checks import check_choice, check_number, items_of, of_kind, sh
 from precise_rag.context import context_passages, passage_tokens, prompt_form
 from precise_rag.encoders import DEFAULT_ENCODER, load_encoder
 from precise_rag.encoders.local import count_packaged_tokens
-from precise_rag.errors import InputError, PreciseRagError
-from precise_rag.excerpts import Form, Order, within
+from precise_rag.errors import EmptyIndexError, InputError, PreciseRagError
+from precise_rag.excerpts import Order, within
 from precise_rag.feedback import FeedbackController, FeedbackConversation
 from precise_rag.filters import as_filter
 from precise_rag.llm import Budget, load_llm
@@ -26,8 +26,8 @@ from precise_rag.prompts import AnswerStyle, JudgeStyle, Wording
 from precise_rag.protocols import Encoder, Index, Source
 from precise_rag.rewriting import make_standalone
 from precise_rag.tokens import CountTokens, counting
-from precise_rag.trace import PriceTable, Trace
-from precise_rag.types import Candidate, Document, FloatArray, Selection
+from precise_rag.trace import PriceTable
+from precise_rag.types import Document, Selection
 
 _Queries: TypeAlias = Iterable[str | Mapping[str, Any]]
 
@@ -201,21 +201,10 @@ class PreciseRAG:
             other._check_models()
         return other
 
-    def retrieve(
-        self,
-        query: str,
-        *,
-        history: Iterable[Any] = (),
-        filter: Any = None,
-        vector: FloatArray | None = None,
-        candidates: Iterable[Candidate] | None = None,
-        trace: Trace | None = None,
-        max_tokens: int | None = None,
-        form: Form | None = None,
-    ) -> Selection:
-        """Return the candidates for `query`, each kept or dropped with a reason.
+    def retrieve(self, query: str, **further: Unpack[SearchArguments]) -> Selection:
+        """Return the candidates for `query`, each kept or dropped with a reason; of an empty index none.
 
-        query: the question, not blank.
+        query: the question, not blank. The further arguments are:
         history: the messages of the chat before it, the oldest first, each a `Message`, a (role, content)
             pair or a mapping of both; a model first makes the question self-contained. Default: none.
         filter: passed to the index's `search`, see `with_filter`; default: not passed.
@@ -226,8 +215,7 @@ class PreciseRAG:
         max_tokens: most tokens that are sent for this question; default: the pipeline's.
         form: how you write what is kept, for `max_tokens`; default: as the prompt for an answer has it.
         """
-        search = Question(query, history, filter, vector, candidates, trace, max_tokens, form)
-        return drive(self._retrieve(search))
+        return drive(self._retrieve(Question(query, **further)))
 
     async def aretrieve(self, query: str, **further: Unpack[SearchArguments]) -> Selection:
         """`retrieve`, with the same arguments, without blocking the event loop."""
@@ -324,7 +312,10 @@ class PreciseRAG:
         save(path)
 
     def _retrieve(self, search: Question) -> Conversation[Selection]:
-        standalone, ranked, session = yield from self._ranked(search)
+        try:
+            standalone, ranked, session = yield from self._ranked(search)
+        except EmptyIndexError:
+            return Selection()
         return self._select(standalone, ranked, session)
 
     def _answer(self, question: Question, live_final: bool = False) -> Conversation[Answer]:
@@ -354,7 +345,7 @@ class PreciseRAG:
         begun = Session.start(search.text, budget=self.budget, prices=self.prices, trace=search.trace)
         session = replace(begun, llm=self.llm, reserved=reserved)
         session.trace.settings |= {"preset": self.preset, **self.path.settings}
-        text = yield from make_standalone(search.text, tuple(search.history), session, self.wording)
+        text = yield from make_standalone(search.text, search.history, session, self.wording)
         limit = search.max_tokens or self.max_tokens
         standalone = replace(search, text=text, filter=wanted, max_tokens=limit)
         ranked = yield from self.path.rank(standalone, session, self.wording)

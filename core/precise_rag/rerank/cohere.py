@@ -3,7 +3,7 @@
 import os
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 
@@ -32,8 +32,8 @@ class CohereReranker(Shared):
     max_retries: repetitions of a request after status 429, 5xx or a broken connection.
     batch_size: documents in one request; more candidates take several requests.
 
-    The connection stays open between calls; `close` or leaving a `with` block closes it. A
-    pickle has no key: the key of an unpickled reranker is CO_API_KEY.
+    The connection stays open between calls; `close` closes it. A pickle has no key: the key of
+    an unpickled reranker is CO_API_KEY.
     Raises LLMError: of the subclass that names the cause, such as LLMRateLimitError.
     """
 
@@ -77,12 +77,6 @@ class CohereReranker(Shared):
         """Close the connection; the next call opens a new one."""
         if (connection := self._connection.take()) is not None:
             connection[1].close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.close()
 
     def _connect(self) -> tuple[Any, Any]:
         """Return Cohere's client and the connection that it uses."""

@@ -14,13 +14,12 @@ from precise_rag.encoders.onnx import on_onnx, opened
 from precise_rag.encoders.onnx_file import OnnxFile, logits_of
 from precise_rag.encoders.token_ids import TokenIds
 from precise_rag.errors import ModelError
-from precise_rag.rerank.logistic_regression import LogisticRegression
 from precise_rag.tokens import readable_texts
 from precise_rag.types import Candidate, FloatArray, ScoreScale
+from precise_rag.vectors import probabilities
 
 Logits = Callable[[str, Sequence[str]], FloatArray]
 """Reads a query with each of n texts, and returns the (n,) logits."""
-_PROBABILITY = LogisticRegression({"logit": 1.0})
 
 
 class CrossEncoderReranker(Loaded):
@@ -68,7 +67,7 @@ class CrossEncoderReranker(Loaded):
             return np.zeros(0, dtype=np.float32)
         query, *texts = readable_texts([query, *(c.text for c in candidates)])
         logits = self._logits.get(self._load)(query, texts)
-        return logits if self.score_scale == "logit" else _PROBABILITY({"logit": logits})
+        return logits if self.score_scale == "logit" else probabilities(logits).astype(np.float32)
 
     def _load(self) -> Logits:
         return on_onnx(_without_torch, self.name, self._device) or self._in_torch()

@@ -15,6 +15,7 @@ from precise_rag.rerank.cascade import cascade_reranker
 from precise_rag.rerank.logistic_regression import LogisticRegression, log_odds, matched
 from precise_rag.sentences.trimming import has_words, without_markup
 from precise_rag.types import Candidate, FloatArray, ScoreScale, finite_score
+from precise_rag.vectors import probabilities
 
 _log = logging.getLogger(__name__)
 _FURTHEST = 0.5
@@ -49,8 +50,7 @@ class LevelledReranker:
         self.order = order
         self.levels = cascade_reranker() if levels is None else levels
         self._regression = LogisticRegression({"order": share, "levels": 1.0 - share})
-        furthest = _FURTHEST * share / (1.0 - share) if share < 1 else math.inf
-        self._least = LogisticRegression({"levels": 1.0, "offset": -furthest})
+        self._furthest = _FURTHEST * share / (1.0 - share) if share < 1 else math.inf
         self.name = order.name
         self._has_warned = False
 
@@ -87,10 +87,11 @@ class LevelledReranker:
             )
         levels = score_texts(query, candidates, self.levels)
         pair = {"order": log_odds(matched(own, levels)), "levels": log_odds(levels)}
-        joint = np.maximum(self._regression(pair), self._least(pair))
+        least = probabilities(pair["levels"] - self._furthest).astype(np.float32)
+        joint = np.maximum(self._regression(pair), least)
         if len(levels) and joint.max() < levels.max():  # then the best of both is as probable
             shift = float(log_odds(levels.max()) - log_odds(joint.max()))
-            joint = LogisticRegression({"joint": 1.0, "offset": shift})({"joint": log_odds(joint)})
+            joint = probabilities(log_odds(joint) + shift).astype(np.float32)
         return own, joint
 
 

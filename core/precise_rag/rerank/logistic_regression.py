@@ -7,6 +7,7 @@ import numpy as np
 import numpy.typing as npt
 
 from precise_rag.types import FloatArray
+from precise_rag.vectors import probabilities
 
 
 class LogisticRegression:
@@ -28,13 +29,12 @@ class LogisticRegression:
         """
         weights = self._weights.items()
         odds = sum((w * np.asarray(columns[name], np.float64) for name, w in weights), self._offset)
-        probabilities: FloatArray = (1.0 / (1.0 + np.exp(-np.clip(odds, -700.0, 700.0)))).astype(np.float32)
-        return probabilities
+        return probabilities(odds).astype(np.float32)
 
 
-def log_odds(probabilities: npt.ArrayLike, *, margin: float = 1e-7) -> FloatArray:
+def log_odds(probable: npt.ArrayLike, *, margin: float = 1e-7) -> FloatArray:
     """Return the (n,) log-odds of probabilities, which are first clipped to [margin, 1 - margin]."""
-    inside = np.clip(np.asarray(probabilities, dtype=np.float64), margin, 1.0 - margin)
+    inside = np.clip(np.asarray(probable, dtype=np.float64), margin, 1.0 - margin)
     return np.log(inside / (1.0 - inside)).astype(np.float32)
 
 

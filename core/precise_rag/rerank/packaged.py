@@ -17,6 +17,8 @@ from precise_rag.types import Candidate, FloatArray, ScoreScale
 from precise_rag.vectors import dots, linear
 
 _FOLDER = packaged_model("reranker")
+_CLIP = 4.0
+"""Standard deviations at which a feature is clipped."""
 KNOWN: Mapping[str, tuple[str, ...]] = {
     "meaning and words": ("dense", "bm25_share", "bm25_passage_share"),
     "meaning": ("dense",),
@@ -63,7 +65,7 @@ class PackagedReranker(Loaded):
         self._again = partial(type(self), folder)
         self._regressions = {name: LogisticRegression(config["blend"][name]) for name in KNOWN}
         self.idf_table: IdfTable = tensors.pop("idf")
-        self._network = FeatureNetwork(tensors)
+        self._tensors = {name: tensor.astype(np.float32) for name, tensor in tensors.items()}
 
     def score(self, query: str, candidates: Sequence[Candidate]) -> FloatArray:
         """Return (n,) probabilities, one per candidate, in their order."""
@@ -82,40 +84,30 @@ class PackagedReranker(Loaded):
     def columns(self, query: str, candidates: Sequence[Candidate]) -> dict[str, FloatArray]:
         """Return what the regressions weigh, each (n,) for n > 0 candidates; NaN where it is not known."""
         rows = features(query, with_headings(query, candidates, self.idf_table), self.idf_table)
-        columns = {"network": self._network(rows), "place": places(candidates)}
+        columns = {"network": network_logits(self._tensors, rows), "place": places(candidates)}
         return columns | {name: rows[:, FEATURES.index(name)] for name in KNOWN["meaning and words"]}
 
 
-class FeatureNetwork:
-    """Logits from feature rows: a linear model plus a network with two hidden layers.
+def network_logits(t: Tensors, rows: FloatArray) -> FloatArray:
+    """Return (n,) logits for (n, f) feature rows: a linear model plus a network with two hidden layers.
 
-    Each feature enters twice: standardised and clipped (0 if unknown), and as a flag that is 1 if
-    it is unknown.
-
-    tensors: "mean" and "deviation" (f,); "linear" (2f,) and "bias" (1,); "weight1" (h, 2f),
-    "bias1" (h,), "weight2" (h, h), "bias2" (h,), "weight3" (h,), for f features and h hidden units.
+    t: "mean" and "deviation" (f,); "linear" (2f,) and "bias" (1,); "weight1" (h, 2f), "bias1" (h,),
+    "weight2" (h, h), "bias2" (h,), "weight3" (h,), for f features and h hidden units.
     """
+    x = network_inputs(rows, t["mean"], t["deviation"])
+    hidden = _silu(linear(x, t["weight1"]) + t["bias1"])
+    hidden = _silu(linear(hidden, t["weight2"]) + t["bias2"])
+    return dots(x, t["linear"]) + dots(hidden, t["weight3"]) + t["bias"]
 
-    CLIP = 4.0
-    """Standard deviations at which a feature is clipped."""
 
-    def __init__(self, tensors: Tensors) -> None:
-        self._tensors = {name: tensor.astype(np.float32) for name, tensor in tensors.items()}
+def network_inputs(rows: FloatArray, mean: FloatArray, deviation: FloatArray) -> FloatArray:
+    """Return the (…, 2f) inputs of the network for (…, f) features, NaN where unknown.
 
-    def __call__(self, rows: FloatArray) -> FloatArray:
-        """Return (n,) logits for (n, f) feature rows."""
-        t = self._tensors
-        x = self.inputs(rows, t["mean"], t["deviation"])
-        hidden = _silu(linear(x, t["weight1"]) + t["bias1"])
-        hidden = _silu(linear(hidden, t["weight2"]) + t["bias2"])
-        return dots(x, t["linear"]) + dots(hidden, t["weight3"]) + t["bias"]
-
-    @classmethod
-    def inputs(cls, rows: FloatArray, mean: FloatArray, deviation: FloatArray) -> FloatArray:
-        """Return the (…, 2f) inputs of the network for (…, f) features, NaN where unknown."""
-        unknown = np.isnan(rows)
-        known = np.where(unknown, 0.0, np.clip((rows - mean) / deviation, -cls.CLIP, cls.CLIP))
-        return np.concatenate([known, unknown], axis=-1).astype(np.float32)
+    Each feature enters twice: standardised and clipped (0 if unknown), and as a flag, 1 if it is unknown.
+    """
+    unknown = np.isnan(rows)
+    known = np.where(unknown, 0.0, np.clip((rows - mean) / deviation, -_CLIP, _CLIP))
+    return np.concatenate([known, unknown], axis=-1).astype(np.float32)
 
 
 def _shapes(tensors: Tensors) -> dict[str, tuple[int, ...]]:

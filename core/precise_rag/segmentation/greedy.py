@@ -1,6 +1,5 @@
 """ChunkRAG's greedy segmenter."""
 
-from collections.abc import Iterable, Iterator
 from typing import Never
 
 import numpy as np
@@ -11,13 +10,13 @@ from precise_rag.encoders.geometry import cosine_like
 from precise_rag.facts import copied
 from precise_rag.protocols import Encoder, SentenceSplitter
 from precise_rag.segmentation.long_sentences import cut_long, cut_recounted
-from precise_rag.segmentation.streaming import segment_each
+from precise_rag.segmentation.streaming import StreamingSegmenter
 from precise_rag.sentences import load_sentence_splitter
 from precise_rag.tokens import CountTokens, counting
 from precise_rag.types import BoolArray, Chunk, Document, IntArray, SentenceTable
 
 
-class GreedySegmenter:
+class GreedySegmenter(StreamingSegmenter):
     """Segmenter that starts a new chunk where two neighbouring sentences are not similar.
 
     encoder: makes the sentence vectors.
@@ -45,7 +44,7 @@ class GreedySegmenter:
         check_methods("encoder", encoder, ("encode", "count_tokens"), "pass encoder=load_encoder(…)")
         check_number("threshold", threshold, least=-1, most=1)
         check_number("max_chars", max_chars, least=1, whole=True)
-        self.encoder = encoder
+        self.encoder: Encoder = encoder
         self.threshold = threshold
         self.max_chars = max_chars
         self.splitter = splitter or load_sentence_splitter()
@@ -91,12 +90,6 @@ class GreedySegmenter:
             Chunk(document.id, start, end, body[start:end], count, copied(document.metadata))
             for (start, end), count in zip(pieces, counts, strict=True)
         ]
-
-    def segment_many(
-        self, texts: Iterable[str | Document], *, show_progress: bool = False
-    ) -> Iterator[list[Chunk]]:
-        """Yield the chunks of each text, in order; sentences of several texts are encoded together."""
-        yield from segment_each(self.segment, texts, self.encoder, self.splitter, show_progress=show_progress)
 
 
 def _grow(lengths: IntArray, together: BoolArray, limit: int) -> IntArray:

@@ -17,7 +17,7 @@ from precise_rag.segmentation.long_sentences import cut_long, cut_recounted, ins
 from precise_rag.segmentation.options import CutReason, Segmentation, SegmenterOptions
 from precise_rag.segmentation.sage import SageModel
 from precise_rag.segmentation.small import SmallModel
-from precise_rag.segmentation.streaming import segment_each
+from precise_rag.segmentation.streaming import StreamingSegmenter
 from precise_rag.segmentation.ties import NEVER, is_kind, structure_ties
 from precise_rag.sentences import load_sentence_splitter, paragraph_ids
 from precise_rag.sentences.splitters import split_structured
@@ -25,12 +25,13 @@ from precise_rag.structure import Structure, read_structure
 from precise_rag.titles import PATH_KEYS, paths_below, titles_of, with_header_path
 from precise_rag.tokens import Counts, CountTokens, counting
 from precise_rag.types import BoolArray, Chunk, Document, FloatArray, IntArray, SentenceTable
+from precise_rag.vectors import probabilities
 
 PACKAGED = {name: f"segmentation-{name}" for name in ("small", "sage", "sage-minilm")}
 """Folders of the packaged models, by name."""
 
 
-class Segmenter:
+class Segmenter(StreamingSegmenter):
     """Splits documents into chunks where the topic changes.
 
     It can be shared between threads, and pickled.
@@ -54,7 +55,7 @@ class Segmenter:
         splitter: SentenceSplitter | None = None,
         count_tokens: CountTokens | None = None,
     ) -> None:
-        self.model = model
+        self.model, self.encoder = model, model.encoder
         self.name = name
         self.options = options or SegmenterOptions()
         self.splitter = splitter or load_sentence_splitter()
@@ -182,13 +183,6 @@ class Segmenter:
         first = np.flatnonzero(np.diff(spans[:, 0] // _PIECE, prepend=-1))
         return np.stack([spans[first, 0], spans[np.append(first[1:], len(spans)) - 1, 1]], axis=1)
 
-    def segment_many(
-        self, texts: Iterable[str | Document], *, show_progress: bool = False
-    ) -> Iterator[list[Chunk]]:
-        """Yield the chunks of each text, in order; only a few texts are in memory at once."""
-        encoder, splitter = self.model.encoder, self.splitter
-        yield from segment_each(self.segment, texts, encoder, splitter, show_progress=show_progress)
-
     def _forced(self, paragraphs: IntArray, counts: IntArray, worth: FloatArray) -> BoolArray:
         forced = np.zeros(len(counts) - 1, dtype=np.bool_)
         if self.options.paragraphs == "hard":
@@ -268,5 +262,5 @@ def gap_gains(logits: FloatArray, breaks: BoolArray, threshold: float) -> FloatA
 
 def same_scores(gains: FloatArray, threshold: float) -> FloatArray:
     """Return the (n - 1,) probability that two neighbouring sentences belong together: SAGE's score."""
-    odds = np.asarray(gains, dtype=np.float64) + np.log((1 - threshold) / threshold)
-    return np.asarray(1 / (1 + np.exp(np.clip(odds, -50, 50))), dtype=np.float32)
+    odds = gains.astype(np.float64) + np.log((1 - threshold) / threshold)
+    return probabilities(-odds).astype(np.float32)

@@ -39,7 +39,7 @@ def test_of_copies_the_best_is_kept_and_the_others_name_what_they_repeat() -> No
         "repeats no better candidate",
         "repeats d0:0-64 (cosine 1.00 > 0.9)",
     )
-    assert selection.dropped[0].metadata == {"page": 2}
+    assert selection.decisions[2].candidate.metadata == {"page": 2}
     selection = RedundancyFilter().filter(candidates(COPIES, [0.2, 0.5, 0.9]))
     assert [c.doc_id for c in selection.kept] == ["d2", "d1"]
     assert selection.reasons[2].startswith("repeats d2:0-65")

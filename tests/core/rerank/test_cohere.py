@@ -1,3 +1,4 @@
+from contextlib import closing
 from typing import Any
 
 import pytest
@@ -71,7 +72,7 @@ def test_errors_name_the_cause(reply: Reply, n_requests: int, error: type[LLMErr
 
 def test_a_missing_key_is_named_when_there_is_something_to_score(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("CO_API_KEY", raising=False)
-    with CohereReranker() as cohere:
+    with closing(CohereReranker()) as cohere:
         assert len(cohere.score("q", [])) == 0
         with pytest.raises(LLMAuthenticationError, match="set CO_API_KEY"):
             cohere.score("q", CANDIDATES)

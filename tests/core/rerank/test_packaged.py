@@ -8,7 +8,7 @@ import pytest
 
 from precise_rag.rerank import PackagedReranker, load_reranker, rerank
 from precise_rag.rerank.logistic_regression import LogisticRegression, log_odds
-from precise_rag.rerank.packaged import FeatureNetwork
+from precise_rag.rerank.packaged import network_logits
 from precise_rag.types import Candidate, Span
 from support.documents import read_cases
 
@@ -93,7 +93,9 @@ def test_logits_worked_out_by_hand() -> None:
         100.0 - 10.0 + 0.5 + 3 * silu(2 * silu(1.0)),
         4.0 + 1000.0 + 0.5 + 3 * silu(2 * silu(5.0)),
     ]
-    assert FeatureNetwork(TENSORS)(rows) == pytest.approx(expected, rel=1e-5)
+    assert network_logits({k: t.astype(np.float32) for k, t in TENSORS.items()}, rows) == pytest.approx(
+        expected, rel=1e-5
+    )
 
 
 def test_probabilities_worked_out_by_hand() -> None:

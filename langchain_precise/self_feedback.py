@@ -214,7 +214,7 @@ def _read_question(given: Any) -> dict[str, Any]:
                 raise InputError(f"the input has no key {key!r}; did you mean {(named or _KEYS)[0]!r}?")
         before = _messages("chat_history", given.get("chat_history") or ())
         further = {"options": given.get("options") or (), "filter": given.get("filter")}
-        return question | {"history": [*question["history"], *before], **further}
+        return question | {"history": [*before, *question["history"]], **further}
     given = [given] if isinstance(given, BaseMessage) else given
     if isinstance(given, Sequence) and not isinstance(given, str | bytes):
         messages = _messages("the input", given)

@@ -10,6 +10,7 @@ from llama_index.core.vector_stores.types import (
     MetadataFilters,
 )
 
+from llamaindex_precise.sources import StoreSource
 from precise_rag.errors import InputError
 from precise_rag.filters import COMPARISONS, AllOf, AnyOf, Field, Filter, as_filter
 
@@ -28,6 +29,11 @@ def to_core_filter(filters: MetadataFilterInput) -> Filter:
     Raises InputError for `TEXT_MATCH_INSENSITIVE`, which the core does not have.
     """
     return _filter(filters, in_not=False)
+
+
+def filter_for(index: Any, filters: Any) -> Any:
+    """Return filters as what is searched takes them: for a store as they are, else as one of the core."""
+    return filters if filters is None or isinstance(index, StoreSource) else to_core_filter(filters)
 
 
 def _filter(filters: MetadataFilterInput, *, in_not: bool) -> Filter:

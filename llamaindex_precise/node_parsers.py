@@ -179,7 +179,7 @@ class SemanticSegmentationNodeParser(SpanNodeParser):
         return None if tokenizer is None else getattr(tokenizer, "__qualname__", type(tokenizer).__name__)
 
     def _make_segmenter(self) -> Segmenter | GreedySegmenter:
-        names = (field.name for field in fields(SegmenterOptions))
+        names = ("device", *(field.name for field in fields(SegmenterOptions)))
         options = {name: value for name in names if (value := getattr(self, name)) is not None}
         tokenizer = self.tokenizer or get_tokenizer()
 
@@ -194,7 +194,7 @@ class SemanticSegmentationNodeParser(SpanNodeParser):
             if "max_tokens" in options:
                 options |= {"max_chars": options.pop("max_tokens"), "length_function": count_tokens}
             return GreedySegmenter(self._encoder, **options)
-        options = {"device": self.device, "max_tokens": _MAX_TOKENS, **options}
+        options = {"max_tokens": _MAX_TOKENS, **options}
         segmenter = Segmenter.from_pretrained(self.model, count_tokens=count_tokens, **options)
         for name, value in asdict(segmenter.options).items():
             setattr(self, name, value)

@@ -15,7 +15,7 @@ from llama_index.core.vector_stores.types import BasePydanticVectorStore, Metada
 from llamaindex_precise.convert import from_selection, piece_tokens, shown, to_core_documents
 from llamaindex_precise.embeddings import EmbedModel, resolve_encoder
 from llamaindex_precise.events import dispatcher, observe
-from llamaindex_precise.filters import MetadataFilterInput, to_core_filter
+from llamaindex_precise.filters import MetadataFilterInput, filter_for, to_core_filter
 from llamaindex_precise.sources import OverPipeline, StoreSource, as_bundle, query_vector
 from precise_rag.checks import check_number
 from precise_rag.excerpts import Form, excerpts_of
@@ -59,10 +59,7 @@ class PreciseRetriever(OverPipeline, BaseRetriever):
     @property
     def rag(self) -> PreciseRAG:
         """The pipeline, which keeps to `filters`."""
-        wanted: Any = self.filters
-        if wanted is not None and not isinstance(self._rag.index, StoreSource):
-            wanted = to_core_filter(wanted)
-        return self._rag.with_filter(wanted)
+        return self._rag.with_filter(filter_for(self._rag.index, self.filters))
 
     @classmethod
     def from_documents(

@@ -24,7 +24,7 @@ from llama_index.core.settings import Settings
 from llamaindex_precise.convert import from_candidate, from_selection, to_candidates, to_core_documents
 from llamaindex_precise.embeddings import EmbedModel, resolve_encoder
 from llamaindex_precise.events import dispatcher, observe
-from llamaindex_precise.filters import to_core_filter
+from llamaindex_precise.filters import filter_for
 from llamaindex_precise.sources import OverPipeline, RetrieverSource, query_vector
 from precise_rag.answer import Answer
 from precise_rag.checks import of_kind
@@ -36,6 +36,8 @@ from precise_rag.pipeline import PreciseRAG, check_pipeline
 from precise_rag.trace import Trace
 from precise_rag.types import Selection
 
+_Known = tuple[Trace, Order, Sequence[NodeWithScore]]
+"""What is known before the answer: its trace, the order of the sources, and further sources."""
 _R = TypeVar("_R", Response, StreamingResponse, AsyncStreamingResponse)
 
 
@@ -144,9 +146,8 @@ class SelfFeedbackQueryEngine(OverPipeline, BaseQueryEngine):
         additional_source_nodes: Sequence[NodeWithScore] | None = None,
     ) -> RESPONSE_TYPE:
         """Return the best-judged answer from selections of `nodes`."""
-        response = self.answer(query_bundle.query_str, candidates=to_candidates(nodes))
-        response.source_nodes += additional_source_nodes or []
-        return response
+        given: Any = {"candidates": to_candidates(nodes), "additional_source_nodes": additional_source_nodes}
+        return self.answer(query_bundle.query_str, **given)
 
     @dispatcher.span
     async def asynthesize(
@@ -156,22 +157,22 @@ class SelfFeedbackQueryEngine(OverPipeline, BaseQueryEngine):
         additional_source_nodes: Sequence[NodeWithScore] | None = None,
     ) -> RESPONSE_TYPE:
         """Run `synthesize` without blocking the event loop."""
-        response = await self.aanswer(query_bundle.query_str, candidates=to_candidates(nodes))
-        response.source_nodes += additional_source_nodes or []
-        return response
+        given: Any = {"candidates": to_candidates(nodes), "additional_source_nodes": additional_source_nodes}
+        return await self.aanswer(query_bundle.query_str, **given)
 
     def answer(self, query: str, *, streaming: bool | None = None, **arguments: Any) -> RESPONSE_TYPE:
         """Return the response to a question.
 
         streaming: as for the constructor; default: as set there.
         arguments: of `PreciseRAG.answer`: `options` of a multiple-choice question, `history` (messages),
-        `filter` (also MetadataFilters), `vector` and `candidates`.
+        `filter` (also MetadataFilters), `vector` and `candidates`; and
+        `additional_source_nodes`, which are put behind the sources.
         """
-        trace, arguments = Trace(query, observer=observe), _of_core(arguments)
+        arguments, known = self._of_core(query, arguments)
         if not (self.streaming if streaming is None else streaming):
-            answer = self.rag.answer(query, trace=trace, **arguments)
-            return _fill(Response(answer.text), trace, answer, self.rag.order)
-        items = self.rag.stream(query, trace=trace, live_final=self.live_final, **arguments)
+            answer = self.rag.answer(query, **arguments)
+            return _fill(Response(answer.text), answer, *known)
+        items = self.rag.stream(query, live_final=self.live_final, **arguments)
         ready = [next(items)] if self.live_final else list(items)
 
         def pieces() -> Generator[str, None, None]:
@@ -179,18 +180,18 @@ class SelfFeedbackQueryEngine(OverPipeline, BaseQueryEngine):
                 if isinstance(item, str):
                     yield item
                 else:
-                    _fill(response, trace, item, self.rag.order)
+                    _fill(response, item, *known)
 
         response = StreamingResponse(pieces())
-        return _fill(response, trace, ready[-1] if isinstance(ready[-1], Answer) else None, self.rag.order)
+        return _fill(response, ready[-1] if isinstance(ready[-1], Answer) else None, *known)
 
     async def aanswer(self, query: str, *, streaming: bool | None = None, **arguments: Any) -> RESPONSE_TYPE:
         """Run `answer` without blocking the event loop."""
-        trace, arguments = Trace(query, observer=observe), _of_core(arguments)
+        arguments, known = self._of_core(query, arguments)
         if not (self.streaming if streaming is None else streaming):
-            answer = await self.rag.aanswer(query, trace=trace, **arguments)
-            return _fill(Response(answer.text), trace, answer, self.rag.order)
-        items = self.rag.astream(query, trace=trace, live_final=self.live_final, **arguments)
+            answer = await self.rag.aanswer(query, **arguments)
+            return _fill(Response(answer.text), answer, *known)
+        items = self.rag.astream(query, live_final=self.live_final, **arguments)
         ready = [await anext(items)] if self.live_final else [item async for item in items]
 
         async def pieces() -> AsyncGenerator[str, None]:
@@ -202,10 +203,16 @@ class SelfFeedbackQueryEngine(OverPipeline, BaseQueryEngine):
                     if isinstance(item, str):
                         yield item
                     else:
-                        _fill(response, trace, item, self.rag.order)
+                        _fill(response, item, *known)
 
         response = AsyncStreamingResponse(pieces())
-        return _fill(response, trace, ready[-1] if isinstance(ready[-1], Answer) else None, self.rag.order)
+        return _fill(response, ready[-1] if isinstance(ready[-1], Answer) else None, *known)
+
+    def _of_core(self, query: str, given: dict[str, Any]) -> tuple[dict[str, Any], _Known]:
+        """Return the arguments for the pipeline, and what a response is filled with beside the answer."""
+        trace, further = Trace(query, observer=observe), given.pop("additional_source_nodes", None) or ()
+        own = {"trace": trace, "filter": filter_for(self.rag.index, given.get("filter"))}
+        return given | own, (trace, self.rag.order, further)
 
     def _query(self, query_bundle: QueryBundle) -> RESPONSE_TYPE:
         payload: dict[str, Any] = {EventPayload.QUERY_STR: query_bundle.query_str}
@@ -238,21 +245,18 @@ class SelfFeedbackQueryEngine(OverPipeline, BaseQueryEngine):
         return {}
 
 
-def _of_core(arguments: dict[str, Any]) -> dict[str, Any]:
-    filters = arguments.get("filter")
-    return arguments if filters is None else arguments | {"filter": to_core_filter(filters)}
-
-
-def _fill(response: _R, trace: Trace, answer: Answer | None, order: Order) -> _R:
-    """Set the response's sources and, once there is an answer, the facts about it. order: of the sources."""
+def _fill(
+    response: _R, answer: Answer | None, trace: Trace, order: Order, further: Sequence[NodeWithScore]
+) -> _R:
+    """Set the response's sources, the further ones last, and the facts about the answer, once it is there."""
     found = [Selection(), *(stage.selection for stage in trace.stages if stage.name == "selection")]
     passages = answer.passages if answer else context_passages(found[-1], order)
-    sources = from_selection(Selection.keep_all(passages))
+    sources: list[NodeWithScore] = from_selection(Selection.keep_all(passages))
     metadata: dict[str, Any] = {
         item.node.node_id: {key: value for key, value in item.node.metadata.items() if key != FACTS_KEY}
         for item in sources
     }
     if answer:
         metadata[FACTS_KEY] = AnswerFacts(answer.facts)
-    response.source_nodes, response.metadata = sources, metadata
+    response.source_nodes, response.metadata = [*sources, *further], metadata
     return response

@@ -310,15 +310,17 @@ class Selection:
         """Combine this selection with that of a later stage.
 
         later: the selection made from this one's kept candidates, and from others that it added to them.
-        Returns the later decisions and this selection's drops, in score order. What was dropped before and
-        added again stays dropped, unless it may return. The stretches are the later ones, if there are any.
+        Returns the later decisions and this selection's drops, in score order, other scales last. What was
+        dropped before and added again stays dropped, unless it may return. The stretches are the later ones,
+        if there are any.
         """
         kept = {candidate.id for candidate in self.kept}
         added = {decision.candidate.id for decision in later.decisions if may_return}
         drops = [one for one in self.decisions if not one.kept and one.candidate.id not in added]
         gone = {decision.candidate.id for decision in drops} - kept
         decisions = [*(d for d in later.decisions if d.candidate.id not in gone), *drops]
-        decisions.sort(key=lambda decision: -decision.candidate.score)
+        scales = {decision.candidate.score_scale for decision in later.decisions}
+        decisions.sort(key=lambda one: (one.candidate.score_scale not in scales, -one.candidate.score))
         joined = Selection.of((d.candidate, d.kept, d.reason) for d in decisions)
         return replace(joined, stretches=later.stretches or self.stretches)
 

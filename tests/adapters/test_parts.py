@@ -157,6 +157,8 @@ def test_of_nothing_nothing_is_kept_and_impossible_settings_are_refused_at_once(
 
 @each_framework
 def test_a_copy_with_another_setting_works_by_it(framework):
+    with pytest.raises(InputError, match="score_scale='logit': the scores of packaged are"):
+        framework.part("Rerank", reranker="packaged", score_scale="logit")
     part = made(framework, "Rerank").model_copy(update={"top_n": 1})
     assert len(framework.cut(part, documents(framework, pieces=True), QUESTIONS[0])) == 1
 

@@ -155,6 +155,8 @@ async def test_a_filter_of_a_store_returns_no_sentence_of_another_tenant(framewo
             given[0].invoke(QUESTION, **filters[0])
     else:
         results.append(framework.loop.from_rag(given[0].rag).retrieve(QueryBundle(QUESTION)))
+        answer = framework.loop.from_rag(everything.rag).answer(QUESTION, filter=filters[0]["filters"])
+        results.append(answer.source_nodes)
         with pytest.raises(InputError, match="takes no second one"):
             given[0].rag.retrieve(QUESTION, filter=filters[0]["filters"])
     for found in results:

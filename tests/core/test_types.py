@@ -1,4 +1,5 @@
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -48,6 +49,8 @@ def test_a_selection_numbers_its_decisions_from_1_and_a_later_stage_decides_on_w
     assert [decision.rank for decision in selection.decisions] == [1, 2]
     assert (selection.kept, selection.reasons) == ((good,), ("good", "bad"))
     assert Selection.keep_all((bad, good), "all").kept == (bad, good)
+    fused = Selection.of([(replace(good, score_scale="rank"), False, "1"), (bad, True, "2")])
+    assert fused.then(Selection.keep_all([bad], "3")).reasons == ("3", "1")
     first, second, third = candidate(0.9), candidate(0.5, 5), candidate(0.1, 9)
     earlier = Selection.of([(first, True, "a"), (second, False, "b"), (third, True, "c")])
     both = earlier.then(Selection.of([(first, False, "d"), (third, True, "e")]))

@@ -229,6 +229,8 @@ def test_the_cache_key_follows_whatever_changes_the_nodes(documents):
     retrained.__dict__["weights_sha256"], upgraded.__dict__["core_version"] = "0", "9"
     others = [sentences(), sentences(alpha=0.8), semantic(max_tokens=20)]
     others += [semantic(model="greedy", embed_model=HashEncoder(size)) for size in (64, 256)]
+    with pytest.raises(InputError, match="an option of a greedy segmenter must be"):
+        semantic(model="greedy", embed_model=HashEncoder(), device="cpu")
     keys = [get_transformation_hash(documents, one) for one in (parser, *others, retrained, upgraded)]
     assert len(set(keys)) == len(keys)
 

@@ -90,15 +90,17 @@ def test_a_llamaindex_llm_writes_and_another_judges_and_neither_sees_what_is_hid
 def test_postprocessors_run_once_before_the_selection(retriever):
     engine = SelfFeedbackQueryEngine(
         retriever,
-        ScriptedLLM(["x", verdict(9)]),
+        ScriptedLLM(["x", verdict(9)] * 2),
         node_postprocessors=[PreciseRerankPostprocessor(top_n=3)],
         callback_manager=CallbackManager(),
     )
     assert engine.rag.index.node_postprocessors[0].callback_manager is engine.callback_manager
     nodes = engine.retrieve(QueryBundle(QUESTION))
     assert len(nodes) == 3
-    response = engine.synthesize(QueryBundle(QUESTION), nodes, additional_source_nodes=nodes[:1])
-    assert response.source_nodes[-1] is nodes[0]
+    for engine.streaming in (False, True):
+        response = engine.synthesize(QueryBundle(QUESTION), nodes, additional_source_nodes=nodes[:1])
+        assert str(response) == "x"
+        assert response.source_nodes[-1] is nodes[0]
 
 
 def test_events_carry_the_trace_as_it_happens(retriever, events):

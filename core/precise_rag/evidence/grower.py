@@ -93,7 +93,7 @@ class EvidenceGrower:
             score = float(growth.probability[row])
             if former := found.get(key):
                 earlier, why = {**former.scores, "found": former.score}, _why_found
-            elif score >= least and not is_base64(sentence.text):
+            elif growth.source[row] >= 0 and score >= least and not is_base64(sentence.text):
                 source = found[keys[growth.source[row]]].scores
                 earlier, why = {INSISTENT: source[INSISTENT]} if INSISTENT in source else {}, _why_along
             else:

@@ -16,6 +16,7 @@ from precise_rag.candidate_filters import (
     RelevanceSettings,
 )
 from precise_rag.encoders.local import count_packaged_tokens
+from precise_rag.errors import InputError
 from precise_rag.evidence import EvidenceExtractor
 from precise_rag.evidence.extractor import FROM_TEXTS
 from precise_rag.excerpts import AsWritten, Form
@@ -59,7 +60,12 @@ class RerankPart(SelectionPart):
     @classmethod
     def of(cls, settings: Any) -> Self:
         """Return the part of a component, which has `reranker`, `score_scale` and `top_n`."""
-        return cls(load_reranker(settings.reranker, score_scale=settings.score_scale), settings.top_n)
+        scale = settings.score_scale
+        loaded = load_reranker(settings.reranker, score_scale=scale)
+        if scale not in (None, loaded.score_scale):
+            its = f"the scores of {loaded.name} are on the scale {loaded.score_scale!r}"
+            raise InputError(f"score_scale={scale!r}: {its}, and nothing else; leave it out")
+        return cls(loaded, settings.top_n)
 
     def decide(self, query: str, candidates: Sequence[Candidate], trace: Trace) -> Selection:
         """Keep the best `top_n` candidates."""

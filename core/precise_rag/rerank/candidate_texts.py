@@ -9,6 +9,7 @@ import numpy as np
 from precise_rag.encoded import count_tokens, encode_documents, encode_queries
 from precise_rag.encoders.geometry import with_levels
 from precise_rag.encoders.load import default_encoder
+from precise_rag.errors import InputError
 from precise_rag.protocols import Neighbours, Reranker
 from precise_rag.rerank.query_terms import QueryTerms
 from precise_rag.sentences import load_sentence_splitter
@@ -115,18 +116,24 @@ def score_texts(query: str, candidates: Sequence[Candidate], reranker: Reranker)
 
     If the reranker has `longest_text`, each text of more tokens than that, estimated, is scored by its
     sentences, and has the score of the best one. Short texts are scored whole, beside those sentences.
+    Raises InputError if there is not one score for each of them.
     """
     longest = getattr(reranker, "longest_text", None)
     most = np.inf if longest is None else longest
     is_long = [len(c.text) > most and estimate_tokens(c.text) > most for c in candidates]
-    if not any(is_long):
-        return reranker.score(query, candidates)
     parts: list[Candidate] = []
     firsts = []
     for candidate, split in zip(candidates, is_long, strict=True):
         firsts.append(len(parts))
         parts += _sentences(candidate) if split else [candidate]
-    return np.maximum.reduceat(np.asarray(reranker.score(query, parts)), firsts)
+    given = reranker.score(query, parts)
+    n_scores = len(given) if hasattr(given, "__len__") else type(given).__name__
+    if n_scores != len(parts):
+        raise InputError(
+            f"reranker {reranker.name!r} must return one score per candidate, in their order; "
+            f"got {n_scores} for {len(parts)} candidates"
+        )
+    return np.maximum.reduceat(np.asarray(given), firsts) if any(is_long) else given
 
 
 def _sentences(text: Candidate) -> list[Candidate]:

@@ -209,12 +209,11 @@ def _neighbourhood(
 def _neighbours(pieces: Sequence[Candidate]) -> list[IntArray]:
     """The rows of the neighbours of each piece of one document; a piece is no neighbour of itself."""
     starts, ends = (np.array([getattr(piece, edge) for piece in pieces]) for edge in ("start", "end"))
-    found = []
-    for row, (start, end) in enumerate(zip(starts, ends, strict=True)):
-        is_near = (starts < end + _NEAR) & (ends > start - _NEAR)
-        is_near[row] = False
-        found.append(np.flatnonzero(is_near))
-    return found
+    order = np.argsort(starts)
+    first = np.searchsorted(np.maximum.accumulate(ends[order]), starts - _NEAR, "right")
+    found = [order[a:b] for a, b in zip(first, np.searchsorted(starts[order], ends + _NEAR), strict=True)]
+    reach = starts - _NEAR
+    return [rows[(ends[rows] > reach[row]) & (rows != row)] for row, rows in enumerate(found)]
 
 
 def _best_of(near: Sequence[IntArray], values: FloatArray) -> FloatArray:

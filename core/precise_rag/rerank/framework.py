@@ -41,41 +41,33 @@ class FrameworkReranker:
         run = self._postprocess if hasattr(self._reranker, "postprocess_nodes") else self._compress
         missing = 0.0 if self.score_scale == "rank" else math.nan
         scores = np.full(len(candidates), missing, dtype=np.float32)
-        for rank, (place, score) in enumerate(run(query, candidates), start=1):
+        places = {str(place): place for place in range(len(candidates))}
+        for rank, (id_, score) in enumerate(run(query, candidates), start=1):
+            if (place := places.get(id_)) is None:
+                raise InputError(f"{self.name} must keep the ids of what it scores, got a new one, {id_!r}")
             if self.score_scale == "rank":
                 scores[place] = 1.0 / rank
             elif score is not None:
                 scores[place] = score
         return scores
 
-    def _postprocess(self, query: str, candidates: Sequence[Candidate]) -> list[tuple[int, float | None]]:
+    def _postprocess(self, query: str, candidates: Sequence[Candidate]) -> list[tuple[str, float | None]]:
         schema = require("llama_index.core.schema", extra="llamaindex")
         nodes = [
             schema.NodeWithScore(node=schema.TextNode(id_=str(place), text=c.text), score=c.score)
             for place, c in enumerate(candidates)
         ]
         ranked = self._reranker.postprocess_nodes(nodes, query_str=query)
-        places = {node.node.node_id: place for place, node in enumerate(nodes)}
-        if unknown := [node.node.node_id for node in ranked if node.node.node_id not in places]:
-            raise InputError(f"{self.name} must keep the ids of the nodes, got a new one, {unknown[0]!r}")
-        return [(places[node.node.node_id], node.score) for node in ranked]
+        return [(node.node.node_id, node.score) for node in ranked]
 
-    def _compress(self, query: str, candidates: Sequence[Candidate]) -> list[tuple[int, float | None]]:
+    def _compress(self, query: str, candidates: Sequence[Candidate]) -> list[tuple[str, float | None]]:
         documents = require("langchain_core.documents", extra="langchain")
         given = [
             documents.Document(page_content=c.text, id=str(place), metadata={_PLACE: place})
             for place, c in enumerate(candidates)
         ]
-        ranked = []
-        for document in self._reranker.compress_documents(given, query):
-            place = document.metadata.get(_PLACE, document.id)
-            if place is None:
-                raise InputError(
-                    f"{self.name} must keep the id or the metadata of each document, "
-                    "so that its score can be assigned"
-                )
-            ranked.append((int(place), document.metadata.get("relevance_score")))
-        return ranked
+        ranked = self._reranker.compress_documents(given, query)
+        return [(str(d.metadata.get(_PLACE, d.id)), d.metadata.get("relevance_score")) for d in ranked]
 
 
 def _model_of(source: Any, depth: int = 2) -> str:

@@ -129,15 +129,9 @@ def calibrated(reranker: Reranker) -> Reranker:
 def usable_scores(reranker: Reranker, query: str, candidates: Sequence[Candidate]) -> npt.NDArray[np.float64]:
     """Return the (n,) scores of candidates, NaN where the reranker gives no finite number or no word is.
 
-    Raises InputError if there is not one score for each candidate, or if none is a finite number.
+    Raises InputError as `score_texts`, and if no score is a finite number.
     """
     given = score_texts(query, candidates, reranker)
-    n_scores = len(given) if hasattr(given, "__len__") else type(given).__name__
-    if n_scores != len(candidates):
-        raise InputError(
-            f"reranker {reranker.name!r} must return one score per candidate, in their order; "
-            f"got {n_scores} for {len(candidates)} candidates"
-        )
     scores = np.array([np.nan if (s := finite_score(one)) is None else s for one in given], dtype=np.float64)
     is_filled = np.array(
         [has_words(without_markup(candidate.text)) for candidate in candidates], dtype=np.bool_

@@ -91,7 +91,8 @@ class GradientSelector:
     max_tokens, count_tokens: as for `ProbabilitySelector`.
     min_score: candidates with lower scores are dropped; for logits, a probability; default none.
     share_of_best: candidates under this share of the best score are dropped; in [0, 1]; default none.
-    min_keep: number of the best candidates to keep even if `min_score` or `share_of_best` would drop them.
+    min_keep: number of the best candidates to keep even over a sharp drop, or under `min_score` or
+    `share_of_best`.
     assume_ratio: whether to take logits, cosine and rank scores as they are; default: logits become
     probabilities, cosine and rank scores are refused. SAGE takes raw logits.
     moves: what a step of feedback changes: the number "kept" (default), or "min_k" alone, as in SAGE.
@@ -147,7 +148,7 @@ class GradientSelector:
         """Select at step 0. given: best first."""
         ranked = [candidate for candidate in given if UNSCORED not in candidate.scores]
         scores = ratio_scores(ranked, assume_ratio=self.assume_ratio)
-        cut = gradient_cut(scores, min_k=self.min_k, ratio=self.ratio)
+        cut = gradient_cut(scores, min_k=max(self.min_k, self.min_keep), ratio=self.ratio)
         verdicts: list[Verdict] = []
         n_kept, left = 0, self.max_tokens or 0
         for rank, candidate in enumerate(ranked):
@@ -189,6 +190,8 @@ class GradientSelector:
             return f"{scores[rank]:.4g} is under {limit}, but among the best {self.min_keep}"
         if rank < self.min_k:
             return f"among the first {self.min_k} (min_k)"
+        if rank < self.min_keep:
+            return f"among the best {self.min_keep} (min_keep)"
         return f"{scores[rank]:.4g} is above {self.ratio:.4g} × {scores[rank - 1]:.4g}"
 
 

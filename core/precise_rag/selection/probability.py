@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import accumulate
 
 from precise_rag.checks import check_number
@@ -69,12 +69,12 @@ class ProbabilitySelector:
     def select(self, candidates: Iterable[Candidate], *, query: str = "", step: int = 0) -> Selection:
         """Decide which candidates to keep.
 
-        candidates: with probabilities or logits, in any order.
+        candidates: with probabilities, logits or BM25 scores, in any order.
         query: the question; without it, names in it bring nothing.
         step: of feedback; each above 0 keeps half as many again, each below a third fewer; below, names bring
             nothing.
         Returns one decision per candidate, best first; `max_tokens` holds at every step.
-        Raises ScoreScaleError for scores on other scales, unless `assume_ratio` is set.
+        Raises ScoreScaleError for cosine and rank scores, unless `assume_ratio` is set.
         """
         candidates = best_first(candidates)
         selection = self._select(candidates, query)
@@ -83,23 +83,23 @@ class ProbabilitySelector:
         n_kept = len(selection.kept)
         by_share, by_one = round(n_kept * 1.5**step), n_kept + step
         wanted = max(1, max(by_one, by_share) if step > 0 else min(by_one, by_share))
-        chosen = replace(self, min_score=1.0, min_keep=wanted)
-        return chosen._select(candidates, query if step > 0 else "")
+        return self._select(candidates, query if step > 0 else "", wanted)
 
-    def _select(self, given: Sequence[Candidate], query: str) -> Selection:
-        """Select at step 0. given: best first."""
+    def _select(self, given: Sequence[Candidate], query: str, wanted: int | None = None) -> Selection:
+        """Select at step 0, or as many as feedback wants. given: best first."""
         ranked = [candidate for candidate in given if UNSCORED not in candidate.scores]
         is_logit = any(candidate.score_scale == "logit" for candidate in ranked)
         worths = ratio_scores(ranked, assume_ratio=self.assume_ratio and not is_logit)
         own = [worth for c, worth in zip(ranked, worths, strict=True) if INSISTENT not in c.scores]
         best = max(own or worths, default=0.0)
-        lowest = max(self.min_score, self.share_of_best * best)
-        n_first = max(sum(worth >= lowest for worth in worths), min(self.min_keep, len(ranked)))
-        n_first = min(n_first, max(self.min_keep, self._n_enough(ranked, best)))
+        lowest = max(self.min_score, self.share_of_best * best) if wanted is None else math.inf
+        least = self.min_keep if wanted is None else wanted
+        n_first = max(sum(worth >= lowest for worth in worths), min(least, len(ranked)))
+        n_first = min(n_first, max(least, self._n_enough(ranked, best)))
         verdicts: list[Verdict] = []
         left = math.inf if self.max_tokens is None else self.max_tokens
         for candidate, worth in zip(ranked[:n_first], worths, strict=False):
-            among = "" if worth >= lowest else f", among the best {self.min_keep}"
+            among = "" if worth >= lowest else f", among the best {least}"
             is_tiny = candidate_tokens(candidate, self.count_tokens) < _LEAST_TOKENS
             if among and is_tiny and worth < _LEAST_SHARE * best:
                 verdicts.append((candidate, False, f"{worth:.2g} is under {_LEAST_SHARE:g} of the best"))
@@ -115,7 +115,7 @@ class ProbabilitySelector:
             for one in verdicts
         ]
         verdicts += [
-            (candidate, False, self._why_dropped(worth, best))
+            (candidate, False, self._why_dropped(worth, best, wanted))
             for candidate, worth in zip(rest, worths[n_first:], strict=True)
         ]
         added = {row: "in place of one like it" for row, one in enumerate(rest) if one.id in instead}
@@ -135,9 +135,9 @@ class ProbabilitySelector:
             return (candidate, False, reason), left
         return (candidate, True, reason), left - size
 
-    def _why_dropped(self, worth: float, best: float) -> str:
-        if worth < self.min_score == 1:
-            return f"{worth:.2g} is not among the best {self.min_keep}"
+    def _why_dropped(self, worth: float, best: float, wanted: int | None) -> str:
+        if wanted is not None:
+            return f"{worth:.2g} is not among the best {wanted}"
         if worth < self.min_score:
             return f"{worth:.2g} is under min_score {self.min_score:g}"
         if worth < self.share_of_best * best:

@@ -153,18 +153,9 @@ def read(text: str, word: str) -> list[str]:
 
 
 LONG = "of willow and of oak, as they were made at the river for as long as anyone can think back"
-ROWS = [f"item{row}" for row in range(12)]
 
 
-@pytest.mark.parametrize(
-    "table",
-    [
-        "| Name | Made |\n|---|---|\n" + "".join(f"| {name} | {LONG} |\n" for name in ROWS),
-        "<table><tr><th>Name</th><th>Made</th></tr>\n"
-        + "".join(f"<tr><td>{name}</td><td>{LONG}</td></tr>\n" for name in ROWS)
-        + "</table>\n",
-    ],
-)
+@pytest.mark.parametrize("table", read_cases("evidence.json", "tables"))
 def test_a_row_of_a_long_table_carries_the_head_once(table: str) -> None:
     (shown,) = read(table, "item7")
     assert shown.count("Name") == shown.count("Made") == 1

@@ -259,6 +259,8 @@ def test_neighbours_come_along_exact_with_their_reasons_and_what_the_index_knows
     beside = grow(index, half_model, find(index, "Service it every year."), find(index, "Boats float.", 0.99))
     pump = {c.id: c.score for c in beside.kept if c.doc_id == "pump"}
     assert {c.id: c.score for c in grown.kept}.items() <= pump.items(), "another document changes nothing"
+    apart = HybridIndex.build([Document("d", "The pump is blue.\n\n# Sea\n\nFish swim.")], HashEncoder())
+    assert len(grow(apart, half_model, find(apart, "The pump is blue."), min_score=0).kept) == 1
     grown = grow(index, half_model, find(index, "It needs oil."), find(index, "The pump is blue.", 0.2))
     reasons = {c.text: reason for c, reason in zip(grown.kept, grown.reasons, strict=True)}
     assert reasons["The pump is blue."] == "found, 0.20; needed by the next sentence, 0.82"

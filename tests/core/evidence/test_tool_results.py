@@ -299,13 +299,7 @@ def test_the_entry_of_a_name_in_the_question_is_kept_to_its_end() -> None:
     assert whole.strip() in prune(text, "What does -a do in the keeper's hang-lamp?", 128).text
 
 
-@pytest.mark.parametrize(
-    "row",
-    [
-        "``{0}``     It stops, and the lamp\n            is {1}.\n",
-        "| {0} | It stops, and the lamp |\n|   | is {1}. |\n+---+---+\n",
-    ],
-)
+@pytest.mark.parametrize("row", read_cases("evidence.json", "rows of two lines"))
 def test_a_table_as_long_as_the_limit_is_cut_between_its_rows(row: str) -> None:
     rows = [row.format(name, f"dim {name}") for name in "ABCDEFGH"]
     rule, head = ("=========== ==================\n", "Key         Meaning\n")

@@ -99,13 +99,7 @@ def test_each_preset_has_its_index_and_its_stages(preset: Any, index: str, stage
     assert trace.settings["preset"] == preset
 
 
-@pytest.mark.parametrize(
-    ("preset", "message"),
-    [
-        ("fast", "preset must be 'precise', 'sage', 'paretorag', 'chunkrag' or 'recursive', got 'fast'"),
-        ("chunkrag", "the rewriter of the preset 'chunkrag' asks a language model"),
-    ],
-)
+@pytest.mark.parametrize(("preset", "message"), read_cases("commands.json", "refused presets"))
 def test_an_unknown_preset_and_one_without_its_model_are_refused(preset: Any, message: str) -> None:
     with pytest.raises(InputError, match=message):
         PreciseRAG.from_documents(DOCUMENTS, preset=preset, encoder=HashEncoder())

@@ -27,7 +27,7 @@ def reranker(server: ChatServer, **options: Any) -> CohereReranker:
 
 
 def test_scores_are_assigned_by_the_index_of_each_result_in_several_requests() -> None:
-    with ChatServer(by_length) as server, reranker(server) as cohere:
+    with ChatServer(by_length) as server, closing(reranker(server)) as cohere:
         ranked = rerank("a question", CANDIDATES, cohere)
     assert [c.text for c in ranked] == ["xxxxx", "xxxx", "xxx", "xx", "x"]
     assert [c.score for c in ranked] == pytest.approx([0.5, 0.4, 0.3, 0.2, 0.1])
@@ -35,7 +35,7 @@ def test_scores_are_assigned_by_the_index_of_each_result_in_several_requests() -
     request = server.requests[0]
     assert (request["model"], request["query"], len(request["documents"])) == ("rerank-v3.5", "a question", 5)
     assert server.headers[0]["authorization"] == "Bearer key"
-    with ChatServer(by_length) as server, reranker(server, model=ENGLISH, batch_size=2) as cohere:
+    with ChatServer(by_length) as server, closing(reranker(server, model=ENGLISH, batch_size=2)) as cohere:
         scores = cohere.score("q", CANDIDATES)
     assert scores == pytest.approx([0.1, 0.2, 0.3, 0.4, 0.5])
     assert [len(request["documents"]) for request in server.requests] == [2, 2, 1]
@@ -63,7 +63,7 @@ def scores_only(index: int) -> Reply:
 def test_errors_name_the_cause(reply: Reply, n_requests: int, error: type[LLMError], said: str) -> None:
     with (
         ChatServer([reply]) as server,
-        reranker(server) as cohere,
+        closing(reranker(server)) as cohere,
         pytest.raises(error, match=f"cohere:rerank-v3.5:? {said}"),
     ):
         cohere.score("q", CANDIDATES)

@@ -71,12 +71,12 @@ class Compressor(BaseDocumentCompressor):
     """Sorts documents by their length, with scores and ids or without."""
 
     scored: bool = True
-    bare: bool = False
+    ids: Sequence[str | None] = ()
 
     def compress_documents(
         self, documents: Sequence[Document], query: str, callbacks: Any = None
     ) -> list[Document]:
-        ids = {d.page_content: None if self.bare else d.id for d in documents}
+        ids = {d.page_content: self.ids[0] if self.ids else d.id for d in documents}
         scores = {text: {"relevance_score": len(text) / 20} if self.scored else {} for text in ids}
         by_length = sorted(ids, key=lambda text: -len(text))
         return [Document(text, id=ids[text], metadata=scores[text]) for text in by_length]
@@ -104,5 +104,6 @@ def test_documents_without_scores_are_ranked_by_order_and_must_keep_an_id_or_met
     assert [c.text for c in rerank("q", CANDIDATES, load_reranker(Compressor(scored=False)))] == BY_LENGTH
     with pytest.raises(InputError, match="must return numbers"):
         rerank("q", CANDIDATES, load_reranker(Compressor(scored=False), score_scale="logit"))
-    with pytest.raises(InputError, match="must keep the id or the metadata"):
-        rerank("q", CANDIDATES, load_reranker(Compressor(bare=True)))
+    for new in (None, "new", "3", "-1"):
+        with pytest.raises(InputError, match="must keep the ids of what it scores"):
+            rerank("q", CANDIDATES, load_reranker(Compressor(ids=[new])))

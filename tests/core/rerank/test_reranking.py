@@ -54,6 +54,9 @@ def test_a_long_text_is_as_good_as_its_best_sentence() -> None:
         "Oil is dear there.",
     ]
     assert all(c.scores == {"dense": 0.5, "retrieval": 0.5} for c in ranked)
+    reranker.score = lambda query, parts: [0.5] * (len(parts) + 1)
+    with pytest.raises(InputError, match="must return one score per candidate"):
+        rerank("Oil", candidates, reranker)
     assert [getattr(load_reranker(name), "longest_text", None) for name in ("packaged", "cascade")] == [
         256
     ] * 2

@@ -33,6 +33,9 @@ def test_the_likeliest_are_enough_where_much_is_alike():
         len(ProbabilitySelector(enough_tokens=100).select(given, step=step).kept) for step in (-1, 0, 1, 2)
     ]
     assert sizes == sorted(set(sizes))
+    bm25 = [replace(one, score=10 * one.score, score_scale="bm25") for one in given]
+    fewer = ProbabilitySelector(enough_tokens=None).select(bm25, step=-1)
+    assert (len(fewer.kept), fewer.reasons[-1]) == (20, "6.1 is not among the best 20")
     assert 45 * (len(ProbabilitySelector().select(given).kept) - 1) < ProbabilitySelector().enough_tokens
 
 

@@ -56,12 +56,14 @@ class TrainingSettings:
     def __post_init__(self) -> None:
         for name in ("epochs", "batch_size", "window", "patience"):
             check_number(name, getattr(self, name), least=1, whole=True)
-        check_number("learning_rate", self.learning_rate, above_zero=True)
+        for name in ("learning_rate", "encoder_learning_rate"):
+            check_number(name, getattr(self, name), above_zero=True)
         check_number("seed", self.seed, least=0, whole=True)
         if not 0 < self.held_out < 1:
             raise InputError(f"held_out must be between 0 and 1, got {self.held_out}")
-        if not 0 <= self.splice < 1:
-            raise InputError(f"splice must be at least 0 and less than 1, got {self.splice}")
+        for name in ("splice", "dropout"):
+            if not 0 <= (value := getattr(self, name)) < 1:
+                raise InputError(f"{name} must be at least 0 and less than 1, got {value}")
         check_choice("loss", self.loss, ("bce", "mse"))
 
 

@@ -1,5 +1,5 @@
 import re
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -54,6 +54,9 @@ def test_training_in_half_precision_learns(
 def test_sage_learns_on_frozen_vectors(tmp_path: Path, toy_file: Path, loss: str) -> None:
     encoder = HashEncoder()
     settings = TrainingSettings(batch_size=128, held_out=0.2, learning_rate=1e-3, epochs=8, loss=loss)
+    for name, wrong in (("dropout", 1.0), ("splice", -0.1), ("encoder_learning_rate", -1.0)):
+        with pytest.raises(InputError, match=f"{name} must be"):
+            replace(settings, **{name: wrong})
     report = train_sage(list(read_labelled(toy_file)), tmp_path, settings, encoder=encoder)
     assert report["section_auc"] > 0.9
     calls = len(encoder.calls)

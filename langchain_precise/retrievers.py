@@ -164,6 +164,7 @@ class PreciseRetriever(BaseRetriever):
 
     async def _aretrieve(self, search: dict[str, Any]) -> Selection:
         async with observing() as observer:
-            trace, rag = Trace(search["query"], observer=observer), self._pipeline(search["k"])
-            asked = {"filter": search["filter"], "form": Form(shown), "trace": trace}
-            return await rag.aretrieve(search["query"], **asked)
+            rag, trace = self._pipeline(search["k"]), Trace(search["query"], observer=observer)
+            return await rag.aretrieve(
+                search["query"], filter=search["filter"], form=Form(shown), trace=trace
+            )

@@ -35,8 +35,8 @@ class PreciseRetriever(OverPipeline, BaseRetriever):
 
     rag: the pipeline, of which the retrieval part is used. With `order="score"` it returns single sentences,
         best first.
-    similarity_top_k: return exactly the best sentences, best first in any `order`, as many as this if there
-        are; default: excerpts of what the selection keeps.
+    similarity_top_k: return exactly the best `similarity_top_k` sentences, best first in any `order`, if
+        there are as many; default: excerpts of what the selection keeps.
     filters: what the documents of all nodes must meet, see `to_core_filter`; can be set between calls.
     options: the other arguments of `BaseRetriever`.
     """

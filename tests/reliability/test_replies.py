@@ -116,7 +116,7 @@ def test_why_an_answer_is_none_is_told(body: dict[str, Any]) -> None:
             list(llm.stream(PROMPT))
         with pytest.raises(ModelError, match="quota"):
             OpenAIEncoder("e", base_url=server.url, **options).encode(["text"])
-        with cohere, pytest.raises(LLMResponseError, match="quota"):
+        with closing(cohere), pytest.raises(LLMResponseError, match="quota"):
             cohere.score(QUESTION, CANDIDATES)
 
 
@@ -167,7 +167,7 @@ def test_what_is_neither_a_vector_nor_a_probability_is_one_error(number: Any) ->
             encoder.encode(["text"])
         url = server.url.removesuffix("/v1")
         cohere = CohereReranker(api_key="key", base_url=url, max_retries=0)
-        with cohere, pytest.raises(LLMResponseError, match="cohere:"):
+        with closing(cohere), pytest.raises(LLMResponseError, match="cohere:"):
             cohere.score(QUESTION, CANDIDATES[:1])
 
 

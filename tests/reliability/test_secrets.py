@@ -72,7 +72,7 @@ def test_errors_names_and_pickles_of_clients_do_not_show_the_key_that_a_server_r
         llm = opened.enter_context(closing(OpenAIChat("m", extra_headers={"X-Api-Key": KEY}, **options)))
         encoder = OpenAIEncoder("e", **options)
         cohere = CohereReranker(**options | {"base_url": options["base_url"].removesuffix("/v1")})
-        opened.enter_context(cohere)
+        opened.callback(cohere.close)
         for call in (
             lambda: llm.complete(PROMPT),
             lambda: list(llm.stream(PROMPT)),

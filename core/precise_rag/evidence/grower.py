@@ -33,7 +33,7 @@ class EvidenceGrower:
 
     source: knows the neighbours of a sentence, such as an index of sentences; default: what a search
         found, as `over` gives it for each question.
-    min_score: less probable neighbours are left out, except what the best sentence needs; default 0.01.
+    min_score: least probability of a neighbour; lower where even the best sentence has less; default 0.01.
     model: default: the packaged one.
     """
 

@@ -35,11 +35,11 @@ from precise_rag.structure.marks import FIELD, TIME, TURN, WHEN, ends_in_colon, 
 from precise_rag.types import FloatArray, Stretch
 
 LONGEST_BEFORE = 60
-"""Tokens of a sentence that is taken along because another one leans on it, at most."""
+"""Most tokens of a sentence that is taken along because another one leans on it."""
 LONGEST_ANNOUNCED = 150
-"""Tokens that are taken along because they are announced, at most."""
+"""Most tokens that are taken along because a lead-in announces them."""
 LONGEST_SECTION = 240
-"""Tokens of a section, entry, record or table that are taken along, at most: the question is about it."""
+"""Most tokens of a section, entry, record or table that are taken along: the question is about it."""
 _OTHER_ITEMS = 0.75
 """How likely the other items of a short list are, as a share of what one of them is."""
 _ANNOUNCED: tuple[BlockKind, ...] = ("item", "code", "table", "quote")
@@ -69,7 +69,7 @@ _ASKS = re.compile(rf"[\s{{\[,]{{0,100}}\"[^\n]{{0,400}}[?？؟]\"|{WHEN.pattern
 _BELOW_HEADING, _WHOLE_TURN = 16, 240
 """Sentences below a heading that its fields are about, and characters of a turn that is sent whole."""
 _BARE = 2
-"""Words of a lead-in that says nothing of its own, such as "For example:", at most."""
+"""Most words of a lead-in that says nothing of its own, such as "For example:"."""
 _PROSE: tuple[BlockKind, ...] = ("paragraph", "item", "quote", "turn")
 
 
@@ -154,7 +154,7 @@ def _beside(sentences: Sequence[_Sentence]) -> Iterator[tuple[int, int]]:
 
 
 def of_entry(stretch: Stretch, row: int) -> Iterator[Need]:
-    """What an entry's beginning, a heading, a table's head or a comment needs: 240 tokens below it."""
+    """What an entry's beginning, a heading, a table's head or a comment needs: LONGEST_SECTION below it."""
     first, *rest = stretch.sentences[row:]
     is_comment = [one.above for one in rest[:2]] == [first.above[:-1], first.above] != [()] * 2
     head, inside = (rest[0], first) if is_comment else (first, next(iter(rest), first))

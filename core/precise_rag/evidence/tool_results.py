@@ -31,7 +31,8 @@ class ToolResultPruner:
 
     It can be shared by threads. What it keeps is in memory, and read by a reference that cannot be guessed.
 
-    max_tokens: a result with more is cut to at most so many; at least 100, and 40 more than the note has.
+    max_tokens: tokens to which longer results are cut; at least 100, and at least 40 more than the note below
+        a cut result takes.
     reranker, count_tokens: as for `prune`.
     max_results: how many results are kept, of 50 million characters together; the oldest go first.
     keep_seconds: how long a result is kept.

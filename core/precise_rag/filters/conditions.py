@@ -45,7 +45,7 @@ class Filter(ABC):
     __slots__ = ()
 
     def __bool__(self) -> bool:
-        """Raises InputError: `and`, `or`, `not` and `1 < Field("a") < 3` would lose a condition."""
+        """Raise InputError: `and`, `or`, `not` and `1 < Field("a") < 3` would lose a condition."""
         raise InputError("filter: combine conditions by &, | and ~, each in brackets, not by and, or and not")
 
     def fold(

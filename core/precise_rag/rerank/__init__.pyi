@@ -1,10 +1,10 @@
+from .calibration import LevelledReranker as LevelledReranker
+from .calibration import LogitReranker as LogitReranker
+from .calibration import calibrated as calibrated
 from .cascade import CascadeReranker as CascadeReranker
 from .cohere import CohereReranker as CohereReranker
 from .cross_encoder import CrossEncoderReranker as CrossEncoderReranker
 from .framework import FrameworkReranker as FrameworkReranker
-from .levels import LevelledReranker as LevelledReranker
-from .levels import LogitReranker as LogitReranker
-from .levels import calibrated as calibrated
 from .load import load_reranker as load_reranker
 from .packaged import PackagedReranker as PackagedReranker
-from .ranked_candidates import rerank as rerank
+from .reranking import rerank as rerank

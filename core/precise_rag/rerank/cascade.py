@@ -42,9 +42,9 @@ class Shortlist(NamedTuple):
 
     rows: (r,) their rows in the list. columns: (r,) each: "packaged", the packaged reranker's log-odds,
     "dense", the cosines, NaN where unknown, "alone", of `alone_with_code` and `begins_with_name`, and
-    "reads", the cross-encoder's logits. packaged: (n,) the log-odds of all. order: (n,) those less log2(1 +
-    b), where b candidates have a higher score, for what is not read; just those where half of the scores are
-    the same, as of texts that sentences are cut from.
+    "reads", the cross-encoder's logits. packaged: (n,) the log-odds of all. order: (n,) what is not read
+    stands in this order: `packaged` minus log2(1 + b), b candidates having a higher score in the search. If
+    half of these scores are equal, as of sentences cut from texts, `packaged` alone.
     """
 
     rows: IntArray

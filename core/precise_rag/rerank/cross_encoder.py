@@ -26,9 +26,10 @@ class CrossEncoderReranker(Loaded):
     """A CrossEncoder of sentence-transformers with one output.
 
     name_or_path: a model on the hub, or a local folder. On a CPU, ONNX Runtime runs those with a file
-    onnx/model.onnx or model.onnx; torch runs the rest, and all of them on a GPU. device: such as "cpu";
-    default: a GPU if torch can use one. batch_size: pairs that torch reads together. score_scale:
-    "probability" (default), the sigmoid of the model's logit, or "logit", the logit itself, as in SAGE.
+        onnx/model.onnx or model.onnx; torch runs the rest, and all of them on a GPU.
+    device: such as "cpu"; default: a GPU if torch can use one.
+    batch_size: pairs that torch reads together.
+    score_scale: "probability" (default), the sigmoid of the model's logit, or "logit", as in SAGE.
 
     The activation in the model's configuration is ignored. The model is loaded at its first use, in bfloat16
     on CUDA. A copy is the reranker itself; a pickle has no weights.

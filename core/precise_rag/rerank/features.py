@@ -131,8 +131,8 @@ def retrieval_scores(candidates: Sequence[Candidate], name: str) -> FloatArray:
 def places(candidates: Sequence[Candidate]) -> FloatArray:
     """Return the (n,) places of candidates: log2(1 + b), where b counts higher scores.
 
-    b is the number of distinct higher scores in the same document, plus the documents that rank higher,
-    minus two.
+    b: distinct higher scores in the same document, plus the documents with a higher best score, of which two
+    do not count.
     """
     scores = np.array([c.score for c in candidates])
     ids, owners = np.unique([c.doc_id for c in candidates], return_inverse=True)

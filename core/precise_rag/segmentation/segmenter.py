@@ -36,10 +36,12 @@ class Segmenter(StreamingSegmenter):
 
     It can be shared between threads, and pickled.
 
-    model: gives the logits of boundaries; `from_pretrained` loads one. name: for cache keys.
-    options: default: `SegmenterOptions()`. splitter: splits text into sentences; default:
-    `load_sentence_splitter()`. count_tokens: measures a text, or several, against max_tokens and
-    min_tokens; default: the tokens of the model's encoder, or of the default one.
+    model: gives the logits of boundaries; `from_pretrained` loads one.
+    name: for cache keys.
+    options: default: `SegmenterOptions()`.
+    splitter: splits text into sentences; default: `load_sentence_splitter()`.
+    count_tokens: measures a text, or several, against max_tokens and min_tokens; default: the tokens of the
+        model's encoder, or of the default one.
 
     Source: SAGE, section IV. Differs: the cuts are chosen together, by dynamic programming, so that
     no chunk is longer than max_tokens. Blank lines count as evidence. The structure of the text ties a

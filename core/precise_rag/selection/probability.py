@@ -35,9 +35,8 @@ class ProbabilitySelector:
         again where the best has no probability. None, or a `share_of_best` of 0: nothing is enough. Steps of
         feedback keep more. Text in other languages and scripts counts as if it was in English, so that enough
         says as much in all of them.
-    enough_share: share of the tokens of all candidates, in [0, 1], that is enough: of little text, if that is
-        500 tokens or more, in place of `enough_tokens`; of much text in any case where the best has no
-        probability, less the likelier it is.
+    enough_share: share of all candidates' tokens, in [0, 1]. With p the best probability, enough is
+        min(enough_tokens, max(500, share)) × (1.5 - min(p, 0.5)), and at least (1 - p) × share.
     max_tokens: most tokens to keep; default no limit. A candidate that does not fit is dropped; a smaller
         one after it may still fit.
     min_keep: number of the best candidates to keep even if they are worth less, but for a few signs of next

@@ -6,8 +6,8 @@ from dataclasses import replace
 
 from precise_rag.checks import items_of
 from precise_rag.protocols import Neighbours, Reranker
+from precise_rag.rerank.calibration import LevelledReranker, usable_scores
 from precise_rag.rerank.candidate_texts import with_text_around
-from precise_rag.rerank.levels import LevelledReranker, usable_scores
 from precise_rag.types import OWN, UNRANKED, UNSCORED, Candidate, best_first, check_query, with_scores
 
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from precise_rag import Document, PreciseRAG, Trace
 from precise_rag.index import HybridIndex
 from precise_rag.rerank import LevelledReranker, calibrated, load_reranker, rerank
-from precise_rag.rerank.levels import matched
+from precise_rag.rerank.calibration import matched
 from precise_rag.rerank.logistic_regression import log_odds
 from precise_rag.testing import HashEncoder
 from precise_rag.types import OWN, UNRANKED, Candidate, FloatArray

@@ -165,6 +165,5 @@ class PreciseRetriever(BaseRetriever):
     async def _aretrieve(self, search: dict[str, Any]) -> Selection:
         async with observing() as observer:
             rag, trace = self._pipeline(search["k"]), Trace(search["query"], observer=observer)
-            return await rag.aretrieve(
-                search["query"], filter=search["filter"], form=Form(shown), trace=trace
-            )
+            asked = {"filter": search["filter"], "form": Form(shown), "trace": trace}
+            return await rag.aretrieve(search["query"], **asked)

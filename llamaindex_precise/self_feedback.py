@@ -36,8 +36,6 @@ from precise_rag.pipeline import PreciseRAG, check_pipeline
 from precise_rag.trace import Trace
 from precise_rag.types import Selection
 
-_Known = tuple[Trace, Order, Sequence[NodeWithScore]]
-"""What is known before the answer: its trace, the order of the sources, and further sources."""
 _R = TypeVar("_R", Response, StreamingResponse, AsyncStreamingResponse)
 
 
@@ -208,8 +206,8 @@ class SelfFeedbackQueryEngine(OverPipeline, BaseQueryEngine):
         response = AsyncStreamingResponse(pieces())
         return _fill(response, ready[-1] if isinstance(ready[-1], Answer) else None, *known)
 
-    def _of_core(self, query: str, given: dict[str, Any]) -> tuple[dict[str, Any], _Known]:
-        """Return the arguments for the pipeline, and what a response is filled with beside the answer."""
+    def _of_core(self, query: str, given: dict[str, Any]) -> tuple[dict[str, Any], tuple[Any, ...]]:
+        """Return the arguments for the pipeline, and the further arguments of `_fill`."""
         trace, further = Trace(query, observer=observe), given.pop("additional_source_nodes", None) or ()
         own = {"trace": trace, "filter": filter_for(self.rag.index, given.get("filter"))}
         return given | own, (trace, self.rag.order, further)

@@ -1,6 +1,5 @@
 """Segmenter with a trained boundary model, which is found by its name or folder."""
 
-from collections.abc import Iterable, Iterator
 from dataclasses import asdict, fields
 from pathlib import Path
 from typing import Any, Self

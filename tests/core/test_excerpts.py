@@ -188,7 +188,7 @@ def passages(*pieces: Candidate, order: Order = "document") -> tuple[Passage, ..
 
 
 def test_passages_are_the_excerpts_with_a_number_in_order() -> None:
-    best, other = piece("The yard is empty.", 0.9), piece("Ada built it.", 0.2, "b", pages=[0])
+    best, other = piece("The yard is empty.", 0.9), piece("Ada built it.", 0.2, "b", precise_pages=[0])
     first, second = passages(best, other)
     assert (first.number, first.doc_id, first.text, first.pieces) == (1, "mill", best.text, (best,))
     assert (second.number, second.start, second.end) == (2, other.start, other.end)

@@ -161,10 +161,7 @@ def test_html_is_read_as_it_is_seen(html: str, text: str, tmp_path: Path) -> Non
 
 @pytest.mark.parametrize(
     ("limit", "most", "said"),
-    [
-        ("SECONDS", 0.0, "the converter ended, or took more than"),
-        ("MOST_TEXT_BYTES", 9, "its text has more than"),
-    ],
+    [("SECONDS", 0.0, "the converter ended, or took more"), ("MOST_TEXT_BYTES", 9, "its text has more")],
 )
 def test_a_converter_that_takes_too_long_or_returns_too_much_costs_one_file(
     limit: str, most: float, said: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -1,6 +1,7 @@
 """Consecutive rows in groups: the sentences of a chunk or of a passage."""
 
 import re
+from ast import literal_eval
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, Protocol, Self
@@ -140,8 +141,11 @@ def _packed(table: SentenceTable, max_tokens: int) -> IntArray:
 
 @cache
 def _pretrained(name: str) -> Any:
+    """The segmenter with the name of one that was made by `Segmenter.from_pretrained`, or "segments"."""
     from precise_rag.segmentation import Segmenter
 
     if name == "segments":
         return Segmenter.from_pretrained("small", max_tokens=200, min_tokens=100)
-    return Segmenter.from_pretrained(name)
+    name, _, options = name.removesuffix(")").partition("(")
+    pairs = (one.split("=") for one in options.split(", ") if one)
+    return Segmenter.from_pretrained(name, **{key: literal_eval(value) for key, value in pairs})

@@ -12,6 +12,7 @@ from precise_rag.protocols import Encoder
 from precise_rag.types import Chunk, Document, SentenceTable
 
 _PLAIN = re.compile(r"sentences|paragraphs|segments|[1-9][0-9]{0,8} tokens")
+_SEGMENTER = re.compile(r"([a-z-]+)(?:\(\w+=(?:None|[\d.]+)(?:, \w+=(?:None|[\d.]+))*\))?")
 
 
 def check_made(made: object) -> None:
@@ -25,7 +26,8 @@ def check_made(made: object) -> None:
 def usable_settings(settings_type: type, saved: Mapping[str, Any]) -> dict[str, Any]:
     """Return saved settings as arguments of their type.
 
-    Segmenters that are not in this package, or have options, are replaced by `_MissingSegmenter`.
+    Segmenters that are not in this package, or have more than numbers as options, are replaced by
+    `_MissingSegmenter`.
     Raises TypeError or ValueError unless the settings are values that the type takes.
     """
     usable = dict(saved)
@@ -34,7 +36,9 @@ def usable_settings(settings_type: type, saved: Mapping[str, Any]) -> dict[str, 
         if isinstance(value, str) and not _PLAIN.fullmatch(value):
             from precise_rag.segmentation.segmenter import PACKAGED
 
-            usable[name] = value if value in PACKAGED else _MissingSegmenter(value, name)
+            known = _SEGMENTER.fullmatch(value)
+            is_ours = known is not None and known[1] in PACKAGED
+            usable[name] = value if is_ours else _MissingSegmenter(value, name)
     settings_type(**usable)
     return usable
 

@@ -170,18 +170,21 @@ def test_weighted_chunks_score_like_a_dense_index_of_chunks_in_context_that_enco
     assert found == pytest.approx(expected, abs=1e-6)
 
 
-def test_a_saved_index_of_a_segmenter_with_options_grows_only_with_the_same_ones(tmp_path: Path) -> None:
+def test_a_saved_index_of_a_segmenter_with_options_grows_with_the_same_ones(tmp_path: Path) -> None:
     small: Any = partial(Segmenter.from_pretrained, "small")
     assert small().name == small(max_tokens=1024).name == "small"
-    DenseIndex.build(DOCUMENTS, HashEncoder(), chunks=small(max_tokens=12)).save(tmp_path)
-    with pytest.raises(ModelError, match=r"chunks='small\(max_tokens=12,"):
-        DenseIndex.load(tmp_path, HashEncoder()).add([Document("new", TEXTS["tea"])])
+    hard = DenseIndex.build(DOCUMENTS, HashEncoder(), chunks=small(paragraphs="hard"))
+    hard.save(tmp_path / "hard")
+    with pytest.raises(ModelError, match=r"chunks='small\(paragraphs=hard\)"):
+        DenseIndex.load(tmp_path / "hard", HashEncoder()).add([Document("new", TEXTS["tea"])])
+    DenseIndex.build(DOCUMENTS, HashEncoder(), chunks=small(max_tokens=12)).save(tmp_path / "small")
     for other in (small(max_tokens=900), small(max_tokens=12, count_tokens=len)):
         with pytest.raises(InputError, match="chunks cannot change"):
-            DenseIndex.load(tmp_path, HashEncoder(), chunks=other)
-    index = DenseIndex.load(tmp_path, HashEncoder(), chunks=small(max_tokens=12))
-    index.add([Document(f"{d.id}2", d.text) for d in DOCUMENTS])
-    assert len(index) == 2 * len(DenseIndex.load(tmp_path, HashEncoder()))
+            DenseIndex.load(tmp_path / "small", HashEncoder(), chunks=other)
+    for options in ({}, {"chunks": small(max_tokens=12)}):
+        index = DenseIndex.load(tmp_path / "small", HashEncoder(), **options)
+        index.add([Document(f"{d.id}2", d.text) for d in DOCUMENTS])
+        assert len(index) == 2 * len(DenseIndex.load(tmp_path / "small", HashEncoder()))
 
 
 def test_chunks_of_one_long_sentence_have_its_vector() -> None:

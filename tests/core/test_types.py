@@ -25,7 +25,7 @@ def candidate(score: float, start: int = 0, doc_id: str = "d") -> Candidate:
         (lambda: Document("", "text"), "id must be a non-empty string, got ''"),
         (lambda: Document("d", b"text"), "text must be a string, got bytes"),
         (lambda: candidate(float("nan")), "got NaN"),
-        (lambda: Candidate("d", 0, 5, "text", 0.5, "percent"), "scale must be .*logit, .*, got 'percent'"),
+        (lambda: Candidate("d", 0, 5, "text", 0.5, "percent"), "scale must be .*'logit'.*, got 'percent'"),
     ],
 )
 def test_wrong_values_are_refused(make: Callable[[], object], message: str) -> None:

@@ -17,10 +17,13 @@ Split = Callable[[str], list[Span]]
 """Splits a text into spans that cover it."""
 
 
-def split_into_sentences(piece: Candidate, split: Split | None = None) -> Stretch:
+def split_into_sentences(
+    piece: Candidate, split: Split | None = None, whole: Candidate | None = None
+) -> Stretch:
     """Split a candidate of any length into its sentences, without the white space and the rules around them.
 
     split: splits the text; default: `load_sentence_splitter()`.
+    whole: the text around the piece, whose headings are read, too; default: the piece.
     The sentences have the piece's score, scale, scores, passage and metadata. Headings in the piece are above
     the sentences that follow them, below what is above the piece. Offsets count from `piece.start`, also if
     the piece's text is not exactly that of a document. The tokens are estimated.
@@ -29,8 +32,10 @@ def split_into_sentences(piece: Candidate, split: Split | None = None) -> Stretc
     spans = split(piece.text) if split else split_structured(piece.text, structure, load_sentence_splitter())
     kept = [trimmed(piece.text, *span) for span in without_page_lines(piece.text, spans)]
     kept = [span for span in kept if has_words(piece.text[slice(*span)])]
-    places = [start for start, _ in kept]
-    titles = titles_at(titles_above(piece), piece.metadata, piece.text, structure, places)
+    whole = whole or piece
+    places = [piece.start - whole.start + start for start, _ in kept]
+    headings = read_structure(whole.text)
+    titles = titles_at(titles_above(whole), whole.metadata, whole.text, headings, places)
     sentences = [
         replace(
             piece,

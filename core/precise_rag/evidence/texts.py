@@ -2,14 +2,15 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import pairwise
 
 from precise_rag.evidence.records import records
 from precise_rag.evidence.stretches import Split, split_into_sentences
 from precise_rag.sharing import Said, with_insistent
-from precise_rag.structure import read_structure
-from precise_rag.titles import titles_above, titles_at
-from precise_rag.types import Candidate, Selection, Stretch, Titles
+from precise_rag.titles import titles_above
+from precise_rag.types import Candidate, Selection, Stretch
+
+_WIDEST_GAP = 4
+"""Characters of white space, at most, that a splitter leaves out between two texts."""
 
 
 class FoundTexts:
@@ -31,10 +32,8 @@ class FoundTexts:
         known: dict[str, str] = {}
         record_of: dict[str, str] = {}
         sentences: list[Candidate] = []
-        above = _from_texts_before(texts)
-        for number, text in enumerate(texts):
-            text = replace(text, scores={}, above=above.get(number, text.above))
-            stretch = split_into_sentences(text, split)
+        for number, (text, whole) in enumerate(zip(texts, _joined(texts), strict=True)):
+            stretch = split_into_sentences(replace(text, scores={}), split, whole)
             if any(known.get(sentence.id, sentence.text) != sentence.text for sentence in stretch.sentences):
                 others = tuple(replace(one, doc_id=f"{one.doc_id}#{number}") for one in stretch.sentences)
                 stretch = stretch._replace(sentences=others)
@@ -64,16 +63,22 @@ class FoundTexts:
         return [self.stretches[number] for number in numbers]
 
 
-def _from_texts_before(texts: Sequence[Candidate]) -> dict[int, Titles]:
-    """The titles above texts that begin in another, or behind some white space: it may end with a heading."""
-    found: dict[int, Titles] = {}
-    rows = sorted(range(len(texts)), key=lambda row: (texts[row].doc_id, texts[row].start))
-    for row, after in pairwise(rows):
-        one, other = texts[row], texts[after]
-        if one.doc_id == other.doc_id and one.start < other.start <= one.end + 4:
-            part = f"{one.text[: other.start - one.start]}\n\n."
-            above = found.get(row, titles_above(one))
-            (titles,) = titles_at(above, one.metadata, part, read_structure(part), [len(part) - 1])
-            if titles[: len(titles_above(other))] == titles_above(other):
-                found[after] = titles
-    return found
+def _joined(texts: Sequence[Candidate]) -> list[Candidate]:
+    """For each text, what it makes with those of its document around it that it overlaps or nearly meets.
+
+    Only white space is between two of them, and what both have is the same.
+    """
+    joined: list[Candidate] = []
+    number: dict[int, int] = {}
+    for row in sorted(range(len(texts)), key=lambda row: (texts[row].doc_id, texts[row].start)):
+        text, whole = texts[row], joined[-1] if joined else texts[row]
+        at, size = text.start - whole.start, len(text.text)
+        is_next = whole.doc_id == text.doc_id and at <= len(whole.text) + _WIDEST_GAP
+        is_next = is_next and titles_above(text) == titles_above(whole)
+        if joined and is_next and text.text.startswith(whole.text[at : at + size]):
+            words = whole.text[:at].ljust(at, "\n") + text.text + whole.text[at + size :]
+            joined[-1] = replace(whole, end=whole.start + len(words), text=words)
+        else:
+            joined.append(text)
+        number[row] = len(joined) - 1
+    return [joined[number[row]] for row in range(len(texts))]

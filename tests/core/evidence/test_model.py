@@ -186,16 +186,14 @@ def test_the_likeliest_sentence_of_a_short_section_needs_all_of_it_if_it_is_name
     assert not [*of_section(unnamed, stretch, worth)]
 
 
-def test_the_heading_at_the_end_of_a_text_is_above_the_text_that_begins_behind_it() -> None:
-    text = "# Office\n\nIt is shut.\n\n## Depot\n\nThe gate opens at four. It shuts at ten.\n\n# Fire\n\nRun."
-    for first, second in ((text.index("The gate"),) * 2, (text.index("It shuts"), text.index("The gate"))):
-        spans = (0, first), (second, len(text))
-        parts = [Candidate("d", *span, text[slice(*span)].rstrip(), 0.0, "rank") for span in spans]
-        found = FoundTexts("When does the gate open?", [*parts, replace(parts[1], doc_id="other")])
-        above = {(one.doc_id, one.text): one.above for one in found.sentences.kept}
-        assert above["d", "It shuts at ten."] == ("Office", "Depot")
-        assert above["d", "Run."] == ("Fire",)
-        assert found.stretches[2].sentences[0].above == ()
+@pytest.mark.parametrize(("text", "first", "second", "expected"), read_cases("titles.json", "of two texts"))
+def test_the_headings_in_a_text_are_above_the_text_behind_it(text, first, second, expected) -> None:
+    cuts = (0, text.index(first)), (text.index(second), len(text))
+    parts = [Candidate("d", *span, text[slice(*span)].rstrip(), 0.0, "rank") for span in cuts]
+    found = FoundTexts("When does the gate open?", [*parts, replace(parts[1], doc_id="other")])
+    above = {one.text: [*one.above] for one in found.sentences.kept if one.doc_id == "d"}
+    assert above == above | expected
+    assert found.stretches[2].sentences[0].above == ()
 
 
 def test_a_nested_list_has_a_lead_in_of_its_own_and_long_ones_are_announced_in_part() -> None:

@@ -48,6 +48,8 @@ _CLAUSES, _LONG = 60, 200
 """Characters of Thai or Lao after which a space between letters, and after which any space ends a unit."""
 _NOTE_MARK = re.compile(r"(?:\[\^[\w-]{1,40}\]|\[{1,2}\w{1,4}\]{1,2}\(#[^()\s]{1,60}\)|[⁰¹²³⁴-⁹]{1,3})(?=\s)")
 """The mark of a note behind a sentence, to which it belongs."""
+_TAG, _LINE_END = re.compile(r"</?[A-Za-z][^<>]{0,500}>"), re.compile(r"[\r\n]")
+"""A tag of HTML, whose line ends are read as blanks."""
 _EMPHASIS = re.compile(r"\*{1,3}|_{1,3}")
 _NUMBER_ALONE = re.compile(rf"{TAGS}(?:[^\W\d_]{{0,2}}\d{{1,3}}[a-z]?|[IVXLC]{{2,7}})\.\s*")
 """A number alone, such as "Q1." or "II.", which belongs to the words after it."""
@@ -79,11 +81,10 @@ class BlockSplitter:
         """
         check_text("text", text)
         data = set(base64_spans(text))
-        ends = {
-            0,
-            *self._sentence_ends(without_base64(text), structure or read_structure(text)),
-            *chain(*data),
-        }
+        structure = structure or read_structure(text)
+        if structure.format == "html":
+            text = _TAG.sub(lambda tag: _LINE_END.sub(" ", tag[0]), text)
+        ends = {0, *self._sentence_ends(without_base64(text), structure), *chain(*data)}
         spans = map(Span._make, pairwise(sorted(ends)))
         cut = (_evenly(*span) if span in data else _cut(text, *span) for span in spans)
         return list(_with_words(text, chain.from_iterable(cut)))

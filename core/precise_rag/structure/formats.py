@@ -21,7 +21,7 @@ _HTML_START = re.compile(
     r"<(?:!doctype html|html|head|body)\b"
 )
 _HTML_BLOCK = re.compile(
-    r"</(?:p|div|li|ul|ol|d[ldt]|td|tr|table|h[1-6]|section|article|pre|blockquote)>", re.IGNORECASE
+    r"</(?:p|div|li|ul|ol|d[ldt]|td|tr|table|h[1-6]|section|article|pre|blockquote)\s{0,9}>", re.IGNORECASE
 )
 _MARKDOWN = re.compile(
     r"(?m)^(?:#{1,6}[ \t]+\S|```|~~~~?(?!~)|[ \t]{0,3}\|?[ \t]{0,20}:?-{2,}:?[ \t]{0,20}\|[ \t:|-]{0,500}$)"
@@ -33,7 +33,7 @@ _RESTRUCTURED = re.compile(
     r"|^[ \t]{0,40}\+[-=+]{3,500}[ \t]{0,20}$|^={1,6} \w|^#\+[A-Za-z]|^:PROPERTIES:|^\[source\b"
 )
 _MARKDOWN_HEADING = re.compile(r"(?m)^#{1,6}[ \t]+\S")
-_HTML_HEADING = re.compile(r"</h[1-6]>", re.IGNORECASE)
+_HTML_HEADING = re.compile(r"</h[1-6]\s{0,9}>", re.IGNORECASE)
 _FIRST_TAG = re.compile(
     r"(?i)\s{0,1000}<(?:p|h[1-6]|div|ul|ol|d[ldt]|table|section|article|main|header|blockquote)[\s>]"
 )

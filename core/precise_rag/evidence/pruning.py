@@ -12,7 +12,7 @@ from precise_rag.checks import check_number, check_text
 from precise_rag.encoders.local import count_packaged_tokens
 from precise_rag.evidence.extractor import EvidenceExtractor
 from precise_rag.evidence.texts import FoundTexts
-from precise_rag.evidence.units import parts_of, units_of
+from precise_rag.evidence.units import is_prose, parts_of, units_of
 from precise_rag.excerpts import Form, excerpts_of, within
 from precise_rag.protocols import Reranker
 from precise_rag.rerank import calibrated, load_reranker, rerank
@@ -126,8 +126,8 @@ def _best_left_out(selection: Selection, fits: Selection, max_tokens: int) -> Ca
 def _with_parts_of(unit: Candidate, selection: Selection, question: str, reranker: Reranker) -> Selection:
     """A selection with the parts of a unit in its place; what is much less likely is dropped.
 
-    After the best part, those with words of the question that it lacks; if there are no keys above any part,
-    the first one instead, which may name the unit. Then the others.
+    After the best part, of prose those nearest to it; of others, those with words of the question that it
+    lacks, or, if there are no keys above any part, the first one, which may name the unit. Then the others.
     """
     texts = FoundTexts(question, [unit], parts_of)
     named = [
@@ -137,10 +137,14 @@ def _with_parts_of(unit: Candidate, selection: Selection, question: str, reranke
     parts = best_first(rerank(question, named, reranker, texts))
     asked = _words(question) - _words(parts[0].text)
     has_paths = any(part.above != unit.above for part in parts)
-    parts[1:] = sorted(
-        parts[1:],
-        key=lambda part: asked.isdisjoint(_words(part.text)) if has_paths else part.start > unit.start,
-    )
+
+    def place(part: Candidate) -> int:
+        if prose:
+            return abs(part.start - best.start)
+        return asked.isdisjoint(_words(part.text)) if has_paths else part.start > unit.start
+
+    prose, best = is_prose(unit.text), parts[0]
+    parts[1:] = sorted(parts[1:], key=place)
     reason = f"a part of {unit.id}, which does not fit"
     ranked = [(replace(part, score=unit.score), True, reason) for part in parts]
     verdicts = chain.from_iterable(

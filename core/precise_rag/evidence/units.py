@@ -4,6 +4,7 @@ import re
 from collections.abc import Collection
 from itertools import pairwise
 
+from precise_rag.sentences.lines import are_units
 from precise_rag.sentences.splitters import load_sentence_splitter, split_structured
 from precise_rag.structure import read_structure
 from precise_rag.structure.base64_runs import is_base64
@@ -52,10 +53,22 @@ def units_of(text: str, max_tokens: int, count: Counts) -> list[Span]:
     return [p for one in spans for p in (_cut_at(_LINE, text, one, 0, rows) if one in big else [one])]
 
 
+def is_prose(text: str) -> bool:
+    """Check whether a unit has several lines, but no items, rows or code, and none stands for itself."""
+    structure = read_structure(text)
+    has_lines = any(block.kind in ("item", "table", "code") for block in structure.blocks)
+    lines = [words for line in text.split("\n") if (words := line.strip())]
+    has_lines |= structure.format in ("data", "source") or are_units(lines)
+    return len(lines) > 1 and not has_lines
+
+
 def parts_of(text: str) -> list[Span]:
-    """Split a unit that does not fit into lines, fields and sentences; long ones into clauses and words."""
+    """Split a unit that does not fit into lines, fields and sentences; long ones into clauses and words.
+
+    Lines of wrapped prose are none.
+    """
     spans = [Span(0, len(text))]
-    for pattern, longest in _PARTS:
+    for pattern, longest in _PARTS[is_prose(text) :]:
         spans = [part for span in spans for part in _cut_at(pattern, text, span, longest)]
     return spans
 

@@ -264,14 +264,17 @@ def test_a_row_that_does_not_fit_with_the_head_of_its_table_has_less_of_it() -> 
 
 
 def test_a_sentence_that_does_not_fit_beside_likelier_ones_is_not_cut() -> None:
-    boat = (
-        "The {} boat of the ferry house leaves at {},\nfrom the quay behind the mill,\nand comes back at {}."
-    )
+    boat = "The {} boat of the ferry house leaves at {},\nfrom the quay by the mill,\nand comes back at {}."
     colours = ("blue", "green", "red", "white", "black")
     boats = " ".join(boat.format(one, n, n + 7) for n, one in enumerate(colours, 2))
     for max_tokens in range(128, 160, 4):
         shown = prune(f"{LATER}\n\n{boats}\n\n{LATER}", "When does a boat leave?", max_tokens).text
         assert shown.count("leaves at") == shown.count("comes back") > 1, shown
+
+
+def test_no_line_is_left_out_between_those_that_are_sent_of_a_wrapped_sentence() -> None:
+    text, question = read_cases("evidence.json", "a wrapped sentence")
+    assert [prune(text, question, most).text.count("[… ") for most in (48, 68, 76)] == [2, 2, 2]
 
 
 def test_the_budget_is_used_while_anything_likely_is_left() -> None:
@@ -306,8 +309,7 @@ def test_a_table_as_long_as_the_limit_is_cut_between_its_rows(row: str) -> None:
     table = f"{rule}{head}{rule}{''.join(rows)}{rule}"
     if row[0] == "|":
         table = "+---+---+\n| Key | Meaning |\n+===+===+\n" + "".join(rows)
-    spans = units_of(table, 50, count_packaged_tokens)
-    units = [table[start:end] for start, end in spans]
+    units = [table[slice(*span)] for span in units_of(table, 50, count_packaged_tokens)]
     assert [unit for unit in units[1:-1] if "stops" in unit] == rows[:-1]
 
 

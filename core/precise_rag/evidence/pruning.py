@@ -136,15 +136,13 @@ def _with_parts_of(unit: Candidate, selection: Selection, question: str, reranke
     ]
     parts = best_first(rerank(question, named, reranker, texts))
     asked = _words(question) - _words(parts[0].text)
-    has_paths = any(part.above != unit.above for part in parts)
-
-    def place(part: Candidate) -> int:
-        if prose:
-            return abs(part.start - best.start)
-        return asked.isdisjoint(_words(part.text)) if has_paths else part.start > unit.start
-
-    prose, best = is_prose(unit.text), parts[0]
-    parts[1:] = sorted(parts[1:], key=place)
+    best, has_paths = parts[0], any(part.above != unit.above for part in parts)
+    if is_prose(unit.text):
+        parts.sort(key=lambda part: abs(part.start - best.start))
+    elif has_paths:
+        parts[1:] = sorted(parts[1:], key=lambda part: asked.isdisjoint(_words(part.text)))
+    else:
+        parts[1:] = sorted(parts[1:], key=lambda part: part.start > unit.start)
     reason = f"a part of {unit.id}, which does not fit"
     ranked = [(replace(part, score=unit.score), True, reason) for part in parts]
     verdicts = chain.from_iterable(

@@ -63,10 +63,7 @@ def is_prose(text: str) -> bool:
 
 
 def parts_of(text: str) -> list[Span]:
-    """Split a unit that does not fit into lines, fields and sentences; long ones into clauses and words.
-
-    Lines of wrapped prose are none.
-    """
+    """Split a unit that does not fit: into lines but of prose, fields, sentences; then clauses and words."""
     spans = [Span(0, len(text))]
     for pattern, longest in _PARTS[is_prose(text) :]:
         spans = [part for span in spans for part in _cut_at(pattern, text, span, longest)]

@@ -40,6 +40,7 @@ _FIRST_TAG = re.compile(
 _FEWEST_TAGS = 3
 _FENCED = re.compile(r"(?ms)^[ \t]{0,12}(```|~~~).*?(?:^[ \t]{0,12}\1[`~]*[ \t]*$|\Z)")
 _RIGHT_ABOVE = re.compile(r"(?m)^# [^\n]*\n(?=[^\s#])")
+_WITHIN = re.compile(r"(?m)(?:(?<=[^\s-]\n)|(?<=[^\s-] \n))# [^\n]*\n(?=\S)")
 _PROSE = re.compile(rf"\A{ITEM.pattern}|\w[.!?:][\"”)]? \Z")
 _LINES_OF_A_MARK = 100
 """A text that does not begin with a mark of Markdown is plain if it has fewer than one for so many lines."""
@@ -83,9 +84,10 @@ def _is_source(text: str) -> bool:
     n_together = sum(both == (True, True) for both in pairwise(comments))
     if n_code >= max(_FEWEST_LINES, _SHARE_OF_CODE * len(lines)) or 3 * n_together > sum(comments):
         return True
-    is_bare = len(_MARKDOWN.findall(text)) == sum(comments) and len(_RIGHT_ABOVE.findall(text)) > 1
+    is_bare = len(_MARKDOWN.findall(text)) == sum(comments)
     n_prose = sum(line[0] != "#" and _PROSE.search(f"{line} ") is not None for line in lines)
-    return is_bare and 10 * n_prose < len(lines)
+    is_above = len(_RIGHT_ABOVE.findall(text)) > 1 and 10 * n_prose < len(lines)
+    return is_bare and (is_above or 2 * len(_WITHIN.findall(text)) > sum(comments))
 
 
 _READERS = {"markdown": markdown_blocks, "html": html_blocks, "text": plain_blocks}

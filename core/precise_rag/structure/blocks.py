@@ -66,7 +66,8 @@ class Structure:
         """
         ends = [start for start, _, _ in starts[1:]] + [len(text)] * bool(starts)
         blocks = tuple(Block(one[0], end, *one[1:]) for one, end in zip(starts, ends, strict=True))
-        return cls(text_format, blocks, tuple(_above(text, text_format, blocks) if above is None else above))
+        above = tuple(_above(text, text_format, blocks) if above is None else above)
+        return cls(text_format, tuple(b._replace(level=b.level * (b.kind[0] != "p")) for b in blocks), above)
 
     def block_numbers(self, positions: Sequence[int] | IntArray) -> IntArray:
         """Return the (n,) number, from 0, of the block at each position."""
@@ -117,7 +118,8 @@ def _above(text: str, text_format: TextFormat, blocks: Sequence[Block]) -> Itera
     in_versions = _in_versions(text, blocks)
     for before, block in pairwise((*blocks[:1], *blocks)):
         level = 2 * block.level + (block.start in in_versions)
-        while block.kind == "heading" and above and (above[-1][0] >= level or len(above) >= DEEPEST):
+        may_head = block.kind == "heading" or (block.kind == "paragraph" and level > 1)
+        while may_head and above and (above[-1][0] >= level or len(above) >= DEEPEST):
             above.pop()
         lost = lost_indent(text[block.start :]) if before is block and text_format == "text" else 0
         first = " " * lost + _line(text, block.start) if text_format == "text" else ""
@@ -125,7 +127,7 @@ def _above(text: str, text_format: TextFormat, blocks: Sequence[Block]) -> Itera
         around = [heading for heading in above if heading[2] <= depth or block.kind in _DEPTHS]
         below = [term for term in terms[-DEEPEST:] if block.kind != "heading" and term[0] < depth]
         path = (*(title for _, title, _ in around), *(title for _, title in below))
-        if len(around) < len(above) or len(below) < len(terms):
+        if may_head or len(around) < len(above) or len(below) < len(terms):
             above, terms = around, below
             yield block.start, path
         if block.kind == "heading":

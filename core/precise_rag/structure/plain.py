@@ -64,7 +64,8 @@ _LEVEL_OF_CAPITALS = 8
 """Below underlined titles, which count from 1 in the order of their styles, and above titles with numbers."""
 _FEWEST_LETTERS, _NAME = 4, re.compile(r"[^\W_0][^=|]*[^\W_]")
 """Of a heading in capitals; and what one right above its text is."""
-_LEVEL_OF_SHORT_LINES = 20
+_SHORT, _LONG_LINE, _NO_TITLE = 20, 60, re.compile(r"\\|[:：] ")
+_RARE = {_LEVEL_OF_CAPITALS: 2, LEVEL_OF_NUMBERS: 20}  # titles to one that is none of an outer style
 _SMALL_WORD = 3
 """Letters of a word that ends a line in its sentence, as "if" does above a list of conditions."""
 _FIELD = re.compile(r":[\w -]{1,40}:(?:\s|\Z)")
@@ -87,7 +88,12 @@ def plain_blocks(text: str) -> Iterator[BlockStart]:
     mail_heads = {head.start(): head.end() for head in MAIL_HEAD.finditer(text)}
     bare = without_pages(text, lines := read_lines(text))
     bare[:1] = [line._replace(indent=line.indent or lost_indent(text)) for line in bare[:1]]
-    blocks = {block[0]: block for block in _Reader(without_stops(bare), mail_heads).blocks()}
+    read = [*(reader := _Reader(without_stops(bare), mail_heads)).blocks()]
+    levels = [level for _, kind, level in read if kind != "item" and level >= _LEVEL_OF_CAPITALS]
+    seen = [min(level, LEVEL_OF_NUMBERS) + (level >= _SHORT) for level in levels if not reader.has_outer]
+    rare = [a for a, n in _RARE.items() if n * seen.count(a) < len(seen) * (seen[:1] > [LEVEL_OF_NUMBERS])]
+    heads = {("heading", level): _SHORT for level in levels if min(level, LEVEL_OF_NUMBERS) in rare}
+    blocks = {at: (at, kind, max(level, heads.get((kind, level), 0))) for at, kind, level in read}
     ends = [*(line.start for line in bare), len(text)]
     begun = {*blocks, len(text)}
     pages = {line.start for line in lines if ends[bisect_left(ends, line.start)] in begun}.difference(blocks)
@@ -131,6 +137,7 @@ class _Reader:
         recurs = sum(n for n in self.names.values() if n > 1)
         self.is_play = max(RUNNING_LINES, self.names.total() / 2) <= recurs  # names of who speaks
         self.counted, self.numbered = counted_titles(lines), numbered_titles(lines)
+        self.has_outer = self.is_play or any(in_capitals(lines[number].words) for number in self.counted)
         self.deepest = max(self.counted.values(), default=LEVEL_OF_NUMBERS)
         self.wrapped = wrapped_numbers(lines)
         self.lists = {line.words for line in lines if line.words.startswith("[[")}
@@ -155,8 +162,7 @@ class _Reader:
             if self.lines[number].indent <= self.term:
                 self.term = _NO_TERM
             readers = (self._listing, self._title, self._table, self._directive, self._loose_cells)
-            taken = next(filter(None, (read(number) for read in readers)), None)
-            if taken is not None:
+            if taken := next(filter(None, (read(number) for read in readers)), None):
                 kind, level, n_lines = taken
                 around = self.kind, self.level, self.indent
                 yield self._open(number, kind, level)
@@ -166,8 +172,7 @@ class _Reader:
                 if kind in ("table", "code") and around[0] == "item" and self.indent > around[2]:
                     self.kind, self.level, self.indent = around
                 continue
-            block = self._block(number)
-            if block is not None:
+            if block := self._block(number):
                 yield self._open(number, *block)
             self.colon = self.kind != "code" and ends_in_colon(self.lines[number].words)
             number += 1
@@ -209,7 +214,7 @@ class _Reader:
         if self.kind == "quote" and line.indent >= self.indent > 0:
             return "quote", 0
         level = self._heading_level(number)
-        return ("heading", level) if level else ("paragraph", 0)
+        return "heading" if level > 0 else "paragraph", abs(level)
 
     def _is_in_capitals(self, number: int) -> bool:
         """Whether a line in capitals, but for what is in brackets, is a heading right above its text."""
@@ -277,7 +282,7 @@ class _Reader:
         following = self.lines[number + 1].words if number + 1 < len(self.lines) else ""
         is_plain = self.kind == "item" or line.words[0] in "-*+•‣▪◦·–・" or line.words[0].isdigit()
         may_head = is_plain or (NUMBERED.match(line.words) and not following[:1].islower())
-        if line.after_blank and may_head and self._heading_level(number):
+        if line.after_blank and may_head and self._heading_level(number) > 0:
             return False
         is_apart = line.after_blank and (self.colon or line.words[0].isascii() or line.words[1] != ".")
         return is_plain or is_apart or (self.colon and self.marks != []) or ITEM.match(following) is not None
@@ -300,18 +305,19 @@ class _Reader:
             return "heading", _LEVEL_OF_CAPITALS if is_outermost else level, 1
         if _SECTION.fullmatch(line.words) and self._heads(number) and self._is_above_setting(number):
             is_part = f"[[{line.words.strip('[]').rpartition('.')[0]}]]" in self.lists
-            return "heading", _LEVEL_OF_SHORT_LINES + is_part, 1 + line.words.startswith("[[")
+            return "heading", _SHORT + is_part, 1 + line.words.startswith("[[")
         if ADORNMENT.match(line.words):
             is_alone = len(rest) < 2 or rest[0].after_blank or rest[1].after_blank
-            if is_alone or rest[1].words != line.words or len(rest[0].words) > len(line.words):
-                return None
-            return "heading", self._style(line.words[0], True), 3
+            is_alone = is_alone or rest[1].words != line.words or len(rest[0].words) > len(line.words)
+            level = 0 if is_alone else self._style(line.words[0], True, *rest)
+            return ("heading", level, 3) if level else None
         is_head = len(rest) > 1 and COLUMNS.match(line.words) and COLUMNS.match(rest[1].words)
         is_title = line.after_blank and len(line.words) <= 2 * LONGEST_HEADING and not is_head
         under = rest[0].words if is_title and rest and not rest[0].after_blank else ""
-        if 0.7 * len(line.words) <= len(under) and ADORNMENT.match(under):
-            return "heading", self._style(under[0], False), 2
-        level = _LEVEL_OF_SHORT_LINES if self.is_play else _LEVEL_OF_CAPITALS
+        is_adorned = 0.7 * len(line.words) <= len(under) and ADORNMENT.match(under)
+        if is_adorned and (level := self._style(under[0], False, line, rest[-1])):
+            return "heading", level, 2
+        level = _SHORT if self.is_play else _LEVEL_OF_CAPITALS
         return ("heading", level, 1) if self._is_in_capitals(number) else None
 
     def _listing(self, number: int) -> tuple[BlockKind, int, int] | None:
@@ -329,8 +335,13 @@ class _Reader:
         words = (line.words for line in self.lines[number + 1 : number + _CELLS_AHEAD])
         return any(map(_SETTING.match, islice(filterfalse(_PASSED.match, words), 1)))
 
-    def _style(self, mark: str, over: bool) -> int:
-        return self.styles.setdefault((mark, over), min(len(self.styles) + 1, _LEVEL_OF_CAPITALS - 1))
+    def _style(self, mark: str, over: bool, title: Line, below: Line) -> int:
+        words, number = title.words, NUMBERED.match(title.words)
+        is_drawing = words.count(" ") > 1 and not any(map(str.isalpha, words))
+        if is_drawing or mark == "#" in (words[0], "" if over else below.words[0]):
+            return 0  # no title, but a comment in a banner
+        level = number[0].count(".", 0, -1) + 2 if number and words[0].isdigit() else len(self.styles) + 1
+        return self.styles.setdefault((mark, over), min(level, _LEVEL_OF_CAPITALS - 1))
 
     def _table(self, number: int) -> tuple[BlockKind, int, int] | None:
         """A table: its kind, level and number of lines."""
@@ -378,7 +389,7 @@ class _Reader:
         return self.term == _NO_TERM and (is_left or line.indent > _MIDDLE > max(beside))
 
     def _heading_level(self, number: int) -> int:
-        """The level of a line that is a heading by its words alone; 0 if it is none."""
+        """The level of a line that is a heading by its words alone; 0 or, if it may be one, less without."""
         line = self.lines[number]
         is_name = line.words[0].isalnum() and in_capitals(line.words)
         words = line.words.removesuffix(":") if is_name else line.words
@@ -405,19 +416,19 @@ class _Reader:
             return 0
         if in_capitals(words) and sum(map(str.isalpha, words)) >= _FEWEST_LETTERS:
             return _LEVEL_OF_CAPITALS
-        return _LEVEL_OF_SHORT_LINES if self._is_short_title(number, following) else 0
+        level = _SHORT if len(following.words) >= _LONG_LINE else -_SHORT
+        return level * self._may_be_short_title(number, following)
 
-    def _is_short_title(self, number: int, following: Line) -> bool:
-        """Whether a short line between paragraphs is a title without any mark, not a name below a mail."""
+    def _may_be_short_title(self, number: int, following: Line) -> bool:
+        """Whether a short line may be a title without any mark: no name below a mail, no label and value."""
         line = self.lines[number]
         is_sub = self.kind == "heading" and not any(map(str.isdigit, line.words))
         before = self.lines[number - 1].words if number and not is_sub else ""
         return (
-            (line.words[0].isupper() and "\\" not in line.words)
+            (line.words[0].isupper() and not _NO_TITLE.search(line.words))
             and 0 < self.occurs[running_key(line.words)] < RUNNING_LINES
             and len(line.words.split()) <= 8
             and (not before or before.endswith((*STOP, ")", '"', "”", "'")))
-            and len(following.words) >= 60
             and following.indent <= line.indent
             and not any(after.words[0] == ">" for after in self.lines[number + 1 : number + 4])
         )

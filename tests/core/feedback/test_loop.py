@@ -169,12 +169,8 @@ def test_fewer_chunks_are_tried_when_the_prompt_is_too_long():
         "the model's context fits 2 chunks",
     )
     stages = [(stage.name, len(stage.selection.kept), stage.round) for stage in answer.trace.stages]
-    assert stages == [
-        ("selection", 4, 1),
-        ("context limit", 2, 1),
-        ("context limit", 1, 1),
-        ("selection", 1, 2),
-    ]
+    limit, chosen = "context limit", "selection"
+    assert stages == [(chosen, 4, 1), (limit, 2, 1), (limit, 1, 1), (chosen, 1, 2)]
     assert answer.trace.to_dict()["stages"][1]["note"].startswith("context limit, cut to 2 chunks")
     assert answer.note == (
         "context limit, cut to 2 chunks: answerer: too long; "

@@ -197,14 +197,7 @@ def test_a_stage_is_the_default_off_or_ones_own(rag):
     for name, told in read_cases("documents.json", "what stages of a user return"):
         with pytest.raises(InputError, match=told):
             PreciseRAG(rag.index, **{name: one}).retrieve(QUESTION)
-    wrong = {
-        "rerank": "its stages are rewriter, reranker,",
-        "min_keep": "its stages are rewriter, reranker,",
-        "embedding": "say it by encoder=, in LangChain embeddings=",
-        "metadata_filters": r"say it by with_filter\(\), .* in LlamaIndex filters=",
-        "top_k": r"say it by with_k\(\), in LangChain k=",
-    }
-    for name, right in wrong.items():
+    for name, right in read_cases("documents.json", "names that PreciseRAG does not have"):
         with pytest.raises(InputError, match=rf"PreciseRAG has no argument '{name}'; .*{right}"):
             PreciseRAG.from_documents((Document(str(1 / 0), "") for _ in "ab"), **{name: None})
     with pytest.raises(InputError, match="index must be an index or an object with search"):

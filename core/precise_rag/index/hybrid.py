@@ -38,8 +38,10 @@ class HybridSettings(BM25Settings, VectorSettings):
     dense_weight: weight of the dense scores (0 to 1); BM25 has the rest.
     adaptive: lower the weight of the dense scores for queries where no sentence has a much higher cosine than
         the others, as in a language that the encoder does not know; and that of BM25 where no text has
-        many of the words, as in another language than the question's.
-    pool: number of the best sentences of each kind of score that are scaled to [0, 1] and fused.
+        many of the words, as in another language than the question's. Up to three sentences that alone
+        have a code of the query, such as E4266, come first.
+    pool: number of the best sentences of each kind of score that are scaled to [0, 1] and fused; at least
+        `top_k`.
     returns: default of `returns` in searches; see `Returns`.
     """
 

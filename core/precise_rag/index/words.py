@@ -77,6 +77,7 @@ _UNSPACED = (
 )
 _WORD = re.compile(rf"[{_UNSPACED}]+|(?:(?![{_UNSPACED}])[^\W_][{_MARKS}]*)+(?:\+\+|#)?")
 _UNSPACED_RUN = re.compile(f"[{_UNSPACED}]")
+_MOST_CODES = 20
 _CODE = re.compile(r"[a-z\d]+(?:[-./:_][a-z\d]+)*")
 _ACCENTS = re.compile("[\u0300-\u036f\u0591-\u05bd\u05bf-\u05c7\u0640\u064b-\u065f\u0670]")
 """Accents, and the points of Hebrew and Arabic."""
@@ -113,9 +114,12 @@ def word_numbers(text: str, stop_words: str | tuple[str, ...]) -> IntArray:
 
 
 def code_numbers(text: str, stop_words: str | tuple[str, ...]) -> list[IntArray]:
-    """Of each code of a text, such as E4266, TX-17 or 2021-05-03, (k,) the numbers of its words."""
+    """Of each code of a text, such as E4266, TX-17 or 2021-05-03, (k,) the numbers of its words.
+
+    The longest `_MOST_CODES` count: each costs a look at all rows of an index.
+    """
     codes = {code for code in _CODE.findall(folded(text)) if len(code) > 1 and any(map(str.isdigit, code))}
-    numbers = (np.unique(word_numbers(code, stop_words)) for code in sorted(codes))
+    numbers = (np.unique(word_numbers(code, stop_words)) for code in sorted(codes, key=len)[-_MOST_CODES:])
     return [its for its in numbers if len(its)]
 
 

@@ -7,7 +7,7 @@ from itertools import pairwise
 from precise_rag.evidence.records import records
 from precise_rag.sentences.splitters import load_sentence_splitter, split_structured
 from precise_rag.sentences.trimming import has_words, trimmed
-from precise_rag.structure import heading_title, read_structure
+from precise_rag.structure import Structure, heading_title, read_structure
 from precise_rag.structure.running import without_page_lines
 from precise_rag.titles import below, titles_above, titles_at
 from precise_rag.tokens import estimate_tokens
@@ -18,12 +18,12 @@ Split = Callable[[str], list[Span]]
 
 
 def split_into_sentences(
-    piece: Candidate, split: Split | None = None, whole: Candidate | None = None
+    piece: Candidate, split: Split | None = None, whole: tuple[Candidate, Structure] | None = None
 ) -> Stretch:
     """Split a candidate of any length into its sentences, without the white space and the rules around them.
 
     split: splits the text; default: `load_sentence_splitter()`.
-    whole: the text around the piece, whose headings are read, too; default: the piece.
+    whole: the text around the piece, whose headings count, too, and its structure; default: the piece's.
     The sentences have the piece's score, scale, scores, passage and metadata. Headings in the piece are above
     the sentences that follow them, below what is above the piece. Offsets count from `piece.start`, also if
     the piece's text is not exactly that of a document. The tokens are estimated.
@@ -32,10 +32,9 @@ def split_into_sentences(
     spans = split(piece.text) if split else split_structured(piece.text, structure, load_sentence_splitter())
     kept = [trimmed(piece.text, *span) for span in without_page_lines(piece.text, spans)]
     kept = [span for span in kept if has_words(piece.text[slice(*span)])]
-    whole = whole or piece
-    places = [piece.start - whole.start + start for start, _ in kept]
-    headings = read_structure(whole.text)
-    titles = titles_at(titles_above(whole), whole.metadata, whole.text, headings, places)
+    around, headings = whole or (piece, structure)
+    places = [piece.start - around.start + start for start, _ in kept]
+    titles = titles_at(titles_above(around), around.metadata, around.text, headings, places)
     sentences = [
         replace(
             piece,

@@ -6,11 +6,14 @@ from dataclasses import replace
 from precise_rag.evidence.records import records
 from precise_rag.evidence.stretches import Split, split_into_sentences
 from precise_rag.sharing import Said, with_insistent
+from precise_rag.structure import Structure, read_structure
 from precise_rag.titles import titles_above
 from precise_rag.types import Candidate, Selection, Stretch
 
 _WIDEST_GAP = 4
 """Characters of white space, at most, that a splitter leaves out between two texts."""
+_LONGEST_WHOLE = 500_000
+"""Characters from which on texts are joined no more: each is copied once more for every text behind it."""
 
 
 class FoundTexts:
@@ -63,17 +66,18 @@ class FoundTexts:
         return [self.stretches[number] for number in numbers]
 
 
-def _joined(texts: Sequence[Candidate]) -> list[Candidate]:
+def _joined(texts: Sequence[Candidate]) -> list[tuple[Candidate, Structure]]:
     """For each text, what it makes with those of its document around it that it overlaps or nearly meets.
 
-    Only white space is between two of them, and what both have is the same.
+    Only white space is between two of them, and what both have is the same. The structure of each whole is
+    read once.
     """
     joined: list[Candidate] = []
     number: dict[int, int] = {}
     for row in sorted(range(len(texts)), key=lambda row: (texts[row].doc_id, texts[row].start)):
         text, whole = texts[row], joined[-1] if joined else texts[row]
         at, size = text.start - whole.start, len(text.text)
-        is_next = whole.doc_id == text.doc_id and at <= len(whole.text) + _WIDEST_GAP
+        is_next = whole.doc_id == text.doc_id and at <= min(len(whole.text), _LONGEST_WHOLE) + _WIDEST_GAP
         is_next = is_next and titles_above(text) == titles_above(whole)
         if joined and is_next and text.text.startswith(whole.text[at : at + size]):
             words = whole.text[:at].ljust(at, "\n") + text.text + whole.text[at + size :]
@@ -81,4 +85,5 @@ def _joined(texts: Sequence[Candidate]) -> list[Candidate]:
         else:
             joined.append(text)
         number[row] = len(joined) - 1
-    return [joined[number[row]] for row in range(len(texts))]
+    wholes = [(whole, read_structure(whole.text)) for whole in joined]
+    return [wholes[number[row]] for row in range(len(texts))]

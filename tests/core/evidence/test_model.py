@@ -3,6 +3,7 @@
 import re
 from dataclasses import replace
 from itertools import permutations
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -23,6 +24,7 @@ from precise_rag.evidence.needs import language_of, leans, needs, of_entry, of_s
 from precise_rag.evidence.records import records
 from precise_rag.evidence.stretches import split_into_sentences
 from precise_rag.evidence.texts import FoundTexts
+from precise_rag.structure import read_structure
 from precise_rag.testing import HashEncoder
 from precise_rag.types import UNSCORED, Candidate, Span, Stretch
 from support.documents import read_cases
@@ -187,13 +189,16 @@ def test_the_likeliest_sentence_of_a_short_section_needs_all_of_it_if_it_is_name
 
 
 @pytest.mark.parametrize(("text", "first", "second", "expected"), read_cases("titles.json", "of two texts"))
-def test_the_headings_in_a_text_are_above_the_text_behind_it(text, first, second, expected) -> None:
+def test_the_headings_in_a_text_are_above_the_text_behind_it(monkeypatch, text, first, second, expected):
+    read = Mock(wraps=read_structure)
+    monkeypatch.setattr("precise_rag.evidence.texts.read_structure", read)
     cuts = (0, text.index(first)), (text.index(second), len(text))
     parts = [Candidate("d", a, b, text[a:b].rstrip(), 0.0, "rank") for a, b in cuts]
     found = FoundTexts("When does the gate open?", [*parts, replace(parts[1], doc_id="other")])
     above = {one.text: [*one.above] for one in found.sentences.kept if one.doc_id == "d"}
     assert above == above | expected
     assert found.stretches[2].sentences[0].above == ()
+    assert read.call_count == 2  # one of them is of two texts that meet
 
 
 def test_a_nested_list_has_a_lead_in_of_its_own_and_long_ones_are_announced_in_part() -> None:

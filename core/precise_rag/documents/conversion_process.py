@@ -86,7 +86,8 @@ def as_seen(stream: BinaryIO) -> BinaryIO:
 
     soup = BeautifulSoup(stream.read(), "lxml", from_encoding="utf-8")
     for unseen in soup.select(_UNSEEN):
-        unseen.decompose()
+        unseen.clear()  # it stays, empty: what leaves is looked for among all its neighbours
+        unseen.name, unseen.attrs = "span", {}
     for change in (_part_words, _name_panels, _raise_digits, _keep_links_out, _fill_cells):
         change(soup)
     return io.BytesIO(soup.encode())
@@ -96,9 +97,9 @@ def _keep_links_out(soup: Any) -> None:
     """Leave out links to the place itself, and where links lead that make sense on the site only."""
     for link in soup.select("a[href]"):
         if link.get_text(strip=True) in _ANCHORS:
-            link.decompose()
+            link.clear()
         elif not _KEPT_LINK.match(link["href"]):
-            link.unwrap()
+            link.name, link.attrs = "span", {}
 
 
 def _raise_digits(soup: Any) -> None:
@@ -106,7 +107,7 @@ def _raise_digits(soup: Any) -> None:
     for raised in soup("sup"):
         digits = raised.get_text(strip=True)
         if digits.lstrip("+-−").isdecimal() and raised.find("a") is None:
-            raised.replace_with(digits.translate(_SUPERSCRIPT))
+            raised.name, raised.attrs, raised.string = "span", {}, digits.translate(_SUPERSCRIPT)
 
 
 def _part_words(soup: Any) -> None:

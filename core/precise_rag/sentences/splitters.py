@@ -23,7 +23,7 @@ from precise_rag.types import Span
 
 MAX_CHARACTERS = 1000
 """A longer sentence is cut, between lines or words if possible."""
-_RULES = 23
+_RULES = 24
 """Version of the rules in this package; part of every splitter's name."""
 _READ, _AHEAD = 2048, 512
 """Characters that a library reads at once, and those of them that are only read for their context.

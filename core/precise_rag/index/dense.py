@@ -13,7 +13,7 @@ from precise_rag.index.context import chunk_vectors
 from precise_rag.index.faiss_rows import FaissBackend, FaissRows
 from precise_rag.index.groups import Groups, Passages, check_passages, passage_ids
 from precise_rag.index.index import DocumentIndex
-from precise_rag.index.ranking import top_rows
+from precise_rag.index.ranking import best_rows
 from precise_rag.index.table import Columns, Part, Shard
 from precise_rag.index.vectors import Products, VectorSettings, read_vectors, vector_columns
 from precise_rag.index.view import Hits, View
@@ -98,21 +98,25 @@ def best_by_product(view: View, rows: IntArray | None, direction: FloatArray, to
     of_part = [_best_of_part(part, own, direction, top_k) for part, own in asked]
     numbered = [own + first for (own, _), first in zip(of_part, view.firsts.tolist(), strict=False)]
     found, scores = np.concatenate(numbered), np.concatenate([scores for _, scores in of_part])
-    best = top_rows(scores, top_k)
+    best = best_rows(scores, top_k, lambda places: view.draws(found[places]))
     return Hits(found[best], scores[best], {"dense": scores[best]})
 
 
 def _best_of_part(
     part: Part, rows: IntArray | None, direction: FloatArray, top_k: int
 ) -> tuple[IntArray, FloatArray]:
-    """At most `top_k` of some rows of a part, nearest first, and their scores; rows: None for all."""
+    """The `top_k` nearest of some rows of a part, perhaps with others, ascending, and their scores.
+
+    rows: None for all.
+    """
     n_rows, near = len(part.shard), getattr(part.prepared, "near", None)
     n_found = n_rows if rows is None else len(rows)
     if near is not None and n_found >= _EXACT_SHARE * n_rows:
         matching = None if rows is None else np.isin(np.arange(n_rows), rows)
         found, scores = near.best(direction, top_k, matching)
         if matching is None or len(found) == min(top_k, n_found):
-            return found, scores
+            order = np.argsort(found)
+            return found[order], scores[order]
     best: tuple[IntArray, FloatArray] = part.prepared.products.best(direction, top_k, rows)
     return best
 

@@ -38,15 +38,10 @@ def draws(seeds: npt.NDArray[np.uint64], places: npt.ArrayLike) -> IntArray:
     return np.asarray((mixed ^ (mixed >> np.uint64(31))) >> np.uint64(1), dtype=np.int64)
 
 
-def top_rows(scores: FloatArray, top_k: int) -> IntArray:
-    """The rows of the `top_k` best scores, best first; equal scores keep row order."""
-    least = scores.min(initial=np.inf)  # of many rows at once, such as those without a word of the query
-    above = np.flatnonzero(scores > least)
-    if len(above) > top_k:
-        values = scores[above]
-        above = above[values >= np.partition(values, len(values) - top_k)[len(values) - top_k]]
-    best: IntArray = above[np.argsort(-scores[above], kind="stable")][:top_k]
-    return np.append(best, np.flatnonzero(scores == least)[: top_k - len(best)])
+def least_of(scores: FloatArray, top_k: int) -> float:
+    """The lowest of the `top_k` best scores, -inf if there are no more."""
+    place = len(scores) - top_k
+    return float(np.partition(scores, place)[place]) if place > 0 else -np.inf
 
 
 def fair_rows(scores: FloatArray, top_k: int, drawn: Callable[[IntArray], IntArray]) -> IntArray:
@@ -54,13 +49,21 @@ def fair_rows(scores: FloatArray, top_k: int, drawn: Callable[[IntArray], IntArr
 
     drawn: gives the draws of some rows, see `draws`.
     """
-    best = top_rows(scores, top_k)
-    least = scores[best[-1]]
-    equal, above = np.flatnonzero(scores == least), best[scores[best] > least]
+    least = least_of(scores, top_k)
+    equal, above = np.flatnonzero(scores == least), np.flatnonzero(scores > least)
     n_equal = top_k - len(above)
     if len(equal) > n_equal:
         equal = equal[np.argpartition(drawn(equal), n_equal - 1)[:n_equal]]
     return np.sort(np.append(above, equal))
+
+
+def best_rows(scores: FloatArray, top_k: int, drawn: Callable[[IntArray], IntArray]) -> IntArray:
+    """The rows of the `top_k` best scores, best first; of equal ones, that with the lowest draw is first.
+
+    drawn: see `fair_rows`.
+    """
+    rows = fair_rows(scores, top_k, drawn)
+    return rows[np.lexsort((drawn(rows), -scores[rows]))]
 
 
 def scaled(scores: FloatArray, low: float | None = None) -> FloatArray:

@@ -1,7 +1,7 @@
 """The search of sentences that are scored together with their context, and the index of them in memory."""
 
 from abc import abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, NamedTuple, Never, get_args
 
@@ -12,7 +12,7 @@ from precise_rag.checks import check_choice, check_number
 from precise_rag.filters import Filter, as_filter
 from precise_rag.index.groups import Groups, passage_ids
 from precise_rag.index.index import DocumentIndex, Searched, check_search
-from precise_rag.index.ranking import top_rows
+from precise_rag.index.ranking import best_rows
 from precise_rag.index.vectors import vector_columns
 from precise_rag.index.view import Hits, View
 from precise_rag.sentences.trimming import trim_spans
@@ -24,20 +24,27 @@ best sentence; or "mixed": the passage for the best sentence, and single sentenc
 Scores = tuple[FloatArray, Mapping[str, FloatArray]]
 
 
-def chosen_rows(scores: FloatArray, passages: IntArray, returns: Returns, top_k: int) -> IntArray:
+def chosen_rows(
+    scores: FloatArray,
+    passages: IntArray,
+    returns: Returns,
+    top_k: int,
+    drawn: Callable[[IntArray], IntArray],
+) -> IntArray:
     """The rows of at most `top_k` sentences to return, best first; see `Returns`.
 
     scores: (n,) of all sentences, -inf for those to leave out. passages: (n,) number of the passage of each.
+    drawn: see `fair_rows`.
     """
     if returns == "passage":
-        order = top_rows(scores, len(scores))
-        rows = order[np.sort(np.unique(passages[order], return_index=True)[1])[:top_k]]
+        rows = best_rows(scores, len(scores), drawn)
+        rows = rows[np.sort(np.unique(passages[rows], return_index=True)[1])[:top_k]]
         return rows[scores[rows] > -np.inf]
     if returns == "mixed":
-        best = int(np.argmax(scores))
+        best = best_rows(scores, 1, drawn)
         scores = np.where(passages == passages[best], -np.inf, scores)
         scores[best] = np.inf
-    rows = top_rows(scores, top_k)
+    rows = best_rows(scores, top_k, drawn)
     return rows[scores[rows] > -np.inf]
 
 
@@ -121,7 +128,7 @@ class SentenceIndex(SentenceSearch, DocumentIndex):
         weight = self.settings.alpha if alpha is None else alpha
         scores, parts = self._scores(view, query, direction, weight, top_k)
         passages = [part.prepared.passages.of_row + rows.start for part, rows in view.slices()]
-        rows = chosen_rows(scores, np.concatenate(passages), returns, top_k)
+        rows = chosen_rows(scores, np.concatenate(passages), returns, top_k, view.draws)
         return Hits(rows, scores[rows], {name: values[rows] for name, values in parts.items()})
 
     @override

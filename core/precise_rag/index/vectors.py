@@ -9,7 +9,7 @@ import numpy.typing as npt
 import simsimd
 
 from precise_rag.checks import check_choice
-from precise_rag.index.ranking import top_rows
+from precise_rag.index.ranking import least_of
 from precise_rag.index.table import Columns, Shard
 from precise_rag.types import FloatArray, IntArray
 from precise_rag.vectors import dots
@@ -126,15 +126,15 @@ class Products:
     def best(
         self, query: FloatArray, top_k: int, rows: IntArray | None = None
     ) -> tuple[IntArray, FloatArray]:
-        """Rows of the `top_k` largest products, largest first, and the products.
+        """Rows of the `top_k` largest products and of all that equal the last, ascending; and the products.
 
         rows: ascending, those to compare; default: all.
         """
         compared = np.arange(len(self.columns["vectors"])) if rows is None else rows
         if self.rough_columns is not None and len(compared) >= max(_FEW, 4 * top_k):
             nearly = self.rough(query)[compared]
-            least = nearly[top_rows(nearly, top_k)[-1]] - 2 * self.margin
+            least = least_of(nearly, top_k) - 2 * self.margin
             rows = compared = compared[nearly >= least]
         scores = dot(self.columns, query) if rows is None else self.of_rows(rows, query)
-        best = top_rows(scores, top_k)
+        best = np.flatnonzero(scores >= least_of(scores, top_k))
         return compared[best], scores[best]

@@ -97,6 +97,7 @@ def test_of_equal_scores_those_with_the_lowest_draws_are_taken() -> None:
     assert ranking.fair_rows(scores, 4, lambda rows: drawn[rows]).tolist() == [1, 2, 4, 5]
     assert ranking.fair_rows(scores, 2, lambda rows: drawn[rows]).tolist() == [1, 4]
     assert ranking.fair_rows(scores, 9, lambda rows: drawn[rows]).tolist() == [0, 1, 2, 3, 4, 5]
+    assert ranking.best_rows(scores, 5, lambda rows: drawn[rows]).tolist() == [1, 4, 2, 5, 3]
     drawn = ranking.draws(ranking.seeds_of(["one"]).repeat(5_000), range(5_000))
     rows = ranking.fair_rows(np.zeros(5_000, dtype=np.float32), 20, lambda rows: drawn[rows])
     assert sorted(drawn[rows].tolist()) == sorted(drawn.tolist())[:20]

@@ -20,7 +20,7 @@ from precise_rag.index.bm25 import idf
 from precise_rag.index.databases.counted import bm25, having
 from precise_rag.index.databases.view import FoundSentence, PostgresView
 from precise_rag.index.hybrid import HybridSettings, weighted_scales
-from precise_rag.index.ranking import few_with, scaled
+from precise_rag.index.ranking import draws, few_with, scaled, seeds_of
 from precise_rag.index.sentence_index import SentenceQuery, chosen_rows
 from precise_rag.index.view import rows_around, warn_of_unknown_fields
 from precise_rag.index.words import code_numbers, word_numbers
@@ -67,7 +67,8 @@ def find(
     parts = with_levels(encoder, scores, direction)
     known: dict[tuple[str, int], int] = {}
     passages = [known.setdefault(key, len(known)) for key in zip(pool.doc_ids, pool.passages, strict=True)]
-    chosen = chosen_rows(fused, np.array(passages), returns, top_k).tolist()
+    drawn = draws(seeds_of(pool.doc_ids), pool.passages)
+    chosen = chosen_rows(fused, np.array(passages), returns, top_k, drawn.__getitem__).tolist()
     sentences = view.read([pool.keys[i] for i in chosen])
     n_wide = {"sentence": 0, "mixed": 1, "passage": len(chosen)}[returns]
     ranges = [(row.doc_id, row.passage_start, row.passage_end) for row in sentences[:n_wide]]

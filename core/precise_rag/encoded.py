@@ -16,6 +16,9 @@ from precise_rag.structure.base64_runs import is_base64
 from precise_rag.types import FloatArray, IntArray
 from precise_rag.vectors import unit_rows
 
+_END = 4_000
+"""Characters at each end of a long query that are read: what is asked is there."""
+
 
 def encode_documents(encoder: Encoder, texts: Sequence[str], *, show_progress: bool = False) -> FloatArray:
     """Return the (n, d) vectors of n texts; d is the encoder's dimension. See `encoded_rows`.
@@ -30,10 +33,11 @@ def encode_documents(encoder: Encoder, texts: Sequence[str], *, show_progress: b
 
 
 def encode_queries(encoder: Encoder, queries: Sequence[str]) -> FloatArray:
-    """Return the (n, d) vectors of n queries, as `encode_documents` does."""
+    """Return the (n, d) vectors of n queries, as `encode_documents` does; of a long one, its ends are read."""
     if not len(queries):
         return np.zeros((0, encoder.dimension), dtype=np.float32)
-    return _rows_of(encoder, encoder.encode_queries(queries), len(queries))
+    read = [one if len(one) <= 2 * _END else f"{one[:_END]} {one[-_END:]}" for one in queries]
+    return _rows_of(encoder, encoder.encode_queries(read), len(queries))
 
 
 def count_tokens(encoder: Encoder, texts: Sequence[str]) -> IntArray:

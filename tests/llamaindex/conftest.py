@@ -9,19 +9,10 @@ from llama_index.core.llms import CompletionResponse, CustomLLM, LLMMetadata
 from llama_index.core.llms.callbacks import llm_completion_callback
 from llama_index.core.schema import Document
 
+from support.documents import read_cases
 from support.frameworks import events_of_llamaindex
 
-LIGHTHOUSE = (
-    "The lighthouse at Cape Orrin was lit in 1871. Its lamp burned whale oil. "
-    "A keeper climbed 212 steps every evening.\n\n"
-    "All visitors must leave by dusk. The stairs are steep.\n\n"
-    "In 1934 the lamp was replaced by an electric light. The last keeper, Ada Holm, left in 1958.\n\n"
-    "All visitors must leave by dusk. The stairs are steep."
-)
-BAKERY = (
-    "The bakery on Mill Street opens at five. Its rye bread needs two days. "
-    "The oven was built from river stone by Tomas Reyk."
-)
+LIGHTHOUSE, BAKERY = read_cases("documents.json", "for LlamaIndex")
 
 
 class ScriptedChat(CustomLLM):

@@ -199,18 +199,9 @@ def test_a_cost_limit_without_the_prices_of_both_models_is_refused():
         loop(["a"], [], budget=Budget(cost=1.0), prices=PriceTable({"answerer": Price(1.0, 1.0)}))
 
 
-@pytest.mark.parametrize(
-    ("budget", "drafts", "note"),
-    [
-        (Budget(calls=1), 1, "the answer is not judged: calls over budget: 1 of 1 used, 1 more needed"),
-        (Budget(calls=3), 1, "round 2 has no draft: calls over budget: 2 of 3 used, 2 more needed"),
-        (Budget(tokens=800), 1, "the answer is not judged: tokens over budget: 650 of 800 used"),
-        (Budget(tokens=2700), 2, "round 3 has no draft: tokens over budget: 2600 of 2700 used"),
-        (Budget(cost=0.0027), 2, "round 3 has no draft: dollars over budget: 0.0026 of 0.0027 used"),
-    ],
-)
-def test_a_used_budget_ends_the_loop_with_the_best_answer(budget, drafts, note):
-    prices = PriceTable({"answerer": Price(1.0, 1.0), "judge": Price(1.0, 1.0)})
+@pytest.mark.parametrize(("limits", "drafts", "note"), read_cases("judgements.json", "used budgets"))
+def test_a_used_budget_ends_the_loop_with_the_best_answer(limits, drafts, note):
+    budget, prices = Budget(**limits), PriceTable(dict.fromkeys(("answerer", "judge"), Price(1.0, 1.0)))
 
     def replies(*texts):
         return [Completion(text, "", 600, 50) for text in texts]

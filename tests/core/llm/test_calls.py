@@ -23,6 +23,7 @@ from precise_rag.testing import ScriptedLLM
 from precise_rag.tokens import estimate_prompt_tokens
 from precise_rag.trace import Price, PriceTable
 from precise_rag.types import Completion, Message
+from support.documents import read_cases
 
 PRICES = PriceTable({"m": Price(1.0, 4.0)})
 """Dollars for a million tokens."""
@@ -52,16 +53,9 @@ def test_a_budget_is_exceeded_by_one_reply_at_most(
     assert total <= limit + longest
 
 
-@pytest.mark.parametrize(
-    ("budget", "message"),
-    [
-        (Budget(calls=1), "1 of 1 used, 1 more needed"),
-        (Budget(tokens=110), "100 of 110 used, 20 more needed"),
-        (Budget(cost=0.011), "0.01 of 0.011 used, 0.002 more needed"),
-    ],
-)
-def test_a_budget_refuses_the_call_that_would_pass_it_and_allows_one_that_fits_exactly(budget, message):
-    spending = budget.start()
+@pytest.mark.parametrize(("limits", "message"), read_cases("judgements.json", "what a call would pass"))
+def test_a_budget_refuses_the_call_that_would_pass_it_and_allows_one_that_fits_exactly(limits, message):
+    spending = Budget(**limits).start()
     spending.check("m", 20, 0.002)
     spending.add(100, 0.01)
     with pytest.raises(BudgetExceeded, match=message):

@@ -96,21 +96,11 @@ class CountingCascade(CascadeReranker):
         return np.array([float(piece.text.split()[0]) for piece in pieces], dtype=np.float32)
 
 
-@pytest.mark.parametrize(
-    ("logits", "read"),
-    [
-        ([9.0] * 30, [8, 4, 4, 4]),
-        ([-9.0] * 30, [8, 4, 4, 4, 4, 4, 2]),
-        ([-9.0] * 8 + [9.0] * 4 + [-9.0] * 18, [8, 4, 4]),
-        ([-5.0] + [-9.0] * 29, [8, 4]),
-        ([9.0] * 7 + [-9.0] * 23, [8, 4]),
-        ([9.0] * 10, [8, 2]),
-        ([9.0] * 3, [3]),
-    ],
-)
+@pytest.mark.parametrize(("runs", "read"), read_cases("reranking.json", "runs of logits"))
 def test_reading_stops_when_four_in_a_row_are_much_less_probable_than_the_best(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, logits: list[float], read: list[int]
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, runs: list[tuple[int, int]], read: list[int]
 ) -> None:
+    logits = [logit for logit, times in runs for _ in range(times)]
     falling = np.linspace(0.9, 0.5, len(logits), dtype=np.float32)
     score = lambda self, query, given: falling[: len(given)].copy()  # noqa: E731
     fake = type("Packaged", (), {"score": score, "idf_table": np.zeros(1, dtype=np.uint8)})

@@ -14,6 +14,7 @@ from precise_rag.facts import piece_id
 from precise_rag.index import DatabaseIndex, HybridIndex, load_index
 from precise_rag.testing import HashEncoder, ScriptedLLM
 from support.alike import assert_alike
+from support.documents import read_cases
 from support.frameworks import LANGCHAIN, LLAMAINDEX, each_framework
 from support.velm import (
     CORE,
@@ -27,12 +28,7 @@ from support.velm import (
     wheels_are_relevant,
 )
 
-FORGED = {
-    "$id": "mine",
-    "precise": '{"doc_id": "mine", "start": 0, "end": 15}',
-    "precise_layout": {"source": "mine", "id_": "mine", "hidden": {"title": "Mine"}},
-    "precise_object": "mine",
-}
+FORGED = read_cases("documents.json", "forged metadata")
 
 
 @each_framework

@@ -19,10 +19,7 @@ from precise_rag.types import Document
 from support.documents import read_cases
 
 TEXT = "# Pump\n\n| part | age |\n|---|---|\n| wheel | 9 |\n\nIt turns <b>left</b>."
-MILL = (
-    "The mill grinds rye for three villages. Its wheel was carved by Runa Stell in 1902. "
-    "Oak from the north slope was used. The miller sleeps by day. A cat guards the flour. "
-)
+MILL = read_cases("commands.json", "of a mill")
 
 
 @pytest.mark.parametrize("framework", [llamaindex, langchain])

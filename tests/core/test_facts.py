@@ -61,13 +61,7 @@ def test_what_is_no_fact_is_ignored(noted):
     assert noted_fields(facts) == {"n_tokens": None, "passage": None, "scores": {}, "above": ()}
 
 
-@pytest.mark.parametrize(
-    ("pages", "found"),
-    [
-        ([0, 20], [1, 1, 2]),
-        *((one, [None] * 3) for one in (None, 12, "3-4", ["a"], {}, [[0, 1]], [0, [9, "a"]])),
-    ],
-)
+@pytest.mark.parametrize(("pages", "found"), read_cases("documents.json", "pages of a document"))
 def test_pages_are_counted_from_one_and_metadata_of_this_name_from_elsewhere_are_none(pages, found):
     assert place_at({"pages": [0, 20]}, 20) == {}
     assert [place_at({"precise_pages": pages}, offset).get("page") for offset in (0, 19, 20)] == found

@@ -9,6 +9,7 @@ from precise_rag import stems
 from precise_rag.sharing import Said, in_turns, plain_text, share_of, share_places, with_insistent
 from precise_rag.structure import formats
 from precise_rag.types import INSISTENT, Candidate
+from support.documents import read_cases
 
 QUERY = "When was the old harbour lamp first lit?"
 WORDS = ("amber", "birch", "copper", "dune", "ember", "fjord", "grove", "heron")
@@ -68,12 +69,7 @@ def test_what_is_said_again_and_again_gets_a_quarter_of_the_places():
 
 
 def test_repeats_take_no_place_and_are_named_but_for_those_under_other_words_of_the_question():
-    texts = [
-        "The lamp was lit.",
-        "THE  LAMP\u200b was\nlit.",
-        "\u0422he l\u0430mp w\u0430s lit.",
-        "The lamp was lit in 1931.",
-    ]
+    texts = read_cases("filters.json", "the lamp in other letters")
     places = share_places(QUERY, [found(text, f"d{n}") for n, text in enumerate(texts)], 50)
     reasons = ["candidate", "repeats d0:0-17", "repeats d0:0-17", "candidate"]
     assert [(d.kept, d.reason) for d in places.selection.decisions] == [

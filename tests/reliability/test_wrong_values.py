@@ -21,17 +21,10 @@ from precise_rag.documents import read_documents
 from precise_rag.errors import InputError, PreciseRagError
 from precise_rag.rerank import CohereReranker, load_reranker, rerank
 from precise_rag.testing import HashEncoder, ScriptedLLM
+from support.documents import read_cases
 
-ODD: dict[str, Any] = {
-    "nothing": None,
-    "bytes": b"ab",
-    "a flag": True,
-    "a number": 7,
-    "a fraction": 1.5,
-    "a text": "x",
-}
-ODD |= {"a negative number": -1, "not a number": float("nan"), "401 digits": 10**400, "an object": {"a": 1}}
-ODD |= {"a set": {1}, "a list of nothing": [None], "a list of texts": ["x"], "a lone surrogate": "\ud800"}
+ODD: dict[str, Any] = read_cases("commands.json", "odd values")
+ODD |= {"bytes": b"ab", "not a number": float("nan"), "401 digits": 10**400, "a set": {1}}
 ODD |= {"something": object(), "one number of an array": np.array(3)}
 ENCODER, LLM = HashEncoder(8), ScriptedLLM(lambda messages: "yes")
 DOCUMENTS = [pr.Document("a", "The lamp is lit. Ilse keeps it."), pr.Document("b", "Otters sleep here.")]

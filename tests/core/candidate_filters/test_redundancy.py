@@ -15,11 +15,7 @@ from precise_rag.testing import HashEncoder
 from precise_rag.types import Candidate, FloatArray
 from support.documents import read_cases
 
-COPIES = [
-    "The harbour master opens the gate at dawn and closes it at dusk.",
-    "A ferry to the island leaves from the northern pier.",
-    "The harbour master opens the gate at dawn, and closes it at dusk!",
-]
+COPIES = read_cases("filters.json", "copies")
 
 
 def candidates(texts: Sequence[str], scores: Sequence[float] | None = None) -> list[Candidate]:

@@ -18,6 +18,7 @@ from precise_rag.index import DenseIndex, HybridIndex, SentenceContextIndex, Wor
 from precise_rag.segmentation.greedy import GreedySegmenter
 from precise_rag.tokens import estimate_token_counts
 from precise_rag.types import Candidate, FloatArray, IntArray
+from support.documents import read_cases
 
 _DRAW = np.random.default_rng(1)
 _ROTATION = np.linalg.qr(_DRAW.normal(size=(384, 384)))[0].astype(np.float32)
@@ -140,12 +141,7 @@ def test_thresholds_of_cosines_mean_the_same() -> None:
     text = topics["try"]
     ours, theirs = (GreedySegmenter(one).segment(text) for one in (Changed(), encoder))
     assert len(theirs) == pytest.approx(len(ours), rel=0.2)
-    candidates = [
-        Candidate("a", 0, 10, "The else clause runs if no exception was raised.", 0.9, "probability"),
-        Candidate(
-            "b", 0, 10, "The else clause only runs if no exception was raised at all.", 0.8, "probability"
-        ),
-        Candidate("c", 0, 10, "The finally clause runs if an error was raised or not.", 0.7, "probability"),
-    ]
+    said = read_cases("encoders.json", "two that say the same")
+    candidates = [Candidate(doc_id, 0, 10, text, score, "probability") for doc_id, text, score in said]
     kept = [c.doc_id for c in RedundancyFilter(encoder=encoder).filter(candidates).kept]
     assert kept == ["a", "c"]

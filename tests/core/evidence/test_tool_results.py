@@ -216,14 +216,7 @@ SERVICES = {
     for n, (kind, what) in enumerate(product(("order", "user", "mail"), ("Queue", "Cache", "Store")))
 }
 MAIL_CACHE = "What is the timeout of the mailCache?"
-FERRY = (
-    "The council decided after a long debate, in which the members for the northern wards asked for a delay, "
-    "the treasurer warned of the costs, and the mayor pointed to the promise made in spring, that the ferry "
-    "will cost 3.20 euros from 1 July on for adults and half of it for children."
-)
-ROWS = (
-    "<summary>Benchmarks</summary>\n\n| client | requests/s |\n|---|---|\n| otter | 8,120 |\n| newt | 5,900 |"
-)
+FERRY, ROWS = read_cases("evidence.json", "a long sentence and a table")
 
 
 @pytest.mark.parametrize(

@@ -115,15 +115,9 @@ def test_sage_selects_on_raw_logits_as_its_figures_do() -> None:
     assert len(rag.path.selector.select(ranked, step=-6).kept) == 9, "feedback moves min_k alone"
 
 
-@pytest.mark.parametrize(
-    ("probabilities", "n_kept"),
-    [
-        ([0.16 - 0.005 * n for n in range(15)], 15),  # smooth, over 1 in 15
-        ([0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.25, *[0.01] * 7], 8),
-        ([0.05 - 0.002 * n for n in range(15)], 7),  # all below chance
-    ],
-)
+@pytest.mark.parametrize(("probabilities", "n_kept"), read_cases("selection.json", "over chance"))
 def test_calibrated_scores_are_compared_over_chance(probabilities: list[float], n_kept: int) -> None:
+    """Of 15: smooth and over 1 in 15; some over it; all below it."""
     rag = PreciseRAG(None, preset="sage", reranker=LogitReranker(by_place(probabilities, "probability")))
     selection = rag.retrieve("Which was not built?", candidates=pieces(15))
     assert len(selection.kept) == n_kept

@@ -6,6 +6,7 @@ import pytest
 from precise_rag.errors import InputError
 from precise_rag.rerank import load_reranker, rerank
 from precise_rag.types import Candidate
+from support.documents import read_cases
 from support.scored import Scored
 
 TEXTS = ["a short one", "the longest of the three", "one in between"]
@@ -35,11 +36,7 @@ def test_a_reranker_must_return_one_score_per_candidate() -> None:
 
 
 def test_a_long_text_is_as_good_as_its_best_sentence() -> None:
-    texts = [
-        "Oil first.",
-        "Gas is cheap here. Oil is dear there. Coal is gone.",
-        "Gas is cheap. No news today yet.",
-    ]
+    texts = read_cases("reranking.json", "oil first")
     reranker: Any = Scored(lambda text: float(text.strip().startswith("Oil")))
     reranker.longest_text = 5
     candidates = [

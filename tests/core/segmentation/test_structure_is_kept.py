@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from precise_rag import Segmenter
-from support.documents import read_document
+from support.documents import read_cases, read_document
 
 
 def words(texts: list[str]) -> list[int]:
@@ -121,16 +121,9 @@ def test_a_numbered_title_with_a_full_stop_stays_with_its_text(after: str) -> No
 
 
 def test_source_code_and_nested_data_are_cut_where_the_fewest_definitions_or_keys_go_on() -> None:
-    function = (
-        "/**\n * Weigh one {0}. It must be dry.\n *\n * @param {0} what is weighed\n */\n"
-        "function weigh{0}({0}) {{\n  let scale = open();\n\n"
-        "  if (!scale) throw new Error('No scale! Buy one.');\n\n  return scale.put({0});\n}}\n"
-    )
-    code = "\n".join(map(function.format, ("Eel", "Cod", "Carp", "Pike")))
-    server = (
-        "server-{0}:\n  image: ferry-{0}\n  resources:\n    memory: {0} GB of it\n    cores: {0} or more\n"
-    )
-    data = "".join(map(server.format, range(9)))
+    parts = read_cases("structure.json", "repeated parts")
+    code = "\n".join(map(parts["a function"].format, ("Eel", "Cod", "Carp", "Pike")))
+    data = "".join(map(parts["a key"].format, range(9)))
     for text, starts, most in ((code, "/**\n", 130), (data, "server-", 150)):
         chunks = Segmenter.from_pretrained("small", max_tokens=most).segment(text)
         assert len(chunks) > 1

@@ -1,6 +1,7 @@
 """Limits on what one question may use, checked before every call, and calls that end in time."""
 
 import asyncio
+import math
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -66,16 +67,11 @@ class Spending:
     _started: float = field(default_factory=time.monotonic)
 
     @property
-    def seconds_left(self) -> float | None:
-        """Seconds that are left, at least 0; None if the budget does not limit them."""
+    def seconds_left(self) -> float:
+        """Seconds that are left, at least 0; infinite if the budget does not limit them."""
         if self.budget.seconds is None:
-            return None
+            return math.inf
         return max(0.0, self.budget.seconds - (time.monotonic() - self._started))
-
-    def limited(self, seconds: float) -> float:
-        """Return `seconds`, or the seconds that are left if they are fewer."""
-        left = self.seconds_left
-        return seconds if left is None else min(left, seconds)
 
     def check(self, model: str, input_tokens: int, input_cost: float | None, *, calls: int = 1) -> None:
         """Check that the budget has room for a call.
@@ -115,7 +111,7 @@ class Spending:
         most: seconds after which the block is cancelled in any case. Raises TimeoutError then.
         """
         try:
-            async with asyncio.timeout(self.limited(most)):
+            async with asyncio.timeout(min(most, self.seconds_left)):
                 yield
         except TimeoutError:
             self.check_time()
@@ -140,7 +136,7 @@ class Deadline(Worker):
 
     def __init__(self, spending: Spending, most: float) -> None:
         spending.check_time()
-        seconds = spending.limited(most)
+        seconds = min(most, spending.seconds_left)
         self._budget_seconds = spending.budget.seconds if seconds < most else None
         super().__init__(time.monotonic() + seconds)
 

@@ -16,11 +16,6 @@ _MODEL = ("model", "model_name", "model_id", "llm")
 """Attributes that name the model of a reranker, or hold an object that names it."""
 
 
-def is_framework_reranker(source: object) -> bool:
-    """Check whether `source` is a LlamaIndex postprocessor or a LangChain document compressor."""
-    return hasattr(source, "postprocess_nodes") or hasattr(source, "compress_documents")
-
-
 class FrameworkReranker:
     """A LlamaIndex postprocessor or LangChain compressor as a reranker.
 

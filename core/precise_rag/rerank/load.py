@@ -9,7 +9,7 @@ from precise_rag.protocols import Reranker
 from precise_rag.rerank.cascade import cascade_reranker
 from precise_rag.rerank.cohere import DEFAULT_COHERE, CohereReranker
 from precise_rag.rerank.cross_encoder import CrossEncoderReranker
-from precise_rag.rerank.framework import FrameworkReranker, is_framework_reranker
+from precise_rag.rerank.framework import FrameworkReranker
 from precise_rag.rerank.packaged import packaged_reranker
 from precise_rag.types import ScoreScale
 
@@ -56,7 +56,7 @@ def load_reranker(
         return CrossEncoderReranker(reranker, device=device, score_scale=scale).once()
     if isinstance(reranker, Reranker):
         return reranker
-    if is_framework_reranker(reranker):
+    if hasattr(reranker, "postprocess_nodes") or hasattr(reranker, "compress_documents"):
         return FrameworkReranker(reranker, score_scale=score_scale or "rank")
     raise InputError(
         f"reranker must be a name, a path, a LlamaIndex postprocessor, a LangChain compressor, or an object "

@@ -45,15 +45,11 @@ def test_a_long_text_is_as_good_as_its_best_sentence() -> None:
     ]
     ranked = rerank("Oil", candidates, reranker)
     assert {c.text: c.score for c in ranked} == dict(zip(texts, [1.0, 1.0, 0.0], strict=True))
-    assert [c.text.strip() for c in reranker.read[:3]] == [
-        "Oil first.",
-        "Gas is cheap here.",
-        "Oil is dear there.",
-    ]
+    sentences = ["Oil first.", "Gas is cheap here.", "Oil is dear there."]
+    assert [c.text.strip() for c in reranker.read[:3]] == sentences
     assert all(c.scores == {"dense": 0.5, "retrieval": 0.5} for c in ranked)
     reranker.score = lambda query, parts: [0.5] * (len(parts) + 1)
     with pytest.raises(InputError, match="must return one score per candidate"):
         rerank("Oil", candidates, reranker)
-    assert [getattr(load_reranker(name), "longest_text", None) for name in ("packaged", "cascade")] == [
-        256
-    ] * 2
+    for name in ("packaged", "cascade"):
+        assert getattr(load_reranker(name), "longest_text", None) == 256

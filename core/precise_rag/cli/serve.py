@@ -1,7 +1,9 @@
 """`precise serve INDEX`: an index as tools of an agent, over the Model Context Protocol."""
 
 import argparse
+import os
 import secrets
+import signal
 import socket
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -50,6 +52,7 @@ def run(args: argparse.Namespace) -> int:
         warn(f"serving {args.index} at http://{_HOST}:{port}/mcp; end with Ctrl-C")
         server.run("streamable-http", host=_HOST, port=port, session_idle_timeout=_IDLE_SECONDS)
     else:
+        signal.signal(signal.SIGINT, lambda *_: os._exit(130))  # Python would wait for the thread that reads
         server.run()
     return 0
 

@@ -1,6 +1,6 @@
 """`precise serve`, asked by the client of the protocol's own SDK."""
 
-import os
+import json
 import re
 import shutil
 import signal
@@ -121,16 +121,24 @@ async def test_mistakes_of_an_agent_are_errors_that_say_what_to_do() -> None:
 
 
 @pytest.mark.slow
-async def test_the_command_serves_standard_input_and_output(folder: Path) -> None:
-    parameters = mcp.StdioServerParameters(
-        command=sys.executable,
-        args=["-m", "precise_rag", "serve", str(folder / "index")],
-        env=dict(os.environ),
-    )
-    stdio = pytest.importorskip("mcp.client.stdio")
-    async with mcp.Client(stdio.stdio_client(parameters)) as client:
-        found = await client.call_tool("search", QUESTION)
-        assert "Ilse Brandt keeps it." in found.content[0].text
+def test_the_command_serves_standard_input_and_output_until_it_is_interrupted(folder: Path) -> None:
+    client = {"protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "", "version": ""}}
+    with subprocess.Popen(
+        [sys.executable, "-m", "precise_rag", "serve", folder / "index"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as served:
+        for asked in (
+            {"id": 1, "method": "initialize", "params": client},
+            {"method": "notifications/initialized"},
+            {"id": 2, "method": "tools/call", "params": {"name": "search", "arguments": QUESTION}},
+        ):
+            print(json.dumps({"jsonrpc": "2.0", **asked}), file=served.stdin, flush=True)
+        assert served.stdout
+        assert "Ilse Brandt keeps it." in served.stdout.readline() + served.stdout.readline()
+        served.send_signal(signal.SIGINT)
+        assert served.wait(60) == 130
 
 
 def test_an_idle_session_over_http_ends_after_a_minute(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

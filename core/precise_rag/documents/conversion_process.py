@@ -4,6 +4,7 @@ It reads requests from standard input, each a line of JSON and then the bytes of
 a line of JSON. It imports nothing of this package; pdf.py beside it is run by its path.
 """
 
+import faulthandler
 import io
 import json
 import os
@@ -40,11 +41,18 @@ def main() -> None:
         def convert(self, file_stream: BinaryIO, stream_info: Any, **options: Any) -> Any:
             return super().convert(as_seen(file_stream), stream_info, **options)
 
+    class EpubConverter(of_markitdown.EpubConverter):  # type: ignore[misc]
+        def _resolve_manifest_href(self, href: str, base_path: str, zip_names: set[str]) -> str:
+            place: str = super()._resolve_manifest_href(href.partition("#")[0], base_path, zip_names)
+            self.unread += [place] * (place not in zip_names)
+            return place
+
+    _be_lenient()
     converters = {  # not MarkItDown, which reads a damaged file as if it were plain text
         **dict.fromkeys((".html", ".htm"), HtmlConverter()),
         ".docx": of_markitdown.DocxConverter(),
         ".pptx": of_markitdown.PptxConverter(),
-        ".epub": of_markitdown.EpubConverter(),
+        ".epub": EpubConverter(),
         ".ipynb": of_markitdown.IpynbConverter(),
     }
     converters[".docx"]._html_converter = converters[".epub"]._html_converter = HtmlConverter()
@@ -54,6 +62,7 @@ def main() -> None:
     while line := sys.stdin.buffer.readline():
         request = json.loads(line)
         stream = io.BytesIO(sys.stdin.buffer.read(request["bytes"]))
+        faulthandler.dump_traceback_later(request["seconds"], exit=True)  # also if who asks was killed
         try:
             converter = converters.get(request["suffix"])
             reply = markdown(converter, stream, request["suffix"]) if converter else pdf_markdown(stream)
@@ -61,53 +70,71 @@ def main() -> None:
             reply = {"error": "it takes too much memory"}
         except Exception as error:
             reply = {"error": " ".join(f"{type(error).__name__}: {error}".split())[:500]}
-        replies.write(json.dumps(reply) + "\n")
-        replies.flush()
+        faulthandler.cancel_dump_traceback_later()
+        print(json.dumps(reply), file=replies, flush=True)
 
 
 def markdown(converter: Any, stream: BinaryIO, suffix: str) -> dict[str, Any]:
-    """Return the text of a file as Markdown, its title, and where the slides of a presentation begin."""
+    """Return the text of a file as Markdown, its title, where its slides begin, and what of it is missing."""
     from markitdown import StreamInfo
 
     about = StreamInfo(extension=suffix, charset="utf-8")
-    plain = {"escape_underscores": False, "escape_asterisks": False}
-    converted = converter.convert(stream, about, **plain)
-    first, *slides = _SLIDE.split(converted.markdown)
+    unread = converter.unread = list[str]()
+    converted = converter.convert(stream, about, escape_underscores=False, escape_asterisks=False)
+    is_head = suffix == ".epub" and "\n\n" not in converted.markdown.rstrip()  # its title and makers alone
+    first, *slides = _SLIDE.split("" if is_head else converted.markdown)
     text, pages = first.lstrip() if slides else first, []
     for number, slide in enumerate(slides, start=1):
         pages.append(len(text))
         text += slide if slide.lstrip().startswith("# ") else f"# Slide {number}\n\n{slide}"
-    return {"text": text, "title": " ".join((converted.title or "").split()), "pages": pages}
+    title = " ".join((converted.title or "").split())
+    return {"text": text, "title": title, "pages": pages, "unread": unread}
+
+
+def _be_lenient() -> None:
+    """Let references of a DOCX lead nowhere, its pictures be their names, and an EPUB have any prefixes."""
+    from xml.dom import minidom
+
+    from mammoth import documents, html, images
+    from mammoth.docx import relationships_xml, styles_xml
+
+    document: Any = minidom.Document
+    document.getElementsByTagName = lambda its, name: its.getElementsByTagNameNS("*", name.split(":")[-1])
+    relationships_xml.Relationships.find_target_by_relationship_id = lambda its, at: its._targets_by_id.get(
+        at, ""
+    )
+    documents.Notes.find_note = lambda its, *key: its._notes.get(key, documents.note("", "", []))
+    no_style = styles_xml.NumberingStyle("", None)
+    styles_xml.Styles.find_numbering_style_by_id = lambda its, at: its._numbering_styles.get(at, no_style)
+    images.data_uri = lambda one: [html.text(f" ![{one.alt_text}]() ")] if one.alt_text else []
 
 
 def as_seen(stream: BinaryIO) -> BinaryIO:
     """Return HTML in UTF-8 as it is seen, without what nobody sees."""
     from bs4 import BeautifulSoup
 
-    soup = BeautifulSoup(stream.read(), "lxml", from_encoding="utf-8")
+    data = stream.read()
+    is_utf8 = data == data.decode("utf-8", "ignore").encode()  # whatever it says of itself
+    soup = BeautifulSoup(data, "lxml", from_encoding="utf-8" if is_utf8 else None)
     for unseen in soup.select(_UNSEEN):
         unseen.clear()  # it stays, empty: what leaves is looked for among all its neighbours
         unseen.name, unseen.attrs = "span", {}
-    for change in (_part_words, _name_panels, _raise_digits, _keep_links_out, _fill_cells):
+    for change in (_part_words, _name_panels, _plain_links_and_digits, _fill_cells):
         change(soup)
     return io.BytesIO(soup.encode())
 
 
-def _keep_links_out(soup: Any) -> None:
-    """Leave out links to the place itself, and where links lead that make sense on the site only."""
+def _plain_links_and_digits(soup: Any) -> None:
+    """Leave out links to the place, and where those lead that are of use on the site only; raise digits."""
+    for raised in soup("sup"):
+        digits = raised.get_text(strip=True)
+        if digits.lstrip("+-−").isdecimal() and raised.find("a") is None:
+            raised.name, raised.attrs, raised.string = "span", {}, digits.translate(_SUPERSCRIPT)
     for link in soup.select("a[href]"):
         if link.get_text(strip=True) in _ANCHORS:
             link.clear()
         elif not _KEPT_LINK.match(link["href"]):
             link.name, link.attrs = "span", {}
-
-
-def _raise_digits(soup: Any) -> None:
-    """Write powers and marks of notes as raised digits, which Markdown does not have."""
-    for raised in soup("sup"):
-        digits = raised.get_text(strip=True)
-        if digits.lstrip("+-−").isdecimal() and raised.find("a") is None:
-            raised.name, raised.attrs, raised.string = "span", {}, digits.translate(_SUPERSCRIPT)
 
 
 def _part_words(soup: Any) -> None:
@@ -138,7 +165,8 @@ def _fill_cells(soup: Any) -> None:
         for number, row in enumerate(rows):
             place = 0
             for cell in row.find_all(["td", "th"], recursive=False):
-                n_rows, n_columns = (_span(cell, name) for name in ("rowspan", "colspan"))
+                spans = (str(cell.get(name)) for name in ("rowspan", "colspan"))
+                n_rows, n_columns = (min(int(n[:4]), 99) or 1 if n.isdecimal() else 1 for n in spans)
                 place = next(free for free in count(place) if free not in filled[number])
                 for merged in filled[number : number + n_rows]:
                     merged.update(dict.fromkeys(range(place, place + n_columns), cell))
@@ -148,11 +176,6 @@ def _fill_cells(soup: Any) -> None:
                     cell.attrs = {}
                 row.clear()
                 row.extend(copy(cells[place]) for place in sorted(cells))
-
-
-def _span(cell: Any, name: str) -> int:
-    span = str(cell.get(name))
-    return min(int(span[:4]), 99) or 1 if span.isdecimal() else 1
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ _LEADERS = re.compile(r"(?: ?\.){5,}")
 _SUPERSCRIPT = str.maketrans("0123456789", "⁰¹²³⁴⁵⁶⁷⁸⁹")
 _HYPHEN = "\x02"
 """At the end of a line."""
+_FAILURES = 100  # of pages in a row, after which no page is tried: a file can say that it has millions
 _BULLET = re.compile(r"\A[•●▪■◦○‣·\x7f\uf0a7\uf0b7]\s+")
 """Also what fonts without signs have for one."""
 
@@ -38,13 +39,21 @@ class _PageLine(NamedTuple):
 
 
 def pdf_markdown(stream: BinaryIO) -> dict[str, Any]:
-    """Return the text of a PDF as Markdown, and where its pages begin.
+    """Return the text of a PDF as Markdown, where its pages begin, and which ones cannot be read.
 
     Its headings are the lines with larger signs than those that hold a tenth of the text or more.
     """
-    from pypdfium2 import PdfDocument
+    from pypdfium2 import PdfDocument, PdfiumError
 
-    pages = [_by_column([*_lines_of(page, number)]) for number, page in enumerate(PdfDocument(stream))]
+    document, pages, unread = PdfDocument(stream), list[list[_PageLine]](), list[int]()
+    for number in range(len(document)):
+        try:
+            pages.append(_by_column([*_lines_of(document[number], number)]))
+        except PdfiumError:
+            pages.append([])
+            unread.append(number + 1)
+            if unread[-_FAILURES:] == [*range(number + 2 - _FAILURES, number + 2)]:
+                break
     sizes: Counter[float] = Counter()
     for line in chain.from_iterable(pages):
         sizes[line.size] += len(line.text)
@@ -74,7 +83,7 @@ def pdf_markdown(stream: BinaryIO) -> dict[str, Any]:
                 code = "    " if line.text.startswith("#") else ""  # which is no heading
                 text += _between(last, line, step) * bool(text) + code + line.text
                 last = line
-    return {"text": text, "title": "", "pages": starts}
+    return {"text": text, "title": "", "pages": starts, "unread": [f"page {number}" for number in unread]}
 
 
 def _lines_of(page: Any, number: int) -> Iterator[_PageLine]:

@@ -45,7 +45,7 @@ def read_documents(
         they are a path; a warning of the log "precise_rag" names them. Links that lead out of it are errors.
     exclude: patterns of names of files and folders, or of their paths in the given folder, such as "*.log".
     on_error: is called with the error of each file or folder that cannot be read, and with the first one of
-        the lines, records or messages of a file; the others are read. By default the first error is raised.
+        the lines, records, pages or messages of a file; the others are read. By default the first is raised.
     A file is one document; its id is its path within the given folder, or its file name; if several paths
     are given, its whole path. One that lies at two of them is read once. Each line of a .jsonl file is one
     document: an object with "text" and optionally "id" (default: the number of the line).
@@ -58,9 +58,9 @@ def read_documents(
     A file that is not UTF-8 is read in the encoding that fits it best (extra "documents"). A file without
     content is a document without text.
     Returns an iterator, which reads as it goes, over the documents, sorted by path within each folder.
-    It raises InputError, naming the file and line, if a path does not exist or a folder has no file to read.
-    It also raises InputError for a file that is larger than 256 MiB, is not text, or takes a converter more
-    than a minute or becomes more than 32 MiB of text in it, a malformed record, and an id that occurs twice.
+    It raises InputError, naming the file and line, for a path that does not exist, a folder without files to
+    read, a file that is larger than 256 MiB, is no text, takes a converter more than a minute or becomes more
+    than 32 MiB of text in it, a malformed record, and an id that occurs twice.
     """
     if not callable(report := on_error or _raise):
         raise InputError(f"on_error must be a function, got {shown(report)}")
@@ -101,9 +101,12 @@ def _documents(file: Path, name: str, converter: Converter, report: Report) -> I
         return iter([Document(name, "", {"source": name})])
     if kind == "converted":
         text, metadata = converter.convert(data, file)
+        unread = [f"{part} cannot be read" for part in metadata.pop("unread", ())]
         if not text.strip():
-            scanned = "; scanned pages need text recognition first" if file.suffix.lower() == ".pdf" else ""
-            raise InputError(f"{file}: no text was found in it{scanned}")
+            scanned = ["scanned pages need text recognition first"] * (file.suffix.lower() == ".pdf")
+            raise InputError("; ".join([f"{file}: no text was found in it", *(unread or scanned)[:1]]))
+        for part in unread:
+            report(InputError(f"{file}: {part}"))
     elif kind == "mail":
         return mail_documents(data, name, file, converter, report)
     else:

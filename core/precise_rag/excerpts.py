@@ -99,10 +99,7 @@ def _page_of(piece: Candidate) -> tuple[str, str]:
 
 
 def within(
-    selection: Selection,
-    max_tokens: int | None,
-    order: Order = "document",
-    form: Form = PLAIN,
+    selection: Selection, max_tokens: int | None, order: Order = "document", form: Form = PLAIN
 ) -> Selection:
     """Return a selection whose excerpts fit: of what is kept, the best as many as do, then any that does.
 

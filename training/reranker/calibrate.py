@@ -7,16 +7,14 @@ many languages, about documents kept out of the training of the cross-encoder, t
 taught the network. Each is searched in a collection of such documents; each set has the same weight.
 """
 
-from argparse import Namespace
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 from sklearn.linear_model import LogisticRegression
 
 from benchmarks.harness.datasets import Dataset, load_development_set
-from precise_rag.checkpoints import load_checkpoint, packaged_model, save_checkpoint
+from precise_rag.checkpoints import load_checkpoint, save_checkpoint
 from precise_rag.encoders import load_encoder
 from precise_rag.index import HybridIndex
 from precise_rag.rerank.packaged import PackagedReranker
@@ -110,15 +108,8 @@ def fit_level(
     return factor, float(model.intercept_[0] - factor * mean)
 
 
-def options_of(module: str, description: str, model: str) -> Namespace:
-    """Read the options of a script that fits a model to its network."""
-    parser = new_parser(module, description)
-    parser.add_argument("--network", type=Path, default=packaged_model(model), metavar="FOLDER")
-    return parser.parse_args()
-
-
 def main() -> None:
-    options = options_of("training.reranker.calibrate", __doc__, "reranker")
+    options = new_parser("training.reranker.calibrate", __doc__, network="reranker").parse_args()
     sets = {name: list(found_in(collection(name, options.data))) for name in SETS}
     config, tensors = load_checkpoint(options.network)
     blend = fitted(PackagedReranker(options.network), sets)

@@ -31,8 +31,8 @@ from training.candidate_lists import (
     KINDS,
     N_DOCUMENTS,
     CandidateList,
-    cached_options,
     candidate_lists,
+    new_parser,
     read_set,
     with_documents,
 )
@@ -222,8 +222,7 @@ def human_lists(options: Namespace) -> Iterator[tuple[str, list[CandidateList]]]
         if split == "train":
             dataset = with_documents(dataset, N_DOCUMENTS[stem])
         else:
-            allowed = tuple(q for q in dataset.questions if may_train_on(q.group))
-            dataset = replace(dataset, questions=allowed)
+            dataset = replace(dataset, questions=tuple(q for q in dataset.questions if may_train_on(q.group)))
         sample = replace(dataset.sample(QUESTIONS), name=name)
         for kind in KINDS:
             yield stem, candidate_lists(sample, kind, encoder, options.cache)
@@ -254,7 +253,7 @@ def padded(found: Iterable[tuple[str, list[CandidateList]]], table: np.ndarray) 
 
 
 def main() -> None:
-    options = cached_options("training.reranker.train", __doc__)
+    options = new_parser("training.reranker.train", __doc__, has_cache=True).parse_args()
     table = build_idf_table(options.data)
     network = fit(PaddedLists.joined([padded(read(options), table) for read in (human_lists, weak_lists)]))
     config = {

@@ -22,8 +22,8 @@ from precise_rag.checkpoints import load_checkpoint, save_checkpoint
 from precise_rag.rerank.cascade import CascadeReranker
 from precise_rag.rerank.packaged import packaged_reranker
 from precise_rag.rerank.pairs import NETWORK
-from training.candidate_lists import CandidateList
-from training.reranker.calibrate import SETS, collection, fit_level, found_in, options_of
+from training.candidate_lists import CandidateList, new_parser
+from training.reranker.calibrate import SETS, collection, fit_level, found_in
 
 PROPORTIONS = {
     "blend": {"packaged": 0.5, "reads": 0.45, "dense": 2.0},
@@ -79,7 +79,9 @@ def offset_of(odds: Sequence[np.ndarray], truth: Sequence[np.ndarray], weight: S
 
 
 def main() -> None:
-    options = options_of("training.reranker_cascade.calibrate", __doc__, "reranker-cascade")
+    options = new_parser(
+        "training.reranker_cascade.calibrate", __doc__, network="reranker-cascade"
+    ).parse_args()
     cascade = CascadeReranker(options.network, least=0)
     sets = {name: list(judged(cascade, found_in(collection(name, options.data)))) for name in SETS}
     weights = fitted(sets)

@@ -236,7 +236,11 @@ def without_own_keys(metadata: Mapping[str, Any]) -> dict[str, Any]:
 
 def copied(metadata: Mapping[Any, Any]) -> dict[Any, Any]:
     """Return a deep copy of metadata; a value that cannot be copied, such as a lock, is shared."""
-    return {key: _copied(value) for key, value in metadata.items()}
+    made = dict(metadata)
+    for key, value in metadata.items():
+        with suppress(Exception):
+            made[key] = deepcopy(value)
+    return made
 
 
 def is_same(one: Any, other: Any) -> bool:
@@ -246,10 +250,3 @@ def is_same(one: Any, other: Any) -> bool:
     with suppress(Exception):  # as of locks
         return pickle.dumps(one) == pickle.dumps(other)
     return False
-
-
-def _copied(value: Any) -> Any:
-    try:
-        return deepcopy(value)
-    except Exception:
-        return value

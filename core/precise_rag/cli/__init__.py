@@ -49,7 +49,7 @@ def build_parser(command: str | None = None) -> argparse.ArgumentParser:
 
     parser = _Parser(
         prog="precise",
-        description=precise_rag.__doc__.splitlines()[0],
+        description=(precise_rag.__doc__ or "").partition("\n")[0],  # Python -OO has none
         epilog="`precise COMMAND --help` lists the options of a command.",
     )
     parser.add_argument("--version", action="version", version=f"precise-rag {precise_rag.__version__}")
@@ -90,17 +90,12 @@ def main(argv: Sequence[str] | None = None) -> int:
         warn(_described(error))
         return 1
     finally:
-        _drop_unwritten()
-
-
-def _drop_unwritten() -> None:
-    """Drop output that cannot be written, so that the interpreter does not try again when it ends."""
-    if sys.stdout is not None:
-        try:
-            sys.stdout.flush()
-        except (OSError, ValueError):
-            with suppress(OSError, ValueError):
-                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if sys.stdout is not None:
+            try:
+                sys.stdout.flush()
+            except (OSError, ValueError):  # drop it, or the interpreter tries again when it ends
+                with suppress(OSError, ValueError):
+                    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _described(error: BaseException) -> str:

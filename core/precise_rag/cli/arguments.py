@@ -18,7 +18,6 @@ def _path_argument(text: str) -> Path:
 
 
 def _index_argument(text: str) -> Path | str:
-    """Parse the place of an index: a folder, or the location of a database."""
     return text if is_database(text) else _path_argument(text)
 
 

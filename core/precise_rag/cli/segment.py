@@ -2,26 +2,19 @@
 
 import argparse
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 
+from precise_rag._data import packaged_toml
 from precise_rag.cli.output import barred, is_terminal, print_json, show, show_problems
 from precise_rag.documents import read_documents
 from precise_rag.errors import InputError
 from precise_rag.redaction import visible_line
 from precise_rag.segmentation import Segmentation, Segmenter, SegmenterOptions
-from precise_rag.segmentation.options import CutReason
 from precise_rag.structure import Block
 from precise_rag.titles import HEADER_PATH
 from precise_rag.types import Chunk, Document
 
-_REASONS: Mapping[CutReason, str] = {
-    "heading": "a heading begins",
-    "topic": "the topic changes",
-    "paragraph": "a paragraph ends, and the chunk would become too long",
-    "length": "the best place before the chunk becomes too long",
-    "option": "an option asks for it",
-    "long sentence": "the sentence is longer than a chunk may be",
-}
+_REASONS = packaged_toml("cli/cut_reasons.toml")
 _BAR = 8
 
 

@@ -106,32 +106,16 @@ def chosen_option(text: str, options: Sequence[str]) -> int | None:
     return index if index >= 0 else None
 
 
-_PASSAGES = (
-    "(?:(?:the|these|this|any|all|your|of|given|provided|above|retrieved|available) )*"
-    "(?:passage|context|text|document|source|excerpt|material)s?(?: (?:above|given|provided))?"
-)
-_NOT = "(?: ?n.t)"
-_TELL = "(?:mention|sa[yi]|state|specif|indicat|answer|address|discuss|descri|explain|tell|know|determin)"
-_SAY = rf"(?:\w+ly )?(?:{_TELL}|contain|provid|give|includ|offer|find|found|help|assist|(?:have )?access)\w*"
-_IS = r"[^.,;]{1,60}? (?:is|are|was|were|can|could|be)"
-_IN = f" (?:in|from|by|based on) {_PASSAGES}"
-_NONE = r"(?:there.(?:is|are|s) ?)?(?:no|n.t \w+|insufficient)(?: \w+)? (?:information|mention|answer)\b"
-*_WORDS, _ENGLISH, _QUESTION = packaged_toml("prompts/refusals.toml").values()
-_DENIALS = (
-    rf"{_PASSAGES} (?:only [^.,;]{{1,60}} and )?d[oi]\w*{_NOT} (?:{_SAY}|have \w+ (?:\w+ )?(?:info|answer))",
-    rf"{_PASSAGES} {_SAY} (?:no|nothing)\b",
-    rf"{_PASSAGES} {_SAY} [^.;]{{1,80}}? (?:but|and) (?:not {_QUESTION}|(?:they )?do(?:es)?{_NOT} {_TELL})",
-    rf"(?:none|neither|nothing|no)(?: of| in)? {_PASSAGES} {_SAY}",
-    rf"{_NONE}(?: (?:about|on|of|to|that|is|was|can|could|given|provided|found)\b[^.,;]{{0,60}}?)?"
-    rf"(?:{_IN}(?: (?:about|on|to)\b| {_QUESTION}|$)| (?:found|available)$| provided(?: about\b|$))",
-    rf"(?:I (?:do|ca|can|could){_NOT}|(?:I.{{1,2}}m )?(?:un|not )able to) (?:have enough|see any|{_SAY})",
-    rf"{_IS}{_NOT} (?:in|from) {_PASSAGES}$",
-    rf"{_IS}(?:{_NOT} (?:be )?| un)(?:{_SAY}|available|clear){_IN}(?:$| {_QUESTION})",
-    rf"(?:based on|according to|from) {_PASSAGES}, (?:{_NONE}|{_IS}{_NOT} (?:be |possible to )?{_TELL})",
-    rf"(?:not (?:{_TELL}|provid|give|found)\w*(?:{_IN})?|n/a|unknown|none|no answer)$",
-    _ENGLISH,
-    "".join(f"(?=[^,;:]*?(?:{words}))" for words in _WORDS),
-)
+*_WORDS, _ENGLISH, _SAID, _PARTS = packaged_toml("prompts/refusals.toml").values()
+
+
+def _made(pattern: str) -> str:
+    """Return a pattern of refusals.toml with its parts."""
+    return re.sub(r"<([a-z]+)>", lambda name: _made(_PARTS[name[1]]), pattern)
+
+
+_NOT, _QUESTION = _made("<not>"), _made("<question>")
+_DENIALS = (*map(_made, _SAID), _ENGLISH, "".join(f"(?=[^,;:]*?(?:{words}))" for words in _WORDS))
 _REFUSAL = re.compile(
     r"(?:(?:(?:I.?m )?sorry|unfortunately|note|answer|but|therefore|so|as an? [^.,;]{1,50}(?=,))[\W\d]++)*+"
     rf"(?:{'|'.join(_DENIALS)})"

@@ -33,7 +33,7 @@ def encode_documents(encoder: Encoder, texts: Sequence[str], *, show_progress: b
 
 
 def encode_queries(encoder: Encoder, queries: Sequence[str]) -> FloatArray:
-    """Return the (n, d) vectors of n queries, as `encode_documents` does; of a long one, its ends are read."""
+    """Return (n, d) vectors of n queries, as `encode_documents` does. Of a long one, its ends are read."""
     if not len(queries):
         return np.zeros((0, encoder.dimension), dtype=np.float32)
     read = [one if len(one) <= 2 * _END else f"{one[:_END]} {one[-_END:]}" for one in queries]

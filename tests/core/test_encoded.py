@@ -1,5 +1,6 @@
 from collections.abc import Sequence
 from typing import Any
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
@@ -63,6 +64,15 @@ def test_lists_are_converted_and_no_text_asks_nothing() -> None:
     assert encode_documents(encoder, []).shape == encode_queries(encoder, []).shape == (0, 8)
     assert count_tokens(encoder, []).shape == (0,)
     assert not encoder.calls
+
+
+def test_of_a_long_question_the_ends_are_read() -> None:
+    encoder = Mock(wraps=HashEncoder(8), dimension=8)
+    question = f"Who keeps the lamp?{' word' * 100_000} What does it cost?"
+    encode_queries(encoder, [question])
+    ((read,),) = encoder.encode_queries.call_args.args
+    assert len(read) < 10_000
+    assert (read[:8], read[-8:]) == (question[:8], question[-8:])
 
 
 @pytest.mark.parametrize("counts", [None, [1], [1, 2, 3], [1, -1], [1.5, 2.0], ["a", "b"], [[1], [2]], 3])

@@ -47,7 +47,7 @@ def main() -> None:
             self.unread += [place] * (place not in zip_names)
             return place
 
-    _be_lenient()
+    _name_pictures()
     converters = {  # not MarkItDown, which reads a damaged file as if it were plain text
         **dict.fromkeys((".html", ".htm"), HtmlConverter()),
         ".docx": of_markitdown.DocxConverter(),
@@ -91,21 +91,14 @@ def markdown(converter: Any, stream: BinaryIO, suffix: str) -> dict[str, Any]:
     return {"text": text, "title": title, "pages": pages, "unread": unread}
 
 
-def _be_lenient() -> None:
-    """Let references of a DOCX lead nowhere, its pictures be their names, and an EPUB have any prefixes."""
+def _name_pictures() -> None:
+    """Let pictures of a DOCX be their names, and an EPUB have any prefixes."""
     from xml.dom import minidom
 
-    from mammoth import documents, html, images
-    from mammoth.docx import relationships_xml, styles_xml
+    from mammoth import html, images
 
     document: Any = minidom.Document
     document.getElementsByTagName = lambda its, name: its.getElementsByTagNameNS("*", name.split(":")[-1])
-    relationships_xml.Relationships.find_target_by_relationship_id = lambda its, at: its._targets_by_id.get(
-        at, ""
-    )
-    documents.Notes.find_note = lambda its, *key: its._notes.get(key, documents.note("", "", []))
-    no_style = styles_xml.NumberingStyle("", None)
-    styles_xml.Styles.find_numbering_style_by_id = lambda its, at: its._numbering_styles.get(at, no_style)
     images.data_uri = lambda one: [html.text(f" ![{one.alt_text}]() ")] if one.alt_text else []
 
 

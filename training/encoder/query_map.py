@@ -11,8 +11,8 @@ import numpy as np
 import torch
 from torch.nn.functional import cross_entropy, normalize
 
-from precise_rag import load_encoder
-from precise_rag.encoders.local import QUERY_MAP
+from precise_rag.encoders.local import E5, QUERY_MAP
+from precise_rag.encoders.onnx import OnnxEncoder
 from training.candidate_lists import SETS, is_kept, new_parser
 from training.multilingual.lists import FOREIGN, Asked, human, xquad
 
@@ -61,7 +61,7 @@ def main() -> None:
     sets = {"xquad": xquad(options.data)} | {name: human(name, options.data) for name in (*SETS, *FOREIGN)}
     asked = [one for n, its in sets.items() for one in pairs(its, QUESTIONS if n in SETS else IN_OTHERS)]
     questions, texts = zip(*asked, strict=True)
-    encoder, roles = load_encoder(), ((questions, "query"), (texts, "document"))
+    encoder, roles = OnnxEncoder(E5), ((questions, "query"), (texts, "document"))
     vectors = [torch.from_numpy(encoder._encode(rows, role, True)) for rows, role in roles]  # not mapped yet
     vectors.append(torch.from_numpy(np.unique(texts, return_inverse=True)[1]))
     options.out.mkdir(parents=True, exist_ok=True)

@@ -68,7 +68,7 @@ def detect_format(text: str) -> TextFormat:
     if tags >= _FEWEST_TAGS and tags > markdown:
         has_tags = tags * _CHARACTERS_OF_A_TAG > len(part)
         is_markdown = len(_MARKDOWN_HEADING.findall(part)) > len(_HTML_HEADING.findall(part))
-        if _FIRST_TAG.match(part) or (has_tags and not is_markdown):
+        if (has_tags or _FIRST_TAG.match(part)) and not is_markdown:
             return "html"
     has_marks = markdown * _LINES_OF_A_MARK > part.count("\n") or _MARKDOWN.match(part.lstrip())
     if has_marks and markdown > sum(1 for _ in _RESTRUCTURED.finditer(part)) and not _is_source(part):

@@ -167,9 +167,11 @@ def _kind(token: Token, lines: Sequence[str]) -> tuple[BlockKind | None, int]:
         return "table", 0
     match token.type:
         case "heading_open":
-            is_setext = token.markup == "-" and len(rows) > 2
+            is_setext = token.markup in "-=" and len(rows) > 2
+            is_sign = is_setext and len(rows[-1].strip()) < 3  # of a formula
             are_fields = is_setext and all(FIELD.match(f"{row}\n") for row in rows[:-1])  # front matter
-            return ("code", 0) if are_fields else ("heading", int(token.tag[1]))
+            kind: BlockKind = "paragraph" if is_sign else "code" if are_fields else "heading"
+            return kind, int(token.tag[1]) if kind == "heading" else 0
         case "paragraph_open":
             if _DEFINITION.match(line) or FORMULA.match(line):
                 return "code", 0

@@ -12,7 +12,7 @@ from precise_rag.errors import InputError, LLMServerError
 from precise_rag.filters import Field
 from precise_rag.testing import HashEncoder, ScriptedLLM
 from precise_rag.trace import Trace
-from precise_rag.types import Candidate, Selection
+from precise_rag.types import Candidate, Selection, best_first
 from support.counted import Counted
 from support.documents import read_cases
 
@@ -183,7 +183,7 @@ def test_a_stage_is_the_default_off_or_ones_own(rag):
 
     bare = PreciseRAG(rag.index, reranker=None, redundancy=None, evidence=None, selector=None)
     trace = Trace(QUESTION)
-    assert bare.retrieve(QUESTION, trace=trace).kept == tuple(rag.index.search(QUESTION, 50))
+    assert [*bare.retrieve(QUESTION, trace=trace).kept] == best_first(rag.index.search(QUESTION, 50))
     assert [stage.name for stage in trace.stages] == ["search", "selection"]
     found = PreciseRAG(rag.index, reranker=None).retrieve(QUESTION).kept
     assert found[0].score_scale == "rank"

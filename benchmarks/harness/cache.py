@@ -36,7 +36,7 @@ class CachedEncoder:
         return self._vectors("document", texts, encode)
 
     def encode_queries(self, queries: Sequence[str]) -> FloatArray:
-        return self._vectors("query", queries, partial(encode_queries, self._encoder))
+        return self._vectors("question", queries, partial(encode_queries, self._encoder))
 
     def _vectors(
         self, kind: str, texts: Sequence[str], encode: Callable[[Sequence[str]], FloatArray]

@@ -21,7 +21,7 @@ MOST_TEXT_BYTES = 32 * 2**20
 """Longest text of a file, as the converter writes it: an archive of some kilobytes can hold gigabytes."""
 _OLE, _LOCKED = b"\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1", "EncryptedPackage".encode("utf-16-le")
 """How files of old Office programs begin, and new ones with a password; the name of a part of the latter."""
-_PLAINLY = packaged_toml("documents/kinds.toml")["plainly"]
+_PLAINLY = packaged_toml("documents/errors.toml")
 
 
 class Converter:
@@ -54,7 +54,7 @@ class Converter:
 
     def _ask(self, data: bytes, request: dict[str, Any], file: Path) -> dict[str, Any]:
         if data.startswith(_OLE):
-            return {"error": "password required" if _LOCKED in data else "an OLE file"}
+            return {"error": _PLAINLY["Incorrect password" if _LOCKED in data else "an OLE file"]}
         process = self._process = self._process or _start(file)
         assert process.stdin
         assert process.stdout

@@ -47,7 +47,7 @@ def main() -> None:
             self.unread += [place] * (place not in zip_names)
             return place
 
-    _name_pictures()
+    _mend_readers()
     converters = {  # not MarkItDown, which reads a damaged file as if it were plain text
         **dict.fromkeys((".html", ".htm"), HtmlConverter()),
         ".docx": of_markitdown.DocxConverter(),
@@ -91,8 +91,8 @@ def markdown(converter: Any, stream: BinaryIO, suffix: str) -> dict[str, Any]:
     return {"text": text, "title": title, "pages": pages, "unread": unread}
 
 
-def _name_pictures() -> None:
-    """Let pictures of a DOCX be their names, and an EPUB have any prefixes."""
+def _mend_readers() -> None:
+    """Have mammoth write pictures as their names, and minidom find the parts of an EPUB by any prefix."""
     from xml.dom import minidom
 
     from mammoth import html, images

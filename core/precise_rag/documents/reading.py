@@ -59,8 +59,8 @@ def read_documents(
     content is a document without text.
     Returns an iterator, which reads as it goes, over the documents, sorted by path within each folder.
     It raises InputError, naming the file and line, for a path that does not exist, a folder without files to
-    read, a file that is larger than 256 MiB, is no text, takes a converter more than a minute or becomes more
-    than 32 MiB of text in it, a malformed record, and an id that occurs twice.
+    read, a file that is larger than 256 MiB, is not text, takes a converter more than a minute or becomes
+    more than 32 MiB of text in it, a malformed record, and an id that occurs twice.
     """
     if not callable(report := on_error or _raise):
         raise InputError(f"on_error must be a function, got {shown(report)}")

@@ -15,6 +15,8 @@ from precise_rag.types import BoolArray, FloatArray, IntArray
 
 LOTTERY = 2**31 - 1
 """Each row of a database has a draw below this number, so that a range of numbers is a random sample."""
+Draws = Callable[[IntArray], IntArray]
+"""Gives the draws of some ascending rows; see `draws`."""
 _FEW = 3
 """Rows up to which a code of a query, such as E4266, is rare: they come first, whatever the other words."""
 _STEP, _FIRST, _SECOND = (np.uint64(n) for n in (0x9E3779B97F4A7C15, 0xBF58476D1CE4E5B9, 0x94D049BB133111EB))
@@ -39,16 +41,13 @@ def draws(seeds: npt.NDArray[np.uint64], places: npt.ArrayLike) -> IntArray:
 
 
 def least_of(scores: FloatArray, top_k: int) -> float:
-    """The lowest of the `top_k` best scores, -inf if there are no more."""
+    """The lowest of the `top_k` best scores; -inf if there are at most `top_k`."""
     place = len(scores) - top_k
     return float(np.partition(scores, place)[place]) if place > 0 else -np.inf
 
 
-def fair_rows(scores: FloatArray, top_k: int, drawn: Callable[[IntArray], IntArray]) -> IntArray:
-    """The rows of the `top_k` best scores, ascending; of equal ones at the end, those with the lowest draws.
-
-    drawn: gives the draws of some rows, see `draws`.
-    """
+def fair_rows(scores: FloatArray, top_k: int, drawn: Draws) -> IntArray:
+    """The rows of the `top_k` best scores, ascending; of equal ones, those with the lowest draws."""
     least = least_of(scores, top_k)
     equal, above = np.flatnonzero(scores == least), np.flatnonzero(scores > least)
     n_equal = top_k - len(above)
@@ -57,11 +56,8 @@ def fair_rows(scores: FloatArray, top_k: int, drawn: Callable[[IntArray], IntArr
     return np.sort(np.append(above, equal))
 
 
-def best_rows(scores: FloatArray, top_k: int, drawn: Callable[[IntArray], IntArray]) -> IntArray:
-    """The rows of the `top_k` best scores, best first; of equal ones, that with the lowest draw is first.
-
-    drawn: see `fair_rows`.
-    """
+def best_rows(scores: FloatArray, top_k: int, drawn: Draws) -> IntArray:
+    """The rows of the `top_k` best scores, best first; of equal ones, that with the lowest draw is first."""
     rows = fair_rows(scores, top_k, drawn)
     return rows[np.lexsort((drawn(rows), -scores[rows]))]
 
@@ -72,10 +68,10 @@ def scaled(scores: FloatArray, low: float | None = None) -> FloatArray:
     return (scores - low) / (high - low) if high > low else np.zeros_like(scores)
 
 
-def pooled(parts: Sequence[FloatArray], pool: int, drawn: Callable[[IntArray], IntArray]) -> IntArray:
+def pooled(parts: Sequence[FloatArray], pool: int, drawn: Draws) -> IntArray:
     """The rows that are among the `pool` best of one part, ascending.
 
-    parts: (n,) scores of all rows. drawn: see `fair_rows`.
+    parts: (n,) scores of all rows.
     Differs from ChunkRAG: a row found by one part has its true score in the other parts, too.
     """
     return np.unique(np.concatenate([fair_rows(part, pool, drawn) for part in parts]))

@@ -1,7 +1,7 @@
 """The search of sentences that are scored together with their context, and the index of them in memory."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Literal, NamedTuple, Never, get_args
 
@@ -12,7 +12,7 @@ from precise_rag.checks import check_choice, check_number
 from precise_rag.filters import Filter, as_filter
 from precise_rag.index.groups import Groups, passage_ids
 from precise_rag.index.index import DocumentIndex, Searched, check_search
-from precise_rag.index.ranking import best_rows
+from precise_rag.index.ranking import Draws, best_rows
 from precise_rag.index.vectors import vector_columns
 from precise_rag.index.view import Hits, View
 from precise_rag.sentences.trimming import trim_spans
@@ -25,19 +25,15 @@ Scores = tuple[FloatArray, Mapping[str, FloatArray]]
 
 
 def chosen_rows(
-    scores: FloatArray,
-    passages: IntArray,
-    returns: Returns,
-    top_k: int,
-    drawn: Callable[[IntArray], IntArray],
+    scores: FloatArray, passages: IntArray, returns: Returns, top_k: int, drawn: Draws
 ) -> IntArray:
     """The rows of at most `top_k` sentences to return, best first; see `Returns`.
 
     scores: (n,) of all sentences, -inf for those to leave out. passages: (n,) number of the passage of each.
-    drawn: see `fair_rows`.
     """
     if returns == "passage":
-        rows = best_rows(scores, len(scores), drawn)
+        n_found = max(1, int(np.count_nonzero(scores > -np.inf)))
+        rows = best_rows(scores, n_found, drawn)
         rows = rows[np.sort(np.unique(passages[rows], return_index=True)[1])[:top_k]]
         return rows[scores[rows] > -np.inf]
     if returns == "mixed":

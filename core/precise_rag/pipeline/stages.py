@@ -38,8 +38,15 @@ class Stages(TypedDict, total=False):
     feedback: Stage
 
 
-_NAMES = "queries", "score", "filter", "filter", "grow", "select", "next_step"
-METHODS: Mapping[str, str] = dict(zip(Stages.__annotations__, _NAMES, strict=True))
+METHODS: Mapping[str, str] = {
+    "rewriter": "queries",
+    "reranker": "score",
+    "redundancy": "filter",
+    "relevance": "filter",
+    "evidence": "grow",
+    "selector": "select",
+    "feedback": "next_step",
+}
 """The method that your own object must have, by the name of the stage; see `precise_rag.protocols`."""
 _ELSEWHERE = {
     "_embed": "encoder=, in LangChain embeddings= and in LlamaIndex embed_model=, where the index is built",

@@ -13,7 +13,7 @@ from precise_rag.evidence import prune
 def run(args: argparse.Namespace) -> int:
     """Print what is left, and on standard error how much that is."""
     file = Path(args.file or "")
-    if kind_of(file.name) in ("records", "json", "table"):  # any field of a record may answer
+    if kind_of(file) in ("records", "json", "table"):  # any field of a record may answer
         text = decode(read_bytes(file), file)
     elif args.file:
         text = "\n\n".join(document.text for document in read_documents(args.file))

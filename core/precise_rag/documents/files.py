@@ -17,8 +17,8 @@ from precise_rag.errors import InputError
 from precise_rag.redaction import visible_line
 
 _log = logging.getLogger(__name__)
-MOST_FILE_BYTES = 256 * 2**20
-"""Largest size of a file."""
+MOST_FILE_BYTES, _BEGINNING = 256 * 2**20, 4_096
+"""Bytes of a file, at most, and of the beginning that tells whether one without an ending is text."""
 _DECLARED = re.compile(
     rb"(?i)<\?xml[^>]{0,200}?encoding=[\"']([\w.:-]{1,40})|<meta[^>]{0,200}?charset=[\"']?([\w.:-]{1,40})"
     rb"|\\usepackage\[([\w-]{1,20})\]\{inputenc\}"
@@ -38,9 +38,20 @@ _KINDS, _NAMES, _WIDER = (by_word(_DATA[name]) for name in ("endings", "names", 
 _FOLDERS = {key: names.split() for key, names in _DATA["folders"].items()}
 
 
-def kind_of(name: str) -> Kind | None:
-    """Return the kind of a file by its name; None if it cannot be read."""
-    return _NAMES.get(name.lower()) or _KINDS.get(os.path.splitext(name.lower())[1])
+def kind_of(file: Path) -> Kind | None:
+    """Return the kind of a file by its name, or by how it begins if that has no ending; None for no kind."""
+    kind = _NAMES.get(file.name.lower()) or _KINDS.get(file.suffix.lower())
+    return kind or ("text" if not file.suffix and _begins_with_text(file) else None)
+
+
+def _begins_with_text(file: Path) -> bool:
+    """Whether a file begins with UTF-8 text that is not blank."""
+    with suppress(OSError, UnicodeDecodeError):
+        if file.is_file():
+            with file.open("rb") as opened:
+                text = codecs.getincrementaldecoder("utf-8")().decode(opened.read(_BEGINNING))
+            return "\0" not in text and bool(text.strip())
+    return False
 
 
 def document_files(path: Path, exclude: Sequence[str], report: Report) -> Iterator[tuple[Path, str]]:
@@ -52,7 +63,7 @@ def document_files(path: Path, exclude: Sequence[str], report: Report) -> Iterat
     if os.path.isdir(path):
         found, others, left_out = False, Counter[str](), Counter[str]()
         for file, name in _files_below(path, exclude, report, left_out):
-            if kind_of(file.name):
+            if kind_of(file):
                 found = True
                 yield file, name
             else:
@@ -66,7 +77,7 @@ def document_files(path: Path, exclude: Sequence[str], report: Report) -> Iterat
             report(InputError(f"{path}: there is nothing to read in this folder"))
     elif not os.path.lexists(path):
         report(InputError(f"{path}: no such file or folder"))
-    elif kind_of(path.name):
+    elif kind_of(path):
         yield path, path.name
     else:
         report(InputError(f"{path}: cannot read this kind of file ({path.suffix or 'no ending'})"))
@@ -90,7 +101,7 @@ def _files_below(
                 continue
             by_mark = any(any(path.glob(mark)) for mark in _FOLDERS["marks"])
             if by_mark or path.name.startswith(".") or path.name in _FOLDERS["names"]:
-                if os.path.isdir(path) or kind_of(path.name):
+                if os.path.isdir(path) or kind_of(path):
                     left_out.update({path.name}.difference(_FOLDERS["unsaid"]))
                 continue
             target = os.path.realpath(path)

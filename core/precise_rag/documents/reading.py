@@ -95,7 +95,7 @@ def read_documents(
 
 
 def _documents(file: Path, name: str, converter: Converter, report: Report) -> Iterator[Document]:
-    kind = kind_of(file.name)
+    kind = kind_of(file)
     data = read_bytes(file)
     if not data:
         return iter([Document(name, "", {"source": name})])

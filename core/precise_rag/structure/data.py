@@ -114,7 +114,7 @@ def _is_braced(body: str) -> bool:
 
 def _is_yaml(body: str) -> bool:
     """Whether nearly all lines have a key or a dash, few are sentences, and some are nested."""
-    n_lines = n_entries = n_values = n_nested = n_sentences = 0
+    n_lines = n_entries = n_names = n_values = n_nested = n_sentences = 0
     is_parent, indent = False, 0
     for line in body.split("\n"):
         words = line.strip()
@@ -124,12 +124,13 @@ def _is_yaml(body: str) -> bool:
         n_lines += 1
         n_nested += is_parent and (now > indent or (now == indent and words[0] == "-"))
         n_entries += entry is not None and not entry["words"]
+        n_names += entry is None and words[:2] == "- " and words.count(" ") == 1
         n_values += entry is not None or words[:2] == "- " or words == "---" or now > indent
         n_sentences += " " in words and words[-1] in ".!?"
         if entry is not None:
             has_value = bool(entry["value"] or entry["words"])
             is_parent, indent = words[:2] == "- " or not has_value, now + has_value
-    is_full = n_values >= _SHARE_OF_LINES * n_lines and 2 * n_entries >= n_lines
+    is_full = n_values >= _SHARE_OF_LINES * n_lines and 2 * (n_entries + n_names) >= n_lines
     return n_nested >= 2 and n_entries >= _FEWEST and is_full and 5 * n_sentences <= n_lines
 
 

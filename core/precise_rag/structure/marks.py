@@ -58,6 +58,8 @@ NUMBERED_TITLE = re.compile(
 """A numbered title with a full stop, alone or before its text, as contracts have."""
 ADORNMENT = re.compile(r"([=\-~^\"'`#*+.:_])\1{2,}[ \t]*\Z")
 """A line of one punctuation mark, under or over a title."""
+BANNER = re.compile(r"(?:={4,200}|_{1,200}|-{6,200})(?<=([=_-]))[ \t]([^\W_][^\n]{0,200}?)[ \t]\1{1,200}\Z")
+"""A title with its adornment on both sides, as in the logs of tests."""
 MARKED_TITLE = re.compile(
     r"(={1,6}(?=[ \t])|=head[1-4](?=[ \t])|\\(?:sub){0,2}section\*?(?=\{)|[■◆▼▶]|(?=【|《[^》\n]{1,60}》\Z))"
     r"[ \t\u3000{【《]{0,40}(\w[^\n】]{0,200}?)[ \t=}】》]*+(?:\\label\{[^{}\n]{0,80}\})?(?<!。)\Z"
@@ -80,13 +82,14 @@ _NAME = rf"[^\W\d_]{_OF_LABEL}{{0,39}}"
 TURN = re.compile(
     r"(?m)^(?P<indent>[ \t]*)(?:<[A-Za-z][^<>\n]{0,200}>[ \t]*){0,3}(?:\*\*|__)?"
     rf"(?:{_TIME}<[ @+%&~]?(?P<nick>[^\s<>]{{1,40}})>[ \t]"
-    rf"|(?P<label>(?:{_TIME}(?:\*\*|__)?\w|[^\W\d_a-z]){_OF_LABEL}{{0,39}}(?:[.]{_OF_LABEL}{{0,20}}){{0,2}}"
+    r"|(?P<label>(?![\w.]{1,60}(?:Error|Exception|Warning):)"
+    rf"(?:{_TIME}(?:\*\*|__)?\w|[^\W\d_a-z]){_OF_LABEL}{{0,39}}(?:[.]{_OF_LABEL}{{0,20}}){{0,2}}"
     r"(?:[(（][^\n()]{1,30}[)）])?)(?::(?:\*\*|__|</[A-Za-z]{1,8}>)?[ \t\n]|：(?:\*\*|__)?)"
     rf"|(?P<head>{_TIME}{_NAME}|{_NAME}(?:,[^\n:]{{0,20}})?[ \t,|·(\[—–-]{{1,4}}{_CLOCK})"
     rf"[ \t]*(?=\n(?!{_CLOCK}|[^\n]{{0,60}}{_CLOCK}[ \t]*$)[^\n]))"
 )
 """A speaker's label at the start of a line, also in bold or after tags, or a line of a name and a time above
-what is said. After a time the label may begin with a small letter."""
+what is said. After a time the label may begin with a small letter. What an error says is none."""
 _FOLDED = r":[^\n]*\n(?:[ \t]+[^\s:][^\n]*\n)*+"
 _POSTMARK = r"From [^\s:]+ {1,3}\w{3} \w{3} [^\n]+\n"
 _SMALL_PRINT = rf"(?:[A-Za-z]\w{{0,20}}-[\w-]{{1,40}}|Received|References|Sender|B?[Cc]{{2}}|Status){_FOLDED}"
@@ -226,7 +229,7 @@ def without_marks(text: str) -> str:
     words = _BEFORE_HEADING.sub("", " ".join(lines))
     words = _BULLET.sub("", (_TAG.sub(" ", words) if _MARKUP.search(words) else words).strip(" ¶"))
     words = _ANCHOR.sub("", words.strip("# ") if words.startswith("#") else words)
-    words = _ROLE.sub(r"\1", MARKED_TITLE.sub(r"\2", MANUAL_HEAD.sub(r"\1", words)))
+    words = _ROLE.sub(r"\1", MARKED_TITLE.sub(r"\2", BANNER.sub(r"\2", MANUAL_HEAD.sub(r"\1", words))))
     beside_images = _LINK.sub(lambda link: "" if "![" in link[0][:3] else link[1], words)
     words = beside_images if any(map(str.isalnum, beside_images)) else _LINK.sub(r"\1", words)
     return " ".join(_EMPHASIS.sub("", unescaped(words)).split())

@@ -7,26 +7,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import filterfalse, islice, pairwise, takewhile
 
 from precise_rag._data import packaged_text
+from precise_rag.structure import marks
 from precise_rag.structure.blocks import OPTIONS, BlockKind, BlockStart, lost_indent
 from precise_rag.structure.item_marks import ItemMark, with_mark
-from precise_rag.structure.marks import (
-    ADORNMENT,
-    CODE_LINE,
-    COLUMNS,
-    DIRECTIVE,
-    FORMULA,
-    ITEM,
-    MAIL_HEAD,
-    MANUAL_HEAD,
-    MARKED_TITLE,
-    NUMBERED,
-    STOPS,
-    TIME,
-    WIDE,
-    ends_in_colon,
-    label_end,
-    leads_in,
-)
 from precise_rag.structure.plain_lines import (
     ASKING,
     LEVEL_OF_NUMBERS,
@@ -85,7 +68,7 @@ _PASSED = re.compile(rf"(?!{_SETTING.pattern})(?:[#;!]|//|{_SECTION.pattern}\Z)"
 
 def plain_blocks(text: str) -> Iterator[BlockStart]:
     """Yield the starts of the blocks of a plain text whose lines end in line feeds."""
-    mail_heads = {head.start(): head.end() for head in MAIL_HEAD.finditer(text)}
+    mail_heads = {head.start(): head.end() for head in marks.MAIL_HEAD.finditer(text)}
     bare = without_pages(text, lines := read_lines(text))
     bare[:1] = [line._replace(indent=line.indent or lost_indent(text)) for line in bare[:1]]
     read = [*(reader := _Reader(without_stops(bare), mail_heads)).blocks()]
@@ -103,15 +86,21 @@ def plain_blocks(text: str) -> Iterator[BlockStart]:
 def _is_cell(line: Line) -> bool:
     """Whether a line may be the cell of a table that is a paragraph."""
     is_alone = line.after_blank and line.before_blank
-    return is_alone and len(line.words) <= LONGEST_CELL and not line.words.endswith(STOPS)
+    return is_alone and len(line.words) <= LONGEST_CELL and not line.words.endswith(marks.STOPS)
 
 
 def _name_above(line: Line) -> str:
     """The words in capitals, but for what is in brackets, of a line right above others; "" without them."""
     words = line.words.partition(" (")[0] if line.words.endswith(")") else line.words.rstrip(":.")
     is_above = line.after_blank and not line.before_blank and len(line.words) <= LONGEST_HEADING
-    is_name = is_above and _NAME.fullmatch(words) and in_capitals(words) and not COLUMNS.match(words)
+    is_name = is_above and _NAME.fullmatch(words) and in_capitals(words) and not marks.COLUMNS.match(words)
     return words if is_name and sum(map(str.isalpha, words)) >= _FEWEST_LETTERS else ""
+
+
+def _are_around(over: str, title: str, under: str) -> bool:
+    """Whether a title is between two equal lines that are longer, or two of one length and other marks."""
+    are_alike = len(under) == len(over) and marks.ADORNMENT.match(under) and not marks.COLUMNS.match(title)
+    return len(title) <= len(over) if under == over else bool(are_alike)
 
 
 def _listings(lines: Sequence[Line]) -> dict[int, int]:
@@ -174,7 +163,7 @@ class _Reader:
                 continue
             if block := self._block(number):
                 yield self._open(number, *block)
-            self.colon = self.kind != "code" and ends_in_colon(self.lines[number].words)
+            self.colon = self.kind != "code" and marks.ends_in_colon(self.lines[number].words)
             number += 1
 
     def _open(self, number: int, kind: BlockKind, level: int) -> BlockStart:
@@ -195,19 +184,19 @@ class _Reader:
         is_term = self._is_term(number)
         self.term = min(self.term, line.indent if is_term else _NO_TERM)
         is_below = self.colon and line.after_blank and line.indent > self.indent
-        if is_below and not is_term and not ITEM.match(f"{words} "):
+        if is_below and not is_term and not marks.ITEM.match(f"{words} "):
             is_code = "::" in self.lines[number - 1].words[-2:] or _CODE_SIGNS.search(words) is not None
             return "code" if is_code else "quote", 0
-        is_in_paragraph = self.kind == "paragraph" and line.indent > self.indent + 1
-        if line.after_blank and (FORMULA.match(words) or (is_in_paragraph and CODE_LINE.match(words))):
+        is_in = self.kind == "paragraph" and line.indent > self.indent + 1
+        if line.after_blank and (marks.FORMULA.match(words) or (is_in and marks.CODE_LINE.match(words))):
             return "code", 0
-        if is_term or (ITEM.match(words) and number not in self.wrapped and self._is_item(number)):
+        if is_term or (marks.ITEM.match(words) and number not in self.wrapped and self._is_item(number)):
             self.marks = self.marks if self.kind == "item" else []
             self.marks, depth = (self.marks, 0) if is_term else with_mark(self.marks, line)
             return "item", 1 + line.indent // 2 + depth
         if not line.after_blank:
             ends = self.kind == "quote" and self.lines[number - 1].words[0] == ">" and not words[0].islower()
-            ends |= self.kind == "item" and line.indent <= self.indent and TIME.match(words) is not None
+            ends |= self.kind == "item" and line.indent <= self.indent and marks.TIME.match(words) is not None
             return ("paragraph", 0) if ends or self.kind is None else self._lead_in(number)
         if self.kind == "item" and line.indent > self.indent:
             return "item", self.level
@@ -221,7 +210,7 @@ class _Reader:
         line, *below = self.lines[number : number + 2]
         if not below or not _name_above(line) or (line.words.endswith(".") and not self.is_play):
             return False
-        is_wrapped = in_capitals(below[0].words) and not COLUMNS.match(below[0].words)
+        is_wrapped = in_capitals(below[0].words) and not marks.COLUMNS.match(below[0].words)
         is_running = self.names[_name_above(line)] >= RUNNING_LINES and not self.is_play
         is_bare = not (is_wrapped or is_running or self._is_term(number))
         return is_bare and (self.is_play or self._heads(number))
@@ -233,23 +222,23 @@ class _Reader:
         words, before = line.words, self.lines[max(number - 1, 0)]
         is_rest = before.indent == line.indent or words.count("[") < words.count("]")
         is_rest = is_rest or (words[0] == "[" and _COMMAND.match(before.words) is not None)
-        if (is_rest and not line.after_blank) or not below or TIME.match(words):
+        if (is_rest and not line.after_blank) or not below or marks.TIME.match(words):
             return False
         while below[1:] and not below[0].after_blank and OPTIONS.match(f"{row}\n{rows[0]}"):
             (line, *below), (row, *rows) = below, rows
         if below[0].after_blank:
             return _LITERALS.fullmatch(words) is not None and below[0].indent > line.indent + 1
-        if label_end(row, rows[0]):
+        if marks.label_end(row, rows[0]):
             return True
         if len(words) > _LONGEST_TERM or words.removesuffix("...").endswith(STOP) or has_two_sentences(words):
             return False
         if below[0].indent <= line.indent + 1:
-            return below[0].words.startswith(": ") and not ITEM.match(words)
+            return below[0].words.startswith(": ") and not marks.ITEM.match(words)
         if words[0] in "`\"'<-([$*:" or _COMMAND.match(words):
             return True
         if number == 0 and (words[0] in ")]}" or (below[0].words[0].islower() and not self._is_term(1))):
             return False  # the rest of a sentence, in a text that was cut out of another
-        n_words = len(words.split()) + len(WIDE.findall(words)) // 2
+        n_words = len(words.split()) + len(marks.WIDE.findall(words)) // 2
         is_above_term = any(not one.after_blank and one.indent > below[0].indent + 1 for one in below[1:2])
         is_short = n_words <= _WORDS_OF_TERM or in_capitals(words)
         is_section = in_capitals(words) and not (line.indent or self.is_play)
@@ -261,17 +250,17 @@ class _Reader:
         before, *rest = (" " * one.indent + one.words for one in self.lines[number - 1 : number + 4])
         if self.kind != "item" or line.indent > min(self.indent, indents[-1]):
             return None
-        if not leads_in(before, rest):
-            return ("paragraph", 0) if before.endswith(STOPS) and self._is_below_list(number) else None
+        if not marks.leads_in(before, rest):
+            return ("paragraph", 0) if before.endswith(marks.STOPS) and self._is_below_list(number) else None
         return ("item", self.level - 1) if line.indent > indents[0] else ("paragraph", 0)
 
     def _is_below_list(self, number: int) -> bool:
         """Whether a line that would have fitted above is a paragraph, below the last of items of one line."""
         *items, line = self.lines[max(number - 2, 0) : number + 1]
         rest = takewhile(lambda one: not one.after_blank, self.lines[number + 1 : number + _CELLS_AHEAD])
-        are_items = not items[-1].after_blank and all(ITEM.match(one.words) for one in items)
+        are_items = not items[-1].after_blank and all(marks.ITEM.match(one.words) for one in items)
         is_new = line.words[0].isalpha() and not line.words[0].islower() and fits_above(items[-1], line)
-        return are_items and is_new and not any(ITEM.match(f"{one.words} ") for one in rest)
+        return are_items and is_new and not any(marks.ITEM.match(f"{one.words} ") for one in rest)
 
     def _goes_on(self, line: Line) -> bool:
         return not line.after_blank or line.indent >= max(self.indent, 1)
@@ -281,11 +270,12 @@ class _Reader:
         line = self.lines[number]
         following = self.lines[number + 1].words if number + 1 < len(self.lines) else ""
         is_plain = self.kind == "item" or line.words[0] in "-*+•‣▪◦·–・" or line.words[0].isdigit()
-        may_head = is_plain or (NUMBERED.match(line.words) and not following[:1].islower())
+        may_head = is_plain or (marks.NUMBERED.match(line.words) and not following[:1].islower())
         if line.after_blank and may_head and self._heading_level(number) > 0:
             return False
         is_apart = line.after_blank and (self.colon or line.words[0].isascii() or line.words[1] != ".")
-        return is_plain or is_apart or (self.colon and self.marks != []) or ITEM.match(following) is not None
+        is_listed = self.colon and self.marks != []
+        return is_plain or is_apart or is_listed or marks.ITEM.match(following) is not None
 
     def _title(self, number: int) -> tuple[BlockKind, int, int] | None:
         """A title with its adornment, or the head of a mail: its kind, level and number of lines."""
@@ -293,10 +283,10 @@ class _Reader:
         if line.start in self.mail_heads:
             end = bisect_left(self.lines, self.mail_heads[line.start], key=lambda after: after.start)
             return "heading", 1, end - number
-        if line.after_blank and MANUAL_HEAD.match(line.words):
+        if line.after_blank and marks.MANUAL_HEAD.match(line.words):
             return "heading", 1, 1
         is_first = line.after_blank or line.words[0] == "\\"
-        if is_first and (marked := MARKED_TITLE.match(line.words)) and (marked[1] != "=" or not number):
+        if is_first and (marked := marks.MARKED_TITLE.match(line.words)) and (marked[1] != "=" or not number):
             level = marked[1].count("=") or 2 + marked[1].count("sub")
             return "heading", int(marked[1][-1]) if marked[1][-1:].isdigit() else level, 1
         level = self.counted.get(number) or (number in self.numbered and self._heading_level(number))
@@ -306,15 +296,17 @@ class _Reader:
         if _SECTION.fullmatch(line.words) and self._heads(number) and self._is_above_setting(number):
             is_part = f"[[{line.words.strip('[]').rpartition('.')[0]}]]" in self.lists
             return "heading", _SHORT + is_part, 1 + line.words.startswith("[[")
-        if ADORNMENT.match(line.words):
-            is_alone = len(rest) < 2 or rest[0].after_blank or rest[1].after_blank
-            is_alone = is_alone or rest[1].words != line.words or len(rest[0].words) > len(line.words)
-            level = 0 if is_alone else self._style(line.words[0], True, *rest)
+        if banner := marks.BANNER.match(line.words):
+            return "heading", self._style(2 * banner[1], True, line, line), 1
+        if marks.ADORNMENT.match(line.words):
+            is_title = len(rest) > 1 and not (rest[0].after_blank or rest[1].after_blank)
+            is_title = is_title and _are_around(line.words, *(one.words for one in rest))
+            level = self._style(line.words[0], True, *rest) if is_title else 0
             return ("heading", level, 3) if level else None
-        is_head = len(rest) > 1 and COLUMNS.match(line.words) and COLUMNS.match(rest[1].words)
+        is_head = len(rest) > 1 and marks.COLUMNS.match(line.words) and marks.COLUMNS.match(rest[1].words)
         is_title = line.after_blank and len(line.words) <= 2 * LONGEST_HEADING and not is_head
         under = rest[0].words if is_title and rest and not rest[0].after_blank else ""
-        is_adorned = 0.7 * len(line.words) <= len(under) and ADORNMENT.match(under)
+        is_adorned = 0.7 * len(line.words) <= len(under) and marks.ADORNMENT.match(under)
         if is_adorned and (level := self._style(under[0], False, line, rest[-1])):
             return "heading", level, 2
         level = _SHORT if self.is_play else _LEVEL_OF_CAPITALS
@@ -336,7 +328,7 @@ class _Reader:
         return any(map(_SETTING.match, islice(filterfalse(_PASSED.match, words), 1)))
 
     def _style(self, mark: str, over: bool, title: Line, below: Line) -> int:
-        words, number = title.words, NUMBERED.match(title.words)
+        words, number = title.words, marks.NUMBERED.match(title.words)
         is_drawing = words.count(" ") > 1 and not any(map(str.isalpha, words))
         if is_drawing or mark == "#" in (words[0], "" if over else below.words[0]):
             return 0  # no title, but a comment in a banner
@@ -370,7 +362,7 @@ class _Reader:
     def _directive(self, number: int) -> tuple[BlockKind, int, int] | None:
         """A reStructuredText directive, with its fields above an indented text, or with its code."""
         line = self.lines[number]
-        if not line.words.startswith("..") or DIRECTIVE.match(line.words) is None:
+        if not line.words.startswith("..") or marks.DIRECTIVE.match(line.words) is None:
             return None
         end = number + 1
         if line.words[2:].split("::")[0].strip() not in _CODE_DIRECTIVES:
@@ -402,8 +394,8 @@ class _Reader:
         following = self.lines[number + 1] if number + 1 < len(self.lines) else None
         if following is None or not any(letter.isalpha() for letter in words):
             return 0
-        if (match := NUMBERED.match(words)) is not None:
-            is_above_item = ITEM.match(following.words) is not None
+        if (match := marks.NUMBERED.match(words)) is not None:
+            is_above_item = marks.ITEM.match(following.words) is not None
             last = words.split()[-1]
             if is_above_item and "," in words and len(last) <= _SMALL_WORD and last.islower():
                 return 0

@@ -33,10 +33,10 @@ _LIKELY = re.compile(
 )
 _SHELL = re.compile(r"#!\S{1,40}/(?:env )?\w{0,4}sh\b")
 _OTHER = re.compile(
-    r"(?m)^(?:```|~~~|=(?:head\d|pod|begin)\b|\.\. [\w-]{1,40}::|\\[a-z]{3,15}\{)"
+    r"(?m)^(?:```|~~~|=(?:head\d|pod|begin)\b|\.\. [\w-]{1,40}::|\\[a-z]{3,15}\{|={4,200}[ \t]\w)"
     r"|\A(?:WEBVTT|\s{0,99}[\w.:-]{1,80}\(\d\w{0,9}\)[ \t]{2,200}\w)"
 )
-"""What it has not, but in docstrings: marks of Markdown, reStructuredText, LaTeX, captions, Perl, manuals."""
+"""What only docstrings have: marks of Markdown, reStructuredText, LaTeX, Perl, captions, manuals, logs."""
 _ATTRIBUTE = re.compile(r"@\w|#\[|\[\w|template\b[^(){}]*\Z")
 _DIRECTIVE = "include|define|undef|if\\w*|el\\w+|endif|pragma|error|line|region|endregion|import"
 _IN_QUOTES = re.compile(r"(?s)(\"{3}|'{3}).*?\1")

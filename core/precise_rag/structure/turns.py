@@ -50,7 +50,8 @@ def with_turns(text: str, starts: list[BlockStart]) -> list[BlockStart]:
         is_right = indent_of(text[above:begin]) < indent_of(text[begin : place + 1])
         if after_space(text, begin) >= place and (is_close or is_right):
             begin = above
-        if kind not in ("code", "table") and first in ("", name):
+        is_titled = kind == "heading" and "\n" in text[begin:place].lstrip()
+        if kind not in ("code", "table") and not is_titled and first in ("", name):
             begins[place] = begin
     named = {place for place, begin in begins.items() if first and _is_name(text, begin, place)}
     for place, begin in begins.items():

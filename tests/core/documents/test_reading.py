@@ -21,15 +21,18 @@ NO_CHARACTER = f"&#{'9' * 5_000};"
 
 
 def test_a_folder_is_read_in_sorted_order_with_relative_ids(tmp_path, caplog):
-    for name in ("b.md", "a/one.txt", "a/.hidden.md", "a/code.py", "LICENSE", "picture.png", ".git/x.txt"):
+    hidden = "a/.hidden.md", ".git/x.txt"
+    for name in ("b.md", "a/one.txt", *hidden, "a/code.py", "LICENSE", "picture.png", "a/run", "no", "zero"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_text(name, newline="")
+        (tmp_path / name).write_text({"no": "\x7fELF\0", "zero": ""}.get(name, name), newline="")
     (tmp_path / "c.txt").write_bytes(b"\xef\xbb\xbfOne.\r\n")
     (tmp_path / "empty.txt").touch()
     found = list(read_documents(tmp_path))
-    assert " ".join(document.id for document in found) == "LICENSE a/code.py a/one.txt b.md c.txt empty.txt"
+    assert " ".join(document.id for document in found) == (
+        "LICENSE a/code.py a/one.txt a/run b.md c.txt empty.txt"
+    )
     assert caplog.messages == [
-        f"{tmp_path}: files of kinds that cannot be read: .png (1)",
+        f"{tmp_path}: files of kinds that cannot be read: no (1), .png (1), zero (1)",
         f"{tmp_path}: left out, hidden or filled by tools (to read one, give its own path): .hidden.md (1)",
     ]
     assert found[2] == Document("a/one.txt", "a/one.txt", {"source": "a/one.txt"})

@@ -233,8 +233,7 @@ def main() -> None:
     chosen = {name: PIPELINES[name] for name in PIPELINES if not args.pipelines or name in args.pipelines}
     chosen = dict([next(iter(PIPELINES.items()))]) | chosen
     for dataset in question_sets(args):
-        is_slow_set = dataset.name in SLOW_SETS
-        here = {name: pipeline for name, pipeline in chosen.items() if is_slow_set or name not in SLOW}
+        here = {name: made for name, made in chosen.items() if dataset.name in SLOW_SETS or name not in SLOW}
         found.append(measure(here, dataset, encoder))
         print(dataset.name, "done", flush=True)
     name = "peers-few" if args.pipelines else "peers"

@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
+from sklearn.metrics import log_loss
 
 from benchmarks.harness.datasets import HALVED, UNSEEN, unseen
 from benchmarks.harness.statistics import compare_over_sets
@@ -103,12 +104,6 @@ def calibration_error(probability: np.ndarray, truth: np.ndarray) -> float:
     bins = np.minimum((probability * 10).astype(int), 9)
     gaps = [abs(probability[bins == b].sum() - truth[bins == b].sum()) for b in np.unique(bins)]
     return float(sum(gaps) / len(truth))
-
-
-def log_loss(probability: np.ndarray, truth: np.ndarray) -> float:
-    """Mean of minus the natural logarithm of the probability given to what is true."""
-    right = np.where(truth, probability, 1.0 - probability)
-    return float(-np.log(np.maximum(right, 1e-6)).mean())
 
 
 def gains(found: Sequence[Ranked], groups: Mapping[str, Sequence[str]]) -> Iterator[dict[str, Any]]:

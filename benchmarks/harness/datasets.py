@@ -17,6 +17,7 @@ import os
 from argparse import Namespace
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import cycle
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -143,14 +144,23 @@ def _evidence(span: Mapping[str, Any], collection: Mapping[str, Document]) -> Ev
 
 
 def load_development_set(name: str, folder: str | Path | None = None, split: str = "dev") -> Dataset:
-    """Load a set, such as "squad".
+    """Load a set, such as "squad"; "across" is XQuAD asked in English, over articles in other languages.
 
     folder: of the files; default: the environment variable PRECISE_DATA. split: first part of the file names.
     """
+    if name == "across":
+        return replace(_across(load_development_set("xquad", folder)), name=name)
     data = Path(folder or os.environ["PRECISE_DATA"])
-    return load_dataset(
-        data / f"{split}_qa_docs_{name}.jsonl.gz", data / f"{split}_qa_questions_{name}.jsonl.gz", name
-    )
+    docs, questions = (data / f"{split}_qa_{kind}_{name}.jsonl.gz" for kind in ("docs", "questions"))
+    return load_dataset(docs, questions, name)
+
+
+def _across(xquad: Dataset) -> Dataset:
+    titles = sorted({d.id[9:] for d in xquad.documents if not may_train_on(f"squad/{d.id[9:]}")})
+    pairs = zip(cycle(("de", "es", "zh", "ar", "ru")), titles, strict=False)
+    kept = xquad.restrict(f"xquad/{language}/{title}" for language, title in pairs)
+    texts = {one.id: one.text for one in xquad.questions}
+    return replace(kept, questions=tuple(replace(q, text=texts[f"en/{q.id[3:]}"]) for q in kept.questions))
 
 
 def may_train_on(doc_id: str) -> bool:

@@ -37,9 +37,10 @@ _SIGNED = re.compile(
 _SIGNED_LINES = re.compile(rf"(?m)^[ \t]*+(?:[-*#]{{1,6}} )?[ \t\"'`*|│(]{{0,20}}({_SIGNED.pattern})")
 _BEGINNING = 600
 """Characters of a text in HTML within which its first name is looked for."""
-_COUNTS = re.compile(r"\D*|\d|\d+(?:st|nd|rd|th|s)")
-"""What is no code: a word without a digit, a single digit, an ordinal, a decade."""
-_WORD = re.compile(r"\w+")
+_COUNTS, _WORD = re.compile(r"\D*|\d|\d+(?:st|nd|rd|th|s)"), re.compile(r"\w+")
+"""What is no code: a word without a digit, a single digit, an ordinal, a decade; and a word."""
+_IDENTIFIER = re.compile(r"\b(?:[a-z]{2,60}[A-Z]\w{0,80}|[A-Za-z]{1,40}(?:_[A-Za-z]{1,40}){1,8})\b")
+"""A name in a program: maxBytes, max_bytes."""
 _RECORD = re.compile(
     r"""\|[^|\n]{1,200}\||["'][ ]?:[ ]|\t[^\t\n]{1,200}\t|<td\b|,[^,\s][^,\n]{0,100},\S"""
     r"|(?m:^[ \t-]{0,40}[\w.-]{1,60}: )"
@@ -163,8 +164,8 @@ class QueryTerms:
 def alone_with_code(query: str, texts: Sequence[str]) -> FloatArray:
     """Return (n,) 1 for each text that alone holds a code or name of the query, else 0.
 
-    A code is one such as E4266 or TX-17. A name counts in rows of tables and the like, and has several words:
-    elsewhere much can be said of it without it.
+    A code is one such as E4266, TX-17 or maxBytes. A name counts in rows of tables and the like, and has
+    several words: elsewhere much can be said of it without it.
     """
     asked, names = _codes(query), _names(query)
     holding = [asked & _codes_with_dates(text) if asked else set[str]() for text in texts]
@@ -188,8 +189,7 @@ def begins_with_name(query: str, texts: Sequence[str]) -> FloatArray:
     signed = {*_SIGNED.findall(query)}  # "-a in kill-pane" is in the entry of kill-pane
     if not asked | signed:
         return np.zeros(len(texts), dtype=np.float32)
-    shown = (without_tags(text[:_BEGINNING]) if text.lstrip().startswith("<") else text for text in texts)
-    texts = [*map(in_one_form, shown)]
+    texts = [in_one_form(without_tags(t[:_BEGINNING]) if t.lstrip()[:1] == "<" else t) for t in texts]
     firsts = [_ENTRY.match(text.casefold()) if asked else None for text in texts]
     begun = [{first[1]} & asked if first else set[str]() for first in firsts]
     for n_lines in (1, None) if signed else ():
@@ -197,9 +197,8 @@ def begins_with_name(query: str, texts: Sequence[str]) -> FloatArray:
             lines = ("\n".join(text.strip().split("\n")[:n_lines]) for text in texts)
             begun = [{*_SIGNED_LINES.findall(several)} & signed for several in lines]
     counts = Counter(chain.from_iterable(begun))
-    return np.array(
-        [1 / min(map(counts.__getitem__, one), default=np.inf) for one in begun], dtype=np.float32
-    )
+    shares = [1 / min(map(counts.__getitem__, one), default=np.inf) for one in begun]
+    return np.array(shares, dtype=np.float32)
 
 
 def _names(query: str) -> set[str]:
@@ -210,7 +209,8 @@ def _names(query: str) -> set[str]:
 
 
 def _codes(text: str) -> set[str]:
-    return {code for code in _CODE.findall(in_one_form(text).casefold()) if not _COUNTS.fullmatch(code)}
+    codes = {code for code in _CODE.findall(in_one_form(text).casefold()) if not _COUNTS.fullmatch(code)}
+    return codes.union(map(str.casefold, _IDENTIFIER.findall(text)))
 
 
 def _codes_with_dates(text: str) -> set[str]:

@@ -58,7 +58,9 @@ def test_what_is_not_read_stands_in_the_order_of_the_packaged_reranker_and_searc
     rows, _, packaged, _ = cascade.shortlist(QUESTION, given)
     rest = np.setdiff1d(np.arange(20), rows)
     expected = packaged[rest] - np.log2(20 - rest)
-    assert np.argsort(cascade.score(QUESTION, given)[rest]).tolist() == np.argsort(expected).tolist()
+    ordered = cascade.score(QUESTION, given)[rest][np.argsort(expected)]
+    assert (np.diff(ordered) >= 0).all()
+    assert ordered[-1] > ordered[0]
     of_two_texts = [replace(one, score=float(n > 9)) for n, one in enumerate(given)]
     _, _, packaged, order = cascade.shortlist(QUESTION, of_two_texts)
     np.testing.assert_array_equal(order, packaged)

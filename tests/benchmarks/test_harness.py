@@ -65,6 +65,26 @@ def test_a_set_is_read_with_its_evidence(tmp_path: Path) -> None:
         load_development_set("s", tmp_path)
 
 
+def test_across_languages_is_asked_in_english_about_articles_that_nothing_was_trained_on(
+    tmp_path: Path,
+) -> None:
+    names = [f"{n:02}" for n in range(30)]
+    pairs = [(language, name) for language in ("en", "de", "es", "zh", "ar", "ru") for name in names]
+    for kind in ("docs", "questions"):
+        with gzip.open(tmp_path / f"dev_qa_{kind}_xquad.jsonl.gz", "wt") as file:
+            for language, name in pairs:
+                doc_id = f"xquad/{language}/{name}"
+                asked = {"question": f"{language} {name}?", "evidence": [{"doc_id": doc_id}]}
+                one = {"id": doc_id, "text": "A lamp."} if kind == "docs" else {"id": doc_id[6:], **asked}
+                file.write(json.dumps(one) + "\n")
+    dataset = load_development_set("across", tmp_path)
+    kept = [name for name in names if not may_train_on(f"squad/{name}")]
+    expected = [f"xquad/{('de', 'es', 'zh', 'ar', 'ru')[row % 5]}/{name}" for row, name in enumerate(kept)]
+    assert sorted(d.id for d in dataset.documents) == sorted(expected)
+    assert {q.group: q.text for q in dataset.questions} == {one: f"en {one[-2:]}?" for one in expected}
+    assert dataset.name == "across"
+
+
 def test_no_question_is_about_a_document_that_may_be_trained_on() -> None:
     documents = tuple(Document(f"{n}", "x" * 100) for n in range(40))
     asked = tuple(Question(d.id, "?", (Evidence(d.id, 0, 5),)) for d in documents)

@@ -45,12 +45,12 @@ def with_turns(text: str, starts: list[BlockStart]) -> list[BlockStart]:
     for place, name in labels:
         row = max(bisect_right(starts, place, key=itemgetter(0)) - 1, 0)
         begin, kind, _ = starts[row]
+        is_titled = kind == "heading" and "\n" in text[begin:place].lstrip()
         above, kind_above, _ = starts[max(row - 1, 0)]
         is_close = kind_above == "heading" and "\n\n" not in text[above:place]
         is_right = indent_of(text[above:begin]) < indent_of(text[begin : place + 1])
         if after_space(text, begin) >= place and (is_close or is_right):
             begin = above
-        is_titled = kind == "heading" and "\n" in text[begin:place].lstrip()
         if kind not in ("code", "table") and not is_titled and first in ("", name):
             begins[place] = begin
     named = {place for place, begin in begins.items() if first and _is_name(text, begin, place)}
